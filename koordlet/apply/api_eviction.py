@@ -56,7 +56,7 @@ class ApiEviction:
         except refusals.ObjectsError as error:
             return await self._refused(error, ref, victim.uid)
         if self._dry_run:
-            return evictor.Outcome(done=True, detail="dry run: it would be evicted")
+            return evictor.Outcome(done=True, detail="dry run: the pod would be evicted")
         with contextlib.suppress(refusals.ObjectsError):
             # An event is for people: that it is lost costs nobody anything.
             await self._store.create(kinds.EVENTS, event(victim, self._node, self._clock()))
@@ -68,12 +68,12 @@ class ApiEviction:
         match error:
             case refusals.NotFound() | refusals.Conflict():
                 if not await self._stays(ref, uid):
-                    return evictor.Outcome(done=True, detail="it was gone already")
-                return _later(f"it is still there: {error}", error, None)
+                    return evictor.Outcome(done=True, detail="the pod was already gone")
+                return _later(f"the pod still exists: {error}", error, None)
             case refusals.TooMany():
-                return _later(f"its disruption budget does not allow it: {error}", error, _BUDGET)
+                return _later(f"the pod's disruption budget forbids it: {error}", error, _BUDGET)
             case refusals.Failed():
-                return _later(f"somebody must repair this first: {error}", error, _REPAIR)
+                return _later(f"the cluster must be repaired first: {error}", error, _REPAIR)
         return _later(str(error), error, None)
 
     async def _stays(self, ref: objects.Ref, uid: str) -> bool:

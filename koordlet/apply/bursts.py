@@ -69,7 +69,7 @@ def fit(
 def _cut(burst: kinds.FileAction, most: float) -> kinds.FileAction:
     if _burst(burst.value) <= most:
         return burst
-    why = f"{burst.reason}, up to its limit in force"
+    why = f"{burst.reason}, capped at the quota in force"
     return replace(burst, value=str(int(most)), reason=why)
 
 
@@ -78,7 +78,7 @@ def _lowered(quota: kinds.FileAction, target: str, row: str) -> action.WriteFile
         target=target,
         value=str(int(_usec(quota.value))),
         policy=quota.policy,
-        reason=f"{quota.reason}; no burst may be above that",
+        reason=f"{quota.reason}; a burst may not exceed it",
         knob=row,
         group=quota.group,
     )

@@ -87,7 +87,7 @@ def undo(entry: journal.Entry) -> action.ShareCore:
         target=entry.target,
         members=(),
         policy=entry.policy,
-        reason="back to what it was before koordlet: shares cores with everybody",
+        reason="restore what was before koordlet: shares cores with everybody",
         gone=entry.values,
     )
 
@@ -109,9 +109,9 @@ def carry_out(host: root.HostRoot, one: action.ShareCore) -> tuple[str, str]:
         refused += _refused(cores.copy(cores.without(), one.strays))
     apart = sum(1 for pid in todo if _of(cores, pid) not in (None, cookie))
     problems = [
-        f"{apart} processes have another one" if apart else "",
-        f"{one.foreign} processes have a cookie of somebody else's" if one.foreign else "",
-        f"{len(refused)} refused it: errno {refused[0]}" if refused else "",
+        f"{apart} processes have another cookie" if apart else "",
+        f"{one.foreign} processes have a cookie of another program" if one.foreign else "",
+        f"{len(refused)} processes refused the cookie: errno {refused[0]}" if refused else "",
     ]
     return f"{cookie:x}", "; ".join(filter(None, problems))
 

@@ -140,11 +140,11 @@ class Evictor:
         """Why it cannot begin now; an empty text where it can."""
         found = next((each for each in now.pods if each.uid == victim.uid), None)
         if found is None:
-            return result.Verdict.VANISHED, "it is not here any more"
+            return result.Verdict.VANISHED, "the pod is no longer on this node"
         if found.critical:
             return result.Verdict.REFUSED, "critical and static pods are never evicted"
         if found.stale:
-            return result.Verdict.WAITING, "what is known of it may be out of date"
+            return result.Verdict.WAITING, "the pod's source is out of date"
         if isinstance(self._way, str):
             return result.Verdict.REFUSED, self._way
         return result.Verdict.WAITING, self._busy(victim, now.at)
@@ -153,22 +153,22 @@ class Evictor:
         known = self._known.get(victim.uid)
         if known is not None:
             if known.running:
-                return f"under way for {at - known.at:.0f} s"
+                return f"in flight for {at - known.at:.0f} s"
             if known.done and at - known.at < _AGAIN:
-                return f"evicted {at - known.at:.0f} s ago, and still there"
+                return f"evicted {at - known.at:.0f} s ago, the pod still exists"
             if at < known.until:
-                return f"{known.why}; again in {known.until - at:.0f} s"
+                return f"{known.why}; next attempt in {known.until - at:.0f} s"
         others = [
             each
             for each in self._known.values()
             if each.victim.signal == victim.signal and each.victim.uid != victim.uid
         ]
         if sum(each.under_way(at) for each in others) >= self._limits.in_flight:
-            return f"others are on their way for {victim.signal}"
+            return f"another eviction for {victim.signal} is in flight"
         while self._recent and at - self._recent[0] >= _MINUTE:
             self._recent.popleft()
         if len(self._recent) >= self._limits.per_minute:
-            return f"{self._limits.per_minute} were begun in the last minute"
+            return f"limit of {self._limits.per_minute} evictions per minute reached"
         return ""
 
     def _forget(self, now: snapshot.Snapshot) -> None:

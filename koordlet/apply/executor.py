@@ -162,21 +162,21 @@ class _Run:
     def _is_due(self, step: plan.Step) -> bool:
         one = step.action
         if not cgroup.stays_below(one.target[1:]):
-            detail = "not a plain path: it is not touched"
+            detail = "the path leaves its tree: koordlet does not write there"
             self.tell(_result(step, result.Verdict.REFUSED, detail))
             return False
         pauses = self.hands.pauses
         pause = pauses.waiting(one.target, self.now.at) if pauses.waits else 0.0
         if one.target in self.hands.away:
-            detail = "still on its way: it blocks"
+            detail = "still running: the call blocks"
             if isinstance(one, action.WriteFile):
                 self._open.append(one)
         elif pause:
-            detail = f"tried lately, again in {pause:.0f} s"
+            detail = f"next attempt in {pause:.0f} s"
             if isinstance(one, action.MakeDir):
                 self._unmade.add(one.target)
         elif self._unmade and kinds.directory(one) in self._unmade:
-            detail = "its group is not there yet"
+            detail = "its cgroup does not exist yet"
         else:
             detail = self._intents.unknown(one)
             if not detail:
@@ -191,7 +191,7 @@ class _Run:
         if not isinstance(one, action.SetUnitProperty) or step.undo or one.target in hands.looked:
             return True
         if hands.manager is None:
-            self.tell(_result(step, result.Verdict.REFUSED, "there is no systemd to ask"))
+            self.tell(_result(step, result.Verdict.REFUSED, "systemd is not available"))
             return False
         key = _LOOK + one.target
         try:
@@ -205,7 +205,11 @@ class _Run:
             self._pace(outcome)
             self.tell(outcome)
             return False
-        self.tell(_result(step, result.Verdict.WAITING, "systemd has not said yet what it has"))
+        self.tell(
+            _result(
+                step, result.Verdict.WAITING, "systemd has not reported the unit's properties yet"
+            )
+        )
         return False
 
     def _learn(self, target: str, said: Work) -> None:
@@ -222,7 +226,7 @@ class _Run:
             next((f for f in self._open if kinds.relies(one, f)), None) if self._open else None
         )
         if blocker is not None:
-            detail = f"relies on {blocker.target}, which is not done"
+            detail = f"depends on {blocker.target}, which failed or is pending"
             return _result(step, result.Verdict.SKIPPED, detail)
         held = headroom.problem(self.host, one)
         if held:
@@ -236,7 +240,7 @@ class _Run:
                 self.hands.contested_away.add(one.target)
             if isinstance(one, action.WriteFile):
                 self._open.append(one)
-            return _result(step, result.Verdict.WAITING, "on its way: it blocks")
+            return _result(step, result.Verdict.WAITING, "running: the call blocks")
         return self._done(step, effect, contested=contested)
 
     def _held_back(self, step: plan.Step) -> result.Result | None:
@@ -245,9 +249,9 @@ class _Run:
         if one.target in self._unwritten:
             if isinstance(one, action.WriteFile):
                 self._open.append(one)
-            detail = "its original is not on disk yet: the disk of the journal does not answer"
+            detail = "the journal's disk does not answer: the original is not saved yet"
         elif kinds.directory(one) in self._unwritten:
-            detail = "its group is not there yet"
+            detail = "its cgroup does not exist yet"
         else:
             return None
         return _result(step, result.Verdict.WAITING, detail)
@@ -334,7 +338,7 @@ class _Run:
     def _evict(self, step: plan.Step) -> result.Result:
         if self.hands.evictor is not None:
             return self.hands.evictor.take(step, self.now)
-        why = "nothing is evicted before the agent is ready"
+        why = "koordlet evicts only once the agent is ready"
         return _result(step, result.Verdict.WAITING, why)
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:

@@ -33,7 +33,7 @@ def problem(host: root.HostRoot, one: action.Action) -> str:
     directory, _, name = one.target.rpartition("/")
     used_in = USAGE[name]
     if not one.value.strip():
-        return "an empty memory limit would be zero"
+        return "an empty memory limit would mean 0"
     try:
         limit = int(one.value)
         used = int(host.text(host.at(f"{directory}/{used_in}")))
@@ -42,10 +42,8 @@ def problem(host: root.HostRoot, one: action.Action) -> str:
     except OSError as error:
         # Where a group is gone, the kernel has the word.
         silent = host.silence.met(error, gap=True)
-        return f"the use cannot be read ({error.strerror}): held until it can" if silent else ""
+        return f"memory use cannot be read ({error.strerror}): held until it can" if silent else ""
     least = used + max(LEAST_MARGIN, used // PART)
     if limit < 0 or limit >= least:
         return ""  # below zero is v1's word for no limit
-    return (
-        f"{limit} bytes is less than the {used} in use and a margin: held until the use goes down"
-    )
+    return f"{limit} bytes is below the {used} in use and a margin: held until use falls"

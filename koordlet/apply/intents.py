@@ -40,7 +40,7 @@ class Intents:
         try:
             self.inode(one)
         except OSError as error:
-            return f"which group this is cannot be read: {error.strerror}"
+            return f"the cgroup's identity cannot be read: {error.strerror}"
         return ""
 
     def contested(self, step: plan.Step) -> bool:
@@ -223,7 +223,7 @@ def back(entry: journal.Entry) -> action.WriteFile:
         target=entry.target,
         value=entry.original or "",
         policy=entry.policy,
-        reason="back to what it was before koordlet",
+        reason="restore what was before koordlet",
         knob=entry.knob,
         group=entry.group,
     )

@@ -39,13 +39,13 @@ class LocalEviction:
         """One attempt: until nothing runs there any more. Where nobody answers, nothing is over."""
         directory = self._directory(victim.group) if victim.group else None
         if directory is None:
-            return evictor.Outcome(done=False, detail="its group is not known, or gone")
+            return evictor.Outcome(done=False, detail="the pod's cgroup is unknown or gone")
         try:
             if os.getpid() in set(self._pids(directory)):
-                return evictor.Outcome(done=False, detail="this agent itself runs in there")
+                return evictor.Outcome(done=False, detail="the agent itself runs in this cgroup")
             return await self._end(victim, directory)
         except OSError as error:
-            detail = f"what runs there cannot be read: {error.filename}: {error.strerror}"
+            detail = f"its processes cannot be listed: {error.filename}: {error.strerror}"
             return evictor.Outcome(done=False, detail=detail)
 
     async def _end(self, victim: eviction.Eviction, directory: str) -> evictor.Outcome:
@@ -58,11 +58,13 @@ class LocalEviction:
         else:
             self._signal(directory, signal.SIGTERM)
         if await self._empty(directory, grace):
-            return evictor.Outcome(done=True, detail="ended in order", gone=True)
+            return evictor.Outcome(done=True, detail="terminated", gone=True)
         await self._kill(directory)
         if await self._empty(directory, _KILLED):
             return evictor.Outcome(done=True, detail=f"killed after {grace} s", gone=True)
-        return evictor.Outcome(done=False, detail=f"{len(set(self._pids(directory)))} do not end")
+        return evictor.Outcome(
+            done=False, detail=f"{len(set(self._pids(directory)))} processes do not end"
+        )
 
     def _directory(self, group: str) -> str | None:
         """Where its processes are listed."""

@@ -39,13 +39,13 @@ def carry_out(host: root.HostRoot, one: action.SetQdisc) -> tuple[str, str]:
     """What is read back, and what of it is not as wanted."""
     found = queueing.of_target(one.target)
     if not host.live or found is None:
-        raise OSError(errno.EOPNOTSUPP, "there is no network here", one.target)
+        raise OSError(errno.EOPNOTSUPP, "the host's network is not available", one.target)
     link, direction = found
     current = reader.side(host, link, direction)
     if current is None:
         raise OSError(errno.ENODEV, "the link is gone", one.target)
     if not queueing.is_ours(current) and not queueing.is_free(current):
-        raise OSError(errno.EBUSY, f"{current} is somebody else's", one.target)
+        raise OSError(errno.EBUSY, f"another program set {current}", one.target)
     reader.apart(lambda route: _set(route, link, direction, one.value))
     after = reader.side(host, link, direction) or ""
     return after, "" if after == one.value else f"asked for {one.value!r}, is {after!r}"
@@ -58,7 +58,7 @@ def undo(entry: journal.Entry) -> action.SetQdisc:
         target=entry.target,
         value=queueing.NONE if before is None or queueing.is_ours(before) else before,
         policy=entry.policy,
-        reason="back to what it was before koordlet",
+        reason="restore what was before koordlet",
     )
 
 
@@ -103,7 +103,7 @@ def _lead(route: Any, index: int, wanted: queueing.Tree) -> None:
         route.link("add", ifname=name, kind="ifb", txqlen=_WAITING)
         through = _index(route, name)
     if through is None:
-        raise OSError(errno.ENODEV, "the device of the detour is gone", name)
+        raise OSError(errno.ENODEV, "the ifb device is gone", name)
     route.link("set", index=through, state="up")
     _shape(route, through, wanted, reads_source=False)
     if not _ingresses(route, index):

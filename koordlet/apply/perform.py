@@ -74,7 +74,7 @@ def _set_property(
     host: root.HostRoot, manager: units.Manager | None, one: action.SetUnitProperty
 ) -> Effect:
     if manager is None:
-        raise OSError(errno.EOPNOTSUPP, "no systemd here", one.target)
+        raise OSError(errno.EOPNOTSUPP, "systemd is not available", one.target)
     return Effect(*units.carry_out(host, manager, one))
 
 
@@ -146,7 +146,7 @@ def _move(host: root.HostRoot, one: action.MoveTasks) -> Effect:
                 raise
     members = set(present.pids(host, one.target) or ())
     missing = [pid for pid in one.pids if pid not in members and host.exists(host.proc(str(pid)))]
-    difference = f"not there: {missing}" if missing else ""
+    difference = f"processes not moved: {missing}" if missing else ""
     return Effect(" ".join(map(str, one.pids)), difference)
 
 
@@ -156,5 +156,5 @@ def _reclaim(host: root.HostRoot, one: action.Reclaim) -> Effect:
     except OSError as error:
         if error.errno != errno.EAGAIN:
             raise
-        return Effect(str(one.amount_bytes), "the kernel found less than that to reclaim")
+        return Effect(str(one.amount_bytes), "the kernel could reclaim only part of it")
     return Effect(str(one.amount_bytes))

@@ -59,7 +59,7 @@ class Places(NamedTuple):
         if not all(map(_encodes, (entry.target, entry.original or "", entry.group))):
             return "its texts cannot be written"
         if entry.group and not cgroup.stays_below(entry.group):
-            return f"{entry.group!r:.200} is no cgroup"
+            return f"{entry.group!r:.200} is not a cgroup"
         if not self._holds(entry):
             return f"koordlet never writes to {entry.target!r:.200} ({entry.kind:.40})"
         return ""

@@ -188,7 +188,7 @@ def _undo(
     back = undoing.undo(now, there, known, wanted)
     for entry in entries if len(known) < len(entries) else ():
         if (read := there.unknown.get(entry.target)) is not None:
-            why = f"waits: {read} gives no answer, so nobody knows what is there"
+            why = f"not restored yet: {read} gives no answer"
             back.leave(entry, why, forget=False, tell=True)
     return back
 
@@ -241,7 +241,7 @@ def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
             continue
         if one.mode is plan.Mode.ENFORCE:
             held = limit.milli is None or limit.actuator not in ("", "weights")
-            return limit if held else best_effort.idle(limit, "no group can be held to it")
+            return limit if held else best_effort.idle(limit, "no cgroup can enforce it")
         shown = shown or best_effort.idle(limit, f"policies.{one.stem}.mode is {one.mode.value}")
     return shown
 
@@ -252,14 +252,14 @@ def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
     holder = now.layout.holder(knob.CPUSET_CPUS.controller)
     for group, narrowed in sorted(now.crowded.items()):
         loose = holder is not None and not holder.unified and not narrowed
-        sets = "; cgroup v1 narrows its CPU set only as far as those inside allow" if loose else ""
+        sets = "; on cgroup v1 its children bound how far its cpuset narrows" if loose else ""
         yield decision.Condition(
             type="GroupsNotFollowed",
             status=True,
             reason="TooManyGroups",
             subject=names.get(group, group),
-            message=f"{group} has too many groups inside: it is counted as a whole{sets}."
-            " Remove what it does not need, or declare parts of it as workloads",
+            message=f"{group} has too many child cgroups: koordlet counts it as a whole{sets}."
+            " Remove unused cgroups, or declare parts of it as workloads",
         )
 
 

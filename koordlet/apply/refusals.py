@@ -21,24 +21,24 @@ _AGAIN = frozenset({errno.EINTR, errno.EAGAIN})
 
 #: What a refusal of a cgroup file usually means, in the operator's words.
 _MEANING = {
-    errno.EACCES: "not a subset of the group above, or no permission",
-    errno.EBUSY: "a group below still needs what is taken away, or has processes",
+    errno.EACCES: "not a subset of the parent cgroup, or no permission",
+    errno.EBUSY: "a child cgroup still needs what would be removed, or has processes",
     errno.ENOSPC: "the set would be empty while processes are in it",
     errno.EINVAL: "the kernel does not take this value",
-    errno.ERANGE: "a CPU or node that this machine cannot have, or a number beyond the range",
+    errno.ERANGE: "a CPU or NUMA node that this machine lacks, or a number out of range",
     errno.EROFS: "mounted read-only",
     errno.EPERM: "not permitted: is koordlet running as root, with its capabilities?",
     errno.ENOENT: "no such file: this kernel lacks it, or its controller is not enabled here",
-    errno.ENODEV: "the group was removed meanwhile, or there is no such device",
-    errno.EOPNOTSUPP: "not supported in this group, or for a device that io.cost.qos has not named",
-    errno.EAGAIN: "the kernel could not do it now",
-    errno.EIO: "not all of the value was taken",
+    errno.ENODEV: "the cgroup was removed, or the device does not exist",
+    errno.EOPNOTSUPP: "not supported in this cgroup, or io.cost.qos does not name the device",
+    errno.EAGAIN: "the kernel cannot do it now",
+    errno.EIO: "the kernel took only part of the value",
     errno.ETIMEDOUT: "no answer in time",
 }
 #: … and of a call about cookies of core scheduling.
 _OF_CORES = {
     errno.ENODEV: "no core has two threads that are online now",
-    errno.ESRCH: "whoever had the cookie ended meanwhile",
+    errno.ESRCH: "the process that had the cookie ended",
     errno.EAGAIN: "processes were forked faster than their cookie could be taken",
 }
 

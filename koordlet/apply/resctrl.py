@@ -62,7 +62,7 @@ def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
     found = schemata.text(schemata.restrict(after, wanted))
     left = [schemata.line(name, {d: v}) for name, d, v in schemata.difference(wanted, after)]
     if left and not refused:
-        refused = [f"wrote {line}, reads otherwise" for line in left]
+        refused = [f"wrote {line}, the file differs" for line in left]
     return found, "; ".join(refused)
 
 
@@ -159,7 +159,7 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
         return f"{moved} threads", ""
     number = next(iter(refused.values()))
     why = f"{errors.errno_name(number)} {_status(host, one.target)}".strip()
-    return f"{moved} threads", f"{len(refused)} threads stay where they were: {why}"
+    return f"{moved} threads", f"{len(refused)} threads were not moved: {why}"
 
 
 def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
@@ -200,7 +200,7 @@ def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | 
         taken_from=(entry.target,),
         threads_of=(),
         policy=entry.policy,
-        reason=f"back to the root group from {group}, which is not ours",
+        reason=f"back to the root group from {group}, which another program made",
     )
 
 
@@ -233,7 +233,7 @@ def unmount(entry: journal.Entry) -> action.Mount:
         fstype="resctrl",
         options="",
         policy=entry.policy,
-        reason="koordlet mounted it and it is not needed any more",
+        reason="koordlet mounted it and no longer needs it",
         gone=True,
     )
 

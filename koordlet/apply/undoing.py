@@ -90,7 +90,7 @@ def undo(
         elif entry.kind == action.SetQdisc.__name__:
             _undo_queueing(undoing, entry, there)
         elif entry.target.rpartition("/")[0] in removed:
-            undoing.leave(entry, "goes with its group")
+            undoing.leave(entry, "removed with its cgroup")
         elif entry.kind in _WITHOUT_LOOKING:
             undoing.actions.append(_WITHOUT_LOOKING[entry.kind](entry))
         else:
@@ -135,7 +135,7 @@ def _undo_move(
             undoing.actions.append(back)
             return
     if directory not in removed or directory not in there.inodes:
-        undoing.leave(entry, "its group is gone or not ours")
+        undoing.leave(entry, "its group is gone or was made by another program")
 
 
 def _undo_directory(
@@ -149,10 +149,10 @@ def _undo_directory(
         undoing.leave(entry, "already gone")
         return
     if not _same_group(entry, there):
-        undoing.leave(entry, "another group has taken its name since", tell=True)
+        undoing.leave(entry, "another cgroup has its name now", tell=True)
         return
     if entry.original is not None:
-        undoing.leave(entry, "it was there before koordlet")
+        undoing.leave(entry, "it existed before koordlet")
         return
     members = there.procs.get(entry.target, ())
     if members:
@@ -171,7 +171,7 @@ def _undo_directory(
             target=entry.target,
             group=entry.group,
             policy=entry.policy,
-            reason="koordlet made this group and it is not needed any more",
+            reason="koordlet made this group and no longer needs it",
         )
     )
 
@@ -179,12 +179,12 @@ def _undo_directory(
 def _undo_queueing(undoing: Undoing, entry: journal.Entry, there: present.Present) -> None:
     current = there.texts.get(entry.target)
     if not _same_group(entry, there):
-        undoing.leave(entry, "its link is in another network than this", forget=False, tell=True)
+        undoing.leave(entry, "its link is in another network namespace", forget=False, tell=True)
     elif current is not None and queueing.is_ours(current):
         undoing.actions.append(network.undo(entry))
     else:
         foreign = current is not None and not queueing.is_free(current)
-        undoing.leave(entry, f"{current or 'no link'} is there, nothing of ours", tell=foreign)
+        undoing.leave(entry, f"{current or 'no link'} found, not set by koordlet", tell=foreign)
 
 
 def _undo_mount(
@@ -215,10 +215,10 @@ def _undo_file(
 ) -> None:
     current = there.texts.get(entry.target)
     if current is None or not _same_group(entry, there):
-        undoing.leave(entry, "its group is gone")
+        undoing.leave(entry, "its cgroup is gone")
         return
     if entry.original is None:
-        why = f"what it was before our {entry.values[-1]!r} could not be read, so ours stays"
+        why = f"koordlet's {entry.values[-1]!r} stays: the value before it could not be read"
         undoing.leave(entry, why, tell=True)
         return
     write = intents.back(entry)
@@ -229,20 +229,20 @@ def _undo_file(
         return
     moves = entry.knob in knob.WEIGHTS and entry.group in undoing.woken
     if kinds.same(write, write.value, current) and not moves:
-        undoing.leave(entry, "already as it was")
+        undoing.leave(entry, "already restored")
         return
     if not kinds.is_ours(write, entry.values, current, now.went_offline):
-        why = f"holds {current!r}, written by somebody else after our {entry.values[-1]!r}"
+        why = f"holds {current!r}, which another program wrote over {entry.values[-1]!r}"
         undoing.leave(entry, why, tell=True)
         return
     if _waits_for_children(entry, now, undoing):
-        undoing.leave(entry, "waits for the sets below it", forget=False)
+        undoing.leave(entry, "waits for the sets of its child cgroups", forget=False)
         return
     back, problem = _original(entry, now, there, undoing)
     if problem:
         undoing.leave(entry, problem, forget=False, tell=True)
     elif kinds.same(write, back, current) and not moves:
-        undoing.leave(entry, "already as wide as it may be")
+        undoing.leave(entry, "already as wide as its parent allows")
     else:
         undoing.actions.append(replace(write, value=back))
 
@@ -265,12 +265,12 @@ def _by_parts(
     """Some of a file goes back, and some of it somebody else has written since."""
     back, foreign = found
     if foreign:
-        why = f"somebody else has written {foreign} since"
+        why = f"another program has written {foreign} since"
         undoing.leave(entry, why, forget=not back, tell=True)
     if back:
         undoing.actions.append(replace(write, value=back))
     elif not foreign:
-        undoing.leave(entry, "already as it was")
+        undoing.leave(entry, "already restored")
 
 
 def _undo_switches(
@@ -281,7 +281,7 @@ def _undo_switches(
     ours = {word[1:] for value in entry.values for word in value.split() if word.startswith("+")}
     on_now = [word for word in current.split() if word in ours and word not in before]
     if not on_now:
-        undoing.leave(entry, "already as it was")
+        undoing.leave(entry, "already restored")
         return
     undoing.actions.append(replace(write, value=" ".join(f"-{word}" for word in on_now)))
 
@@ -292,7 +292,11 @@ def _original(
     """The value to put back, and why there is none."""
     text = entry.original or ""
     if entry.knob not in _CUT:
-        return (text, "") if text else ("", "it was empty before us, which cannot be written")
+        return (
+            (text, "")
+            if text
+            else ("", "it was empty before koordlet, and an empty value cannot be written")
+        )
     try:
         wish = cpuset.CPUSet.parse(text)
     except ValueError:
@@ -300,7 +304,7 @@ def _original(
     room = _room(entry, now, undoing) & _CUT[entry.knob](now)
     back = wish & room or room
     if not back:
-        return "", "its parent has no CPU or node to give"
+        return "", "its parent cgroup has no CPU or NUMA node left"
     if wish and not _unified(now):
         back |= _needed(entry, now, undoing) & room
         wish |= back

@@ -118,7 +118,7 @@ class Manager:
         """Systemd did not answer: files are written directly for a while."""
         self._silent_until = self._clock() + PAUSE
         self.problem = absence.Unsupported(
-            FEATURE, f"{why}; limits of units are written directly, a daemon-reload undoes them"
+            FEATURE, f"{why}; koordlet writes unit limits directly, a daemon-reload undoes them"
         )
 
     def heard(self) -> None:
@@ -159,7 +159,9 @@ def carry_out(
         if now == one.properties:
             return _text(host, one), ""
         if now not in one.only_if:
-            return _text(host, one), f"{one.unit} has {_words(now)} from somebody else: left"
+            return _text(
+                host, one
+            ), f"another program set {_words(now)} of {one.unit}: koordlet leaves it"
     manager.set(one)
     text = _text(host, one)
     if one.only_if:
@@ -182,7 +184,7 @@ def undo(entry: journal.Entry) -> action.SetUnitProperty:
         unit=entry.unit,
         properties=entry.properties,
         policy=entry.policy,
-        reason="back to what it was before koordlet",
+        reason="restore what was before koordlet",
         knob=entry.knob,
         group=entry.group,
         only_if=tuple(one for one in ours if one),

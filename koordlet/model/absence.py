@@ -40,7 +40,7 @@ class Stale:
 
 _FIXES = {
     errno.EMFILE: "raise the limit of open files (LimitNOFILE=) of the agent",
-    errno.ENFILE: "raise fs.file-max, or find who keeps so many files open",
+    errno.ENFILE: "raise fs.file-max, or find the program that keeps so many files open",
     errno.ENOMEM: "the agent or the machine is out of memory: raise the agent's limit",
 }
 

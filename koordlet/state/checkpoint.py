@@ -97,7 +97,7 @@ class Checkpoints:
             if key == "boot_id" and any_boot:
                 continue
             if document.get(key) != wanted:
-                return None, f"{self._path(stem)}: of another {key.replace('_id', '')}"
+                return None, f"{self._path(stem)}: written for another {key.replace('_id', '')}"
         return document["state"], ""
 
     def revive(

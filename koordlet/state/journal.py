@@ -343,11 +343,11 @@ class Journal:
             return False
         if said.format > FORMAT:
             raise errors.HostError(
-                f"the journal is of a newer koordlet"
+                f"a newer koordlet wrote the journal"
                 f" (format {said.format}, this one knows {FORMAT})",
                 culprit=str(self.path),
-                fix="put everything back with that version first (koordlet restore),"
-                " or remove the file and give up the originals in it",
+                fix="restore with that version first (koordlet restore),"
+                " or remove the file and lose the originals in it",
             )
         return said.format in _READABLE
 

@@ -33,7 +33,7 @@ class Lock:
                 error,
                 "cannot make the lock file",
                 culprit=self.path,
-                fix="name a writable directory with --state-dir",
+                fix="set a writable directory with --state-dir",
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -91,7 +91,7 @@ def test_one_after_the_other_for_a_signal() -> None:
     del bench.pods["a"]
     bench.take("b", 2.0)
 
-    assert "others are on their way" in waits.detail
+    assert "another eviction for" in waits.detail
     assert way.asked == ["a", "c", "b"]
     assert [one.verdict for one in bench.told] == [result.Verdict.DONE] * 3
 

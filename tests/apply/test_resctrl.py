@@ -257,7 +257,7 @@ def test_his_value_stays_when_it_still_stands(ram: Path) -> None:
     done = site.restore()
 
     assert {0: 0xFF, 1: 0x3F} == kit.values(host, "BE")["L3"]
-    assert ["somebody else has written L3:1=3f since"] == [one.detail for one in done.left]
+    assert ["another program has written L3:1=3f since"] == [one.detail for one in done.left]
 
 
 def test_a_cache_goes_offline_and_comes_back_full(ram: Path) -> None:

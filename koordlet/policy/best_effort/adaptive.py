@@ -1,4 +1,4 @@
-"""adaptive: best-effort work runs when nobody else wants to; an operator hears who waits even so.
+"""adaptive: best-effort work runs on idle CPU only; an operator hears who waits even so.
 
 Covers: when it is in charge, the files that make best-effort work yield, the configured bound, what
 latency-sensitive work waits for all the same.
@@ -49,7 +49,7 @@ SCHEMA = 2
 
 #: 1 ms of each 100 ms: the least that the kernel takes.
 _LEAST_QUOTA_MILLI = 10
-_YIELDS = "best-effort work runs when nobody else wants to"
+_YIELDS = "best-effort work runs on idle CPU only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class State:
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
     """Why this policy is not in charge; empty where it is."""
     if now.slo is not None:
-        return f"{now.slo.source or 'an object of the cluster'} decides"
+        return f"{now.slo.source or 'a cluster object'} sets the limit"
     return "policies.cpu_suppress is enabled" if settings.stand_back else ""
 
 
@@ -89,7 +89,7 @@ def decide(
     why = in_charge(now, settings)
     places = groups.places(now)
     if why or not places:
-        why = f"not here: {why}" if why else "there is no best-effort work"
+        why = f"not in charge: {why}" if why else "no best-effort workloads"
         return decision.Decision(next_state=State(), explanation={"limit": why})
     use = usage.measure(now, past)
     counted = groups.timed(places, now)
@@ -188,9 +188,9 @@ def _signal(waiting: float | None, settings: Settings) -> decision.Signal:
     return decision.Signal(
         name="cpu.waiting",
         observed="unknown" if waiting is None else f"{waiting:.0%}",
-        threshold=f"{settings.tolerance:.0%} more than its own",
+        threshold=f"{settings.tolerance:.0%} beyond its own queueing",
         met=None if waiting is None else waiting > settings.tolerance,
-        why="nothing tells yet whether latency-sensitive work waits" if waiting is None else "",
+        why="CPU waiting has not been measured yet" if waiting is None else "",
     )
 
 
@@ -205,11 +205,11 @@ def _waits(
         status=True,
         reason="Adaptive",
         message=(
-            f"latency-sensitive work waits {waiting:.2f} s for each second of CPU beyond its own"
-            f" doing ({settings.tolerance:.2f} are tolerated), {at - since:.0f} s long, while"
-            f" best-effort work uses {use.be / 1000:.1f} CPUs and yields already: bound it with"
+            f"latency-sensitive work has waited {waiting:.2f} s per second of CPU for"
+            f" {at - since:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f}), while"
+            f" best-effort work uses {use.be / 1000:.1f} CPUs at the lowest weight: limit it with"
             " policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the service"
-            " CPUs of its own (qos LSE or LSR)"
+            " exclusive CPUs (qos LSE or LSR)"
         ),
     )
 
@@ -228,10 +228,10 @@ def _apart(
             reason="AnotherBranch",
             subject=place.group,
             message=(
-                f"{place.who} is in cgroup {place.group} and yields to its siblings only, while"
-                f" latency-sensitive work is in {other}: there cgroup {above} counts, with the"
-                f" weight that it has. Declare {above} as the best-effort workload, or give it the"
-                " least weight (CPUWeight=idle in its unit)"
+                f"{place.who} in cgroup {place.group} yields only to sibling cgroups:"
+                f" latency-sensitive work in {other} competes with cgroup {above}, whose"
+                f" weight is unchanged. Declare {above} as the best-effort workload, or give it the"
+                " lowest weight (CPUWeight=idle in its unit)"
             ),
         )
 

@@ -104,11 +104,11 @@ def conditions(
             status=True,
             reason="CyclesPerInstruction",
             message=(
-                f"latency-sensitive work needs {state.excess:.0%} more cycles for each instruction"
-                f" than it usually does ({tolerance:.0%} are tolerated) while best-effort work uses"
+                f"latency-sensitive work needs {state.excess:.0%} more cycles per instruction"
+                f" than usual (tolerance {tolerance:.0%}) while best-effort work uses"
                 f" {be_milli / 1000:.1f} CPUs: a neighbour takes cache or memory bandwidth. Give"
-                " best-effort work fewer ways and less bandwidth (policies.resctrl), or bound it"
-                " with policies.adaptive.limits.maxPercent"
+                " best-effort work fewer cache ways and less bandwidth (policies.resctrl), or limit"
+                " it with policies.adaptive.limits.maxPercent"
             ),
         ),
     )

@@ -204,7 +204,9 @@ class _Deciding:
         used = int(self.past.groups.last(group, meter.MEMORY) or 0)
         least = used + used // _MARGIN
         if memory is not None and memory < least:
-            self._say(one, f"{who} uses {used} bytes: its limit of {memory} waits")
+            self._say(
+                one, f"{who} uses {used} bytes: its memory limit of {memory} waits until use falls"
+            )
             memory = -(-least // _STEP) * _STEP
         found += limits.memory_max(layout, group, memory)
         self.actions += limit_files.files(

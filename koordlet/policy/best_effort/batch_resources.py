@@ -166,7 +166,7 @@ def _condition(kind: str, message: str) -> decision.Condition:
 
 def _unsure(now: snapshot.Snapshot) -> list[str]:
     old = [one.name for one in now.sources if one.aged(now.at)]
-    return old or (["who runs here"] if any(one.stale for one in now.pods) else [])
+    return old or (["the pods of this node"] if any(one.stale for one in now.pods) else [])
 
 
 def _held(
@@ -184,7 +184,7 @@ def _held(
     if state.at is None or now.at - state.at > patience:
         offer = best_effort.Offer(wall=state.wall, degraded=why)
         return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
-    held = {"offer": f"held: {why}"}
+    held = {"offer": f"last offer kept: {why}"}
     return decision.Decision(next_state=state, offer=state.again(), explanation=held)
 
 

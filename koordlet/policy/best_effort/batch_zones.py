@@ -74,5 +74,5 @@ def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dic
                     taken = milli if in_milli else milli // 1000
                     left[target] = max(0, left[target] - taken)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        return dict(amounts), f"{ALLOCATIONS} does not count: {type(error).__name__} {error}"
+        return dict(amounts), f"annotation {ALLOCATIONS} ignored: {type(error).__name__} {error}"
     return left, ""

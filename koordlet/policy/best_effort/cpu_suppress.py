@@ -165,7 +165,7 @@ def decide(
     wish, fresh_at = _wish(now.at, use, force, state)
     if wish is None:
         return decision.Decision(
-            next_state=state, explanation={"limit": f"none yet: {use.problem}"}
+            next_state=state, explanation={"limit": f"not set yet: {use.problem}"}
         )
     # A limit of the other actuator says nothing about this one's steps.
     before = state if state.using == force.actuator else State(fresh_at=state.fresh_at)
@@ -257,13 +257,15 @@ def _wish(
         return None, state.fresh_at
     since = at if state.fresh_at is None else state.fresh_at
     if at - since <= force.max_age:
-        held = Wish(milli=state.milli or 0, reason=f"held: {use.problem}", sure=Sure.SHORTLY_NOT)
+        held = Wish(
+            milli=state.milli or 0, reason=f"unchanged: {use.problem}", sure=Sure.SHORTLY_NOT
+        )
         return held, since
     if use.node is not None:
         left = use.capacity * force.threshold_percent // 100 - max(use.node, use.reserved)
-        reason = f"{use.problem}: of the node's own use {use.node}, best-effort work counted in"
+        reason = f"{use.problem}: from the node's total use {use.node}, best-effort work included"
         return Wish(milli=left, reason=reason, sure=Sure.NOT), since
-    return Wish(milli=0, reason=f"the least: {use.problem}", sure=Sure.NOT), since
+    return Wish(milli=0, reason=f"minimum: {use.problem}", sure=Sure.NOT), since
 
 
 class _Deciding:
@@ -293,7 +295,10 @@ class _Deciding:
         held = bool(before) and wish.sure is Sure.SHORTLY_NOT
         chosen = before if held else self._choose(wish, lsr, usable)
         if not chosen:
-            self._say("CPUSuppressSkipped", "no CPU is left for best-effort work")
+            self._say(
+                "CPUSuppressSkipped",
+                "BE pool is empty: the limit of best-effort work stays unchanged",
+            )
             chosen = before
         if not chosen:
             return None, None
@@ -331,7 +336,7 @@ class _Deciding:
             self._say("CPUSuppressNotApplied", problem)
         parts = groups.split(milli, groups.used(counted, self.past), LEAST_QUOTA_MILLI)
         self.actions += groups.Writer(self.now, STEM).quotas(
-            counted, parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
+            counted, parts, f"best-effort work limited to {milli / 1000:.2f} CPUs: {wish.reason}"
         )
         return milli, None
 

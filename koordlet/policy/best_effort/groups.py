@@ -183,10 +183,12 @@ class Writer:
         for one in there:
             room = self._room(one.group)
             if not cpus & room:
-                problems.append(f"{one.who}: {cpus} is outside of {room}, the set above it")
+                problems.append(
+                    f"{one.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}"
+                )
                 continue
             if knob.CPUSET_CPUS.name not in self.now.groups[one.group].values:
-                problems.append(f"{one.who}: no cpuset controller in cgroup {one.group}")
+                problems.append(f"{one.who}: cgroup {one.group} has no cpuset controller")
                 continue
             made += self._place(one, cpus & room, reason)
         return made, problems
@@ -243,7 +245,7 @@ class Writer:
             if not self._unified(knob.CPU_CFS_QUOTA) and one.tier:
                 for group in self._inside(one.group):
                     free = limits.cpu_quota(self.now.layout, group.path, None)
-                    why = f"inside {one.group}, whose quota holds it"
+                    why = f"no quota of its own: the quota of {one.group} limits it"
                     made += _protective(group.path, free, self.policy, why)
         return made
 

@@ -55,7 +55,7 @@ class Bounds:
         if not 0 < self.upper < 100:
             return f"cpuEvictBESatisfactionUpperPercent {self.upper} is not in 1…99"
         if self.lower > self.upper:
-            return "cpuEvictBESatisfactionLowerPercent is above the upper one"
+            return "cpuEvictBESatisfactionLowerPercent is above cpuEvictBESatisfactionUpperPercent"
         return ""
 
 

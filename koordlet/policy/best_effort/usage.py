@@ -82,9 +82,9 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     """Why the use of workloads is not known; empty where it is."""
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
-        return f"{', '.join(old)} have said nothing lately"
+        return f"no recent data from {', '.join(old)}"
     if best_effort_groups.any_stale(now.pods):
-        return "who runs here may be out of date"
+        return "the list of pods may be out of date"
     age = past.groups.age(meter.CPU, now.at)
     if now.pods and (age is None or age > FRESH_SECONDS):
         return "the counters of the workloads are too old"

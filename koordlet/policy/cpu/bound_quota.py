@@ -42,14 +42,14 @@ def decide(
     for one in now.pods:
         if not _bound(now, one):
             continue
-        why[one.key] = "no quota: its CPUs are its own"
+        why[one.key] = "no CPU quota: it has exclusive CPUs"
         limited = [box.group for box in one.containers if resources.CPU in box.limits]
         for group in (one.group, *limit_files.with_scopes(limited, one.group)):
             if group is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])
             free = limits.cpu_quota(now.layout, group, None, period_usec=period)
-            reason = f"{one.qos.value} {one.key}: no quota on CPUs of its own"
+            reason = f"{one.qos.value} {one.key}: no CPU quota on its exclusive CPUs"
             actions += limit_files.files(free, policy=STEM, reason=reason, group=group)
     return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
 
@@ -61,7 +61,7 @@ def admit(
     del settings, state, container
     if not _bound(now, one):
         return adjustment.Adjustment()
-    return adjustment.Adjustment(cpu_milli=-1, reasons={STEM: f"{one.key} has CPUs of its own"})
+    return adjustment.Adjustment(cpu_milli=-1, reasons={STEM: f"{one.key} has exclusive CPUs"})
 
 
 def _bound(now: snapshot.Snapshot, one: pod.Pod) -> bool:

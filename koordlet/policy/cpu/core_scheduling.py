@@ -70,12 +70,12 @@ def decide(
         if one.active and one.group is not None and (name := group_of(one, taking))
     }
     seen = now.cookies
-    problem = "nobody has looked yet" if seen is None else seen.why
+    problem = "cookies have not been read yet" if seen is None else seen.why
     if problem:
         return decision.Decision(
             next_state=state,
             conditions=_unsupported([one for one, _ in sharing.values()], problem),
-            explanation={one.key: f"not done: {problem}" for one, _ in sharing.values()},
+            explanation={one.key: f"not applied: {problem}" for one, _ in sharing.values()},
         )
     return decision.Decision(
         next_state=state,
@@ -137,7 +137,7 @@ def _actions(
             members=tuple(sorted(set(pids))),
             strays=tuple(sorted(strays)),
             policy=STEM,
-            reason=f"{name}: {pods.count(name)} workloads share cores with each other alone",
+            reason=f"{name}: {pods.count(name)} workloads share cores only with each other",
         )
 
 
@@ -156,8 +156,8 @@ def _unsupported(asked: Iterable[pod.Pod], why: str) -> tuple[decision.Condition
         return ()
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""
     message = (
-        f"core scheduling, asked for by {', '.join(named[:3])}{more}, is not done: {why};"
-        " pods that must not share a core hold whole ones as LSE or LSR (FullPCPUs)"
+        f"core scheduling is not applied: {why}; requested by {', '.join(named[:3])}{more};"
+        " make pods that must not share a core LSE or LSR with FullPCPUs"
     )
     return (
         decision.Condition(

@@ -203,12 +203,12 @@ class _Deciding:
             if quota > unit.base:
                 more += quota - unit.base
                 self._raise(
-                    one, unit.group, quota, f"{unit.name}: its limit, raised while throttled"
+                    one, unit.group, quota, f"{unit.name}: CPU limit raised while throttled"
                 )
             if policy in _SAVING:
                 burst = self._burst(asked, unit.base)
                 saved += burst
-                self._save(unit.group, burst, f"{unit.name}: may save up CPU time")
+                self._save(unit.group, burst, f"{unit.name}: may accumulate CPU burst")
         self._around(one, units, more, saved)
 
     def _around(self, one: pod.Pod, units: tuple[_Unit, ...], more: int, saved: int) -> None:

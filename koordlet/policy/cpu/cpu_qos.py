@@ -183,9 +183,9 @@ class _Deciding:
         if left:
             self._say(
                 "CpuIdleLeft",
-                f"schedIdle: cpu.idle of {len(left)} workloads ({', '.join(sorted(left)[:3])}) is"
-                " left alone: their groups are the kubelet's, whose writes of weights it would make"
-                " fail, and the kubelet exit; they have the least weight from the kubelet",
+                f"schedIdle: cpu.idle is not set for {len(left)} workloads"
+                f" ({', '.join(sorted(left)[:3])}): the kubelet owns their cgroups and cannot write"
+                " weights while cpu.idle is 1; it already gives them the lowest weight",
             )
 
     # Core scheduling (rule 5) ---------------------------------------------------------------------

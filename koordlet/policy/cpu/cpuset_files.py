@@ -158,7 +158,7 @@ class _Writer:
         room = self._room(group)
         allowed = one.cpus & room
         if not allowed:
-            self._complain(one, f"wants CPUs {one.cpus}, the cgroup above it has only {room}")
+            self._complain(one, f"wants CPUs {one.cpus}, its parent cgroup has only {room}")
             self._hold(one, group)
             return
         self._give(one, group, allowed)
@@ -189,7 +189,7 @@ class _Writer:
         """Rule 4: the group around the leaves."""
         before, room = group.cpus(), self._room(group)
         self.sets[group.path] = cpus & room or room
-        self._write(one, group, self.sets[group.path], "the kubelet's own set fits into it")
+        self._write(one, group, self.sets[group.path], "wide enough for the kubelet's default set")
         if before is not None:
             self._wish(group, before)
 
@@ -216,8 +216,8 @@ class _Writer:
                 continue
             self.narrow.append(path)
             if path in before:
-                message = f"container {name} runs on {runs} of {granted}, which it was granted"
-                fix = "a limit on a group around it, or another writer: koordlet explain and audit"
+                message = f"container {name} runs on CPUs {runs} of {granted} granted"
+                fix = "a parent cgroup or another writer limits it: see koordlet explain and audit"
                 self._say(one, "CPUSetTooNarrow", f"{message}; {fix}")
 
     def _say(self, one: Wanted, kind: str, message: str) -> None:
@@ -233,8 +233,10 @@ class _Writer:
     def _compare(self, one: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         effective = group.effective()
         if effective is not None and not effective <= allowed:
-            message = f"{group.name} runs on {effective}, should be inside {allowed}"
-            self._say(one, "CPUSetViolated", f"{message}; the kubelet owns its cpuset")
+            message = f"{group.name} runs on CPUs {effective}, expected within {allowed}"
+            self._say(
+                one, "CPUSetViolated", f"{message}; the kubelet owns its cpuset, koordlet leaves it"
+            )
 
     def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
         """What the groups above will leave."""
@@ -251,7 +253,9 @@ class _Writer:
         # On v1 only a group without children can be narrowed alone: those inside must stay inside.
         leaf = self._unified or not self._children.get(group.path)
         if nodes and leaf and knob.CPUSET_MEMS.name in group.values:
-            self._file(one, group, knob.CPUSET_MEMS, str(nodes), f"{reason}; memory near to them")
+            self._file(
+                one, group, knob.CPUSET_MEMS, str(nodes), f"{reason}; memory on the same NUMA nodes"
+            )
 
     def _file(
         self, one: Wanted, group: cgroup.Group, row: knob.Knob, value: str, reason: str
@@ -295,7 +299,7 @@ class _Writer:
         room = self._room(group) & allowed
         target = wish & room or room
         self.sets[group.path] = target
-        self._write(one, group, target, f"inside {top}, whose cpuset it must stay in")
+        self._write(one, group, target, f"kept within the cpuset of {top}")
 
     def _hold(self, one: Wanted, group: cgroup.Group) -> None:
         """v1: a workload without a set of its own still has to fit into another one around it."""
@@ -359,7 +363,7 @@ class _Writer:
                 target=target,
                 value="+cpuset",
                 policy=self.policy,
-                reason=f"hand the cpuset controller down to the groups in {path or 'the root'}",
+                reason=f"enable the cpuset controller for the cgroups in {path or 'the root'}",
                 knob=knob.SUBTREE.name,
                 group=path,
             )

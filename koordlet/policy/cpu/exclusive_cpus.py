@@ -81,7 +81,7 @@ def recall(state: State) -> tuple[ledger.Claim, ...]:
             cpus=cpuset.CPUSet.parse(one.cpus),
             holder=one.holder,
             policy=STEM,
-            reason=f"exclusive CPUs of {one.owner} {one.holder} (as remembered)",
+            reason=f"exclusive CPUs of {one.owner} {one.holder} (from the checkpoint)",
             uid=one.uid,
             since=one.since,
             kubelet=one.origin == Origin.KUBELET.value,
@@ -149,8 +149,10 @@ class _Giving:
         refused = {one.uid: requests.disbelieved(one, self.now) for one in asking}
         for one in asking:
             if (why := refused[one.uid]) and one.qos is not qos.Qos.BE:
-                fix = f"LS pool instead; policies.{STEM}.trustAnnotations would allow it"
-                self._say(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}, annotated: {why}; {fix}")
+                fix = f"it runs in the LS pool; policies.{STEM}.trustAnnotations would allow it"
+                self._say(
+                    one, "ExclusiveCPUsRefused", f"CPUs {one.cpus} of its annotation: {why}; {fix}"
+                )
         return {uid for uid, why in refused.items() if why}
 
     def _strangers(self, listed: set[str]) -> None:
@@ -167,7 +169,7 @@ class _Giving:
                         cpus=cpus,
                         holder=f"kubelet/{uid}",
                         policy=STEM,
-                        reason="the kubelet's policy holds them for a pod that nobody lists",
+                        reason="the kubelet holds them for a pod that no source lists",
                         uid=uid,
                         kubelet=True,
                     )
@@ -177,7 +179,9 @@ class _Giving:
         listed = one.cpus or cpuset.CPUSet()
         problem = self._refusal(listed & self.online)
         if problem:
-            self._say(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; LS pool instead")
+            self._say(
+                one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; it runs in the LS pool"
+            )
             return
         missing = listed - self.online
         if missing:
@@ -241,10 +245,10 @@ class _Giving:
             return None
         asked = requests.ask(one, self.now.node.labels)
         if isinstance(asked, requests.Problem):
-            self._say(one, "ExclusiveCPUsUndecided", f"{asked.why}; LS pool instead")
+            self._say(one, "ExclusiveCPUsUndecided", f"{asked.why}; it runs in the LS pool")
             return None
         if asked is not None and not self.settings.choose:
-            message = f"asks for {asked.cpus.count} CPUs, and nobody named them; LS pool instead"
+            message = f"no source names its {asked.cpus.count} CPUs; it runs in the LS pool"
             self._say(one, "ExclusiveCPUsUndecided", message)
             return None
         return asked
@@ -272,7 +276,9 @@ class _Giving:
             back = listed - self.taken - self.reserved
             self._hold(one, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
             return
-        self._say(one, "ExclusiveCPUsRefused", f"asks for {count} CPUs: {why}; LS pool instead")
+        self._say(
+            one, "ExclusiveCPUsRefused", f"requests {count} CPUs: {why}; it runs in the LS pool"
+        )
 
     def _repack(self, asking: Sequence[tuple[pod.Pod, allocation.Request]]) -> None:
         """Those that have all of their CPUs, as if they had been chosen together."""
@@ -374,7 +380,7 @@ class _Giving:
         """What the kubelet gave although it was not free is said, and not fought over."""
         wrong = cpus & (self.reserved | self.taken)
         if wrong:
-            message = f"the kubelet gave it CPUs {wrong}, which are reserved or held already"
+            message = f"the kubelet assigned it CPUs {wrong}, which are already reserved or held"
             self.conditions.append(
                 decision.Condition(
                     type="CPUSetViolated",

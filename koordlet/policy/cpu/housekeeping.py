@@ -59,11 +59,11 @@ def _good(now: snapshot.Snapshot, settings: Settings) -> tuple[cpuset.CPUSet, st
     online = now.topology.online
     reserved = now.ledger.held(ledger.Owner.RESERVED) & online
     if settings.onto_reserved and reserved:
-        return reserved, "the kernel's own work runs on the reserved CPUs"
+        return reserved, "kernel work runs on the reserved CPUs"
     held = now.ledger.held(ledger.Owner.LSE, ledger.Owner.LSR) & online
     if not held or held == online:
-        return cpuset.CPUSet(), "nobody holds CPUs alone"
-    return online - held, f"the kernel's own work keeps off CPUs {held}, which workloads hold"
+        return cpuset.CPUSet(), "no workload holds exclusive CPUs"
+    return online - held, f"kernel work stays off CPUs {held}, which workloads hold exclusively"
 
 
 def _value(path: str, text: str, good: cpuset.CPUSet, settings: Settings) -> str:

@@ -38,8 +38,8 @@ def _why_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
     if left and wanted <= _MILLI * len(left):
         return ""
     return (
-        f"latency-sensitive workloads request {wanted / _MILLI:g} CPUs, and the pool has"
-        f" {len(left)} without them"
+        f"latency-sensitive workloads request {wanted / _MILLI:g} CPUs, the LS pool has"
+        f" only {len(left)} without them"
     )
 
 
@@ -54,15 +54,17 @@ def conditions(now: snapshot.Snapshot) -> tuple[decision.Condition, ...]:
     if not isolated:
         return ()
     why = _why_in(now, isolated)
-    name, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads get those that they name"
+    name, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads may name them"
     if why:
         name = "IsolatedCPUsShared"
-        message = f"are in the pools: {why}; boot without isolcpus=, or ask for less on this node"
+        message = (
+            f"are in the pools: {why}; boot without isolcpus=, or request fewer CPUs on this node"
+        )
     return (
         decision.Condition(
             type=name,
             status=True,
             reason="SharedPools",
-            message=f"CPUs {isolated}, where the kernel does not balance (isolcpus=), {message}",
+            message=f"isolated CPUs {isolated} (isolcpus=) {message}",
         ),
     )

@@ -21,7 +21,7 @@ from koordlet.policy.cpu.cpuset_files import Wanted
 
 _TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
 _NAMES = {
-    qos.KubeQos.GUARANTEED: "all that is not reserved",
+    qos.KubeQos.GUARANTEED: "all CPUs that are not reserved",
     qos.KubeQos.BURSTABLE: "the LS pool",
     qos.KubeQos.BEST_EFFORT: "the BE pool",
 }
@@ -68,7 +68,7 @@ def narrowed(
             made += _whole(now, path, tier, wishes)
             continue
         more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
-        extra = f" and {more} of workloads inside" if more else ""
+        extra = f" and CPUs {more} of workloads inside it" if more else ""
         made.append(
             Wanted(
                 group=path,
@@ -93,7 +93,9 @@ def opened(
     ]
     for path, tier in _paths(now):
         if _hinders(now, path, wishes):
-            made.append(_all(now, path, tier, "what it writes into containers fits into it"))
+            made.append(
+                _all(now, path, tier, "wide enough for the sets that it writes into containers")
+            )
     return made
 
 
@@ -117,7 +119,7 @@ def _whole(
     if holder is None or holder.unified or not cpus:
         return
     if now.went_offline & now.topology.online - cpus or path in wishes:
-        yield _all(now, path, tier, "somebody in there may run anywhere")
+        yield _all(now, path, tier, "a workload inside may run on any CPU")
 
 
 def _all(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, why: str) -> Wanted:

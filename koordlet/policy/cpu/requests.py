@@ -64,10 +64,10 @@ def disbelieved(one: pod.Pod, now: snapshot.Snapshot) -> str:
     if one.declared or one.kubelet_owned or one.cpus is None:
         return ""
     if not (_is_bound(one) or _of_node(now)):
-        return "only pods labelled LSE or LSR, of the band koord-prod, are given CPUs"
+        return "only pods labelled LSE or LSR in band koord-prod may hold exclusive CPUs"
     whole = one.requests.get(resources.CPU, 0) // 1000
     if len(one.cpus) > whole:
-        return f"more than its request, in which there are {whole} whole CPUs"
+        return f"more than the {whole} whole CPUs of its request"
     return ""
 
 

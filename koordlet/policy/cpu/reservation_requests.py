@@ -121,7 +121,7 @@ def _annotated(body: Mapping[str, object]) -> Wish | None:
     origin, problem = f"annotation {ANNOTATION}", ""
     apply = body.get("applyPolicy") or ""
     if apply not in _APPLY:
-        problem = f"{origin}: applyPolicy {str(apply)[:40]!r} is not known and counts as Default"
+        problem = f"{origin}: applyPolicy {str(apply)[:40]!r} is unknown, Default applies"
     listed = body.get("reservedCPUs")
     if listed not in (None, ""):
         cpus = _list("reservedCPUs", listed)

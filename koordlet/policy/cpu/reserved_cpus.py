@@ -195,13 +195,13 @@ class _Granting:
         packed = packing.take(self.machine, self.machine.online, wish.count)
         if packed is None:
             online = len(self.machine.online)
-            raise _RefusedError(f"{wish.origin} asks for {wish.count} CPUs of {online}")
+            raise _RefusedError(f"{wish.origin} requests {wish.count} CPUs, {online} are online")
         return packed
 
     def _listed(self, origin: str, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
         known = self.machine.present or self.machine.online
         missing = cpus - known
-        problem = f"{origin} names CPUs {missing}, which this machine has not"
+        problem = f"{origin} names CPUs {missing}, which this machine does not have"
         if cpus and not cpus & known:
             raise _RefusedError(problem)
         if missing:
@@ -215,7 +215,9 @@ class _Granting:
             raise _RefusedError(f"{origin} {what} and leave none for workloads")
         most = self.settings.max_cpus
         if most is not None and len(every) > most and not cpus <= self.granted:
-            raise _RefusedError(f"{origin} makes {len(every)} CPUs, limits.maxCpus is {most}")
+            raise _RefusedError(
+                f"{origin} would reserve {len(every)} CPUs, limits.maxCpus is {most}"
+            )
 
     def _refused(self, source: str, why: str) -> None:
         kept = self._again(source)

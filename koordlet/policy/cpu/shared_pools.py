@@ -204,7 +204,7 @@ def target(one: pod.Pod, shares: Shares, homes: Homes) -> tuple[cpuset.CPUSet | 
     kind, pool = ("BE", shares.be) if one.qos is qos.Qos.BE else ("LS", shares.ls)
     named = (one.cpus or cpuset.CPUSet()) & pool if kind == "BE" else cpuset.CPUSet()
     if named:
-        return named, f"{who}: the CPUs of the BE pool that were named for it"
+        return named, f"{who}: the CPUs of the BE pool named for it"
     nodes = _nodes(one, homes)
     near = cpuset.union(shares.nodes.get(node, cpuset.CPUSet()) for node in nodes) & pool
     if near:
@@ -246,7 +246,9 @@ def _wanted(
         for box in one.containers:
             expected = sets.get(box.name)
             why = (
-                reason if expected else f"{one.key}: the LS pool, as no set is held for {box.name}"
+                reason
+                if expected
+                else f"{one.key}: the LS pool: the kubelet holds no CPUs for {box.name}"
             )
             yield Wanted(
                 group=box.group,
@@ -331,15 +333,15 @@ _UNKNOWN = decision.Condition(
     type="CPUManagerPolicyUnknown",
     status=True,
     reason="SharedPools",
-    message="the kubelet has not said how it manages CPUs, so on cgroup v1 tiers and pods stay"
-    " wide, and containers are narrowed once they run: let the agent read the kubelet's directory"
-    " (kubelet.directory) or ask the kubelet (kubelet.address)",
+    message="the kubelet's CPU manager policy is unknown: on cgroup v1 tiers and pods stay"
+    " wide, and koordlet narrows containers after they start. Let the agent read the kubelet's"
+    " directory (kubelet.directory) or query the kubelet (kubelet.address)",
 )
 _EMPTY = decision.Condition(
     type="SharedPoolEmpty",
     status=True,
     reason="SharedPools",
-    message="every CPU is held alone: workloads of the LS pool stay where they are",
+    message="LS pool is empty: all CPUs are exclusively allocated; LS cpusets stay unchanged",
 )
 
 

@@ -66,7 +66,7 @@ def _classes(
         name = f"allocatable.{resource.rpartition('/')[2]}"
         spelled = "" if threshold is None else f"{threshold}%"
         if threshold is None or lower is None or bound is None or lower >= threshold:
-            why = "threshold, a lower percent below it and a priority bound are needed"
+            why = "needs a threshold, a lower percent below it and a priority bound"
             signal = decision.Signal(name=name, observed="", threshold=spelled, met=None, why=why)
             yield signal, 0
             continue
@@ -77,7 +77,7 @@ def _classes(
         )
         offered = now.node.allocatable.get(resource)
         if not offered:
-            why = f"the node offers no {resource}: nobody is evicted for that"
+            why = f"not evicting: the node has no allocatable {resource}"
             signal = decision.Signal(name=name, observed="", threshold=spelled, met=None, why=why)
             yield signal, 0
             continue

@@ -45,13 +45,17 @@ class Neighbour:
             return "policies.node_pressure.act is false" if self.act is False else ""
         if not self.act:
             own = due.signal not in thresholds.SIGNALS
-            why = "beside a kubelet nobody goes" if own else "the kubelet evicts for this by itself"
+            why = (
+                "not evicting: this node has a kubelet"
+                if own
+                else "not evicting: the kubelet owns this signal"
+            )
             return f"{why} (policies.node_pressure.act is not set)"
         kind = thresholds.CONDITION[due.signal]
         if due.signal not in thresholds.SIGNALS:
             kind = "MemoryPressure"
         if self.conditions.get(kind):
-            return f"the kubelet has the condition {kind} and acts by itself"
+            return f"not evicting: the kubelet reports {kind} and evicts by itself"
         return self.late(due, capacity)
 
     def late(self, one: thresholds.Threshold, capacity: int | None) -> str:

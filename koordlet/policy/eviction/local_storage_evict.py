@@ -57,9 +57,15 @@ def decide(
 ) -> decision.Decision[State]:
     """Every offender."""
     if groups.any_stale(now.pods) or any(one.aged(now.at) for one in now.sources):
-        return decision.Decision(next_state=state, explanation={"held": "may be out of date"})
+        return decision.Decision(
+            next_state=state, explanation={"held": "the list of pods may be out of date"}
+        )
     beside = any(not one.local for one in now.sources)
-    held = "" if settings.act or (settings.act is None and not beside) else "the kubelet does it"
+    held = (
+        ""
+        if settings.act or (settings.act is None and not beside)
+        else "not evicting: the kubelet evicts for this limit"
+    )
     found = tuple(_eviction(one, signal, why, held) for one, signal, why in offenders(now))
     return decision.Decision(
         next_state=state,

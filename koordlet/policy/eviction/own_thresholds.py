@@ -42,7 +42,7 @@ def missing(signal: str, read: pressure.Reading) -> str:
     """Why one is not observed."""
     if signal == thresholds.SWAP:
         return "no swap space" if read.swap_total == 0 else "not known"
-    return read.problems.get("pressure.memory", "this kernel does not count it")
+    return read.problems.get("pressure.memory", "this kernel does not report it")
 
 
 def pause(signal: str) -> float:

@@ -24,7 +24,7 @@ from koordlet.policy.eviction import pressure_signals
 
 #: Seconds for which nothing is asked for again.
 PAUSE = 30.0
-HELD = "page cache is taken back first"
+HELD = "not evicting yet: reclaiming page cache first"
 _LEAST = 1 << 20
 
 
@@ -55,7 +55,7 @@ def asked(
                 target=target,
                 amount_bytes=idle + gives,
                 policy=policy,
-                reason=f"{due.signal} is short, {one.key} has {active} bytes of active page cache",
+                reason=f"{due.signal} is low, {one.key} has {active} bytes of active page cache",
                 group=one.group or "",
             )
         )

@@ -66,9 +66,11 @@ def signals(look: Look, book: pressure_state.Book) -> Iterator[decision.Signal]:
 def _missing(look: Look, signal: str) -> str:
     if signal not in thresholds.SIGNALS:
         return own_thresholds.missing(signal, look.now.pressure)
-    return look.missing.get(signal) or "its file system has not answered for a while"
+    return look.missing.get(signal) or "the file system has not answered lately"
 
 
 def _waiting(one: thresholds.Threshold, at: float, first: float | None) -> str:
     left = one.grace - (at - (at if first is None else first))
-    return f"soft: {left:.0f} s of {one.grace:.0f} s grace are left" if left > 0 else ""
+    return (
+        f"soft threshold: {left:.0f} s of {one.grace:.0f} s grace period left" if left > 0 else ""
+    )

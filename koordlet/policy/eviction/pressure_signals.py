@@ -151,7 +151,7 @@ def _why(signal: str, read: pressure.Reading) -> str:
     if why:
         return why
     if signal == thresholds.ALLOCATABLE_MEMORY:
-        return f"the group {read.pods_group} has no memory limit"
+        return f"cgroup {read.pods_group} has no memory limit"
     # What is on another file system's place has that one's problem.
     behind = {"containerfs": read.containerfs, "imagefs": read.imagefs, "nodefs": read.nodefs}
     if name in behind and behind[name] is None:

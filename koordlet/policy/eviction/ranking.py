@@ -75,9 +75,9 @@ _Order = Callable[[pod.Pod, pod_use.Use | None], tuple[int | str, ...]]
 def spared(one: pod.Pod) -> str:
     """Why a pod never goes; empty where it may."""
     if one.static:
-        return "a static pod or the mirror of one"
+        return "static or mirror pod"
     if one.critical:
-        return "critical by its priority"
+        return "critical priority"
     return ""
 
 

@@ -51,8 +51,8 @@ def stale(now: snapshot.Snapshot) -> str:
     """Why what is known of workloads may be out of date; empty where it is not."""
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
-        return f"{', '.join(old)} said nothing lately"
-    return "who runs here may be out of date" if any(one.stale for one in now.pods) else ""
+        return f"no recent data from {', '.join(old)}"
+    return "the list of pods may be out of date" if any(one.stale for one in now.pods) else ""
 
 
 def turn(

@@ -50,7 +50,7 @@ def _stall(now: snapshot.Snapshot, name: str, percent: float) -> decision.Signal
     why = ""
     if value is None:
         resource = name.partition(".")[0]
-        why = now.pressure.problems.get(f"pressure.{resource}", "this kernel does not count it")
+        why = now.pressure.problems.get(f"pressure.{resource}", "this kernel does not report it")
     return decision.Signal(
         name=f"pressure.{name}",
         observed="" if value is None else f"{value:g}%",

@@ -35,7 +35,7 @@ def unread(now: snapshot.Snapshot, keys: Collection[str]) -> str:
     listed = now.slo.unread_of(SECTION, {_ENABLE, *keys})
     if not listed:
         return ""
-    return f"{', '.join(listed)} of {now.slo.source} cannot be read: nobody is evicted for this"
+    return f"not evicting: {', '.join(listed)} of {now.slo.source} cannot be read"
 
 
 def not_run(why: str, stem: str) -> decision.Decision[_State | None]:

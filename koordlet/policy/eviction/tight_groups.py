@@ -26,7 +26,7 @@ def judge(
         and (used := past.groups.last(one.group, meter.WORKING_SET)) is not None
     ]
     if not known:
-        why = "no workload has a limit of memory and is counted"
+        why = "no measured workload has a memory limit"
         signal = decision.Signal(
             name=SIGNAL, observed="", threshold=f"{percent}%", met=None, why=why
         )

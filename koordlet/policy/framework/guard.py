@@ -115,7 +115,7 @@ def step(
         why = _regression(samples, tried, felt, law)
         if why:
             ends = moment.spell(felt.wall + law.term)
-            why = f"{why}; until {ends} its step is taken back"
+            why = f"{why}; rolled back until {ends}"
             held[stem] = Rollback(until=felt.at + law.term, was=tried.was, why=why)
             trials = {}
             break
@@ -136,7 +136,7 @@ def _regression(samples: Iterable[Felt], tried: Trial, felt: Felt, law: Law) -> 
         return ""
     ls, be, others = _load(after)
     return (
-        f"latency-sensitive work waited {now:.1f} times what is tolerated after it acted, {was:.1f}"
+        f"latency-sensitive work waited {now:.1f} times the tolerance after it acted, {was:.1f}"
         f" times before, at the same load (latency-sensitive work {ls:.2f} cores, best-effort work"
         f" {be:.2f}, others {others:.2f})"
     )

@@ -201,7 +201,7 @@ class _Deciding:
         path = self.now.layout.file(row, "")
         known = self.now.blocks
         if path is None or known is None or row.name not in known.cost_files:
-            self._missing[f"{row.name}: this kernel has no such file on its root group"] = None
+            self._missing[f"{row.name}: this kernel has no such file on the root cgroup"] = None
             return
         self._add((limits.Setting(row, path, line),), "", "cgroupRoot: the device's cost")
 

@@ -181,20 +181,20 @@ class _Deciding:
         most = _request(one, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
         slow = high(asked, request, most)
         if slow is not None:
-            reason = f"{name}: slowed down at {asked.throttling_percent} % of the way to its limit"
+            reason = f"{name}: throttled at {asked.throttling_percent} % between request and limit"
             self._bytes(knob.MEMORY_HIGH, group, slow, reason)
 
     def above(self) -> None:
         """The sums of the QoS groups, without which the kernel protects no pod."""
         for group, kept in self._sums.items():
             if group in self.now.groups:
-                self._protect(group, kept, "the pods in it together")
+                self._protect(group, kept, "its pods together")
 
     def _protect(self, group: str, kept: Protection, who: str) -> None:
         if kept.min:
-            self._bytes(knob.MEMORY_MIN, group, kept.min, f"{who}: memory that is kept")
+            self._bytes(knob.MEMORY_MIN, group, kept.min, f"{who}: protected memory")
         if kept.low:
-            self._bytes(knob.MEMORY_LOW, group, kept.low, f"{who}: memory that is kept if possible")
+            self._bytes(knob.MEMORY_LOW, group, kept.low, f"{who}: memory protected if possible")
 
     def _vendor(self, group: str, asked: strategies.MemoryQos, who: str) -> None:
         for row, name in _VENDOR:

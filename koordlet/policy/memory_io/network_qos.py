@@ -98,7 +98,7 @@ def decide(
         for link in now.links.links:
             there = link.side(direction)
             if not queueing.is_ours(there) and not queueing.is_free(there):
-                problems.append(f"{link.name} {direction}: {there} is somebody else's, left alone")
+                problems.append(f"{link.name} {direction}: not shaped, another program set {there}")
                 continue
             actions.append(
                 action.SetQdisc(
@@ -121,7 +121,9 @@ def decide(
 
 def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decision.Condition, ...]:
     found = [("NetworkNotShaped", "node", "; ".join(problems))] if problems else []
-    why = "its packets look like the host's own (hostNetwork), so they are in the system class"
+    why = (
+        "its packets cannot be told from the host's (hostNetwork), so the system class counts them"
+    )
     found += [("NetworkNotTold", who, f"{who}: {why}") for who in unknown]
     return tuple(
         decision.Condition(
@@ -142,7 +144,7 @@ def _asked(
     total, classes = settings.total, settings.classes
     if slo is not None:
         if slo.network_policy != TC:
-            return 0, {}, f"the NodeSLO leaves it to {slo.network_policy}"
+            return 0, {}, f"the NodeSLO's netQOSPolicy is {slo.network_policy}"
         names = {SYSTEM: "SYSTEM", LS: "LS", BE: "BE"}
         found = {number: slo.classes[name].network for number, name in names.items()}
         classes = {number: one for number, one in found.items() if one.enable}
@@ -151,7 +153,7 @@ def _asked(
         total = slo.system.total_network_bandwidth or 0
     total = _annotated(now.node) or total
     if not _LEAST <= total <= _MOST:
-        return 0, {}, "no total network bandwidth is given that a link can have"
+        return 0, {}, "no valid total network bandwidth is configured"
     return total, classes, ""
 
 

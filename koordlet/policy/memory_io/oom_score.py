@@ -124,7 +124,7 @@ def _declared(one: pod.Pod, total: int | None) -> tuple[int | None, str]:
     asked = one.requests.get(resources.MEMORY, 0)
     if one.qos is not qos.Qos.LS or not asked or not total:
         return None, ""
-    return _clamped(1000 - 1000 * asked // total), f"asks for {asked} of {total} bytes"
+    return _clamped(1000 - 1000 * asked // total), f"requests {asked} of {total} bytes"
 
 
 def _burstable(one: pod.Pod, box: pod.Container, total: int | None) -> tuple[int | None, str]:
@@ -141,7 +141,7 @@ def _burstable(one: pod.Pod, box: pod.Container, total: int | None) -> tuple[int
         regular = [_memory(each) for each in counted if each.kind is pod.Kind.REGULAR]
         least = min(regular, default=0) + share
         value = min(value, 1000 - 1000 * least // total)
-    return _clamped(value), f"asks for {asked} of {total} bytes"
+    return _clamped(value), f"requests {asked} of {total} bytes"
 
 
 def _memory(box: pod.Container) -> int:

@@ -79,9 +79,9 @@ def decide(
             continue
         seen = past.groups.window(group, meter.MEMORY_CACHE, now.at, _WINDOW)
         if seen is None:
-            why[one.key] = f"may have {most} bytes of page cache; what it has is not known"
+            why[one.key] = f"page cache limit {most} bytes, use not known"
             continue
-        why[one.key] = f"has {int(seen.average)} bytes of page cache, may have {most}"
+        why[one.key] = f"page cache {int(seen.average)} bytes, limit {most} bytes"
         excess = min(int(seen.average) - most, settings.max_bytes)
         if excess < _LEAST or group in asked:
             continue

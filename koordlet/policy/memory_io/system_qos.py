@@ -65,18 +65,18 @@ def decide(
         if path == MIN_FREE:
             total = past.node.last("", meter.MEMORY_TOTAL)
             if total is None:
-                wrong.append(f"{name}: the size of memory is not known")
+                wrong.append(f"{name}: not written, the machine's memory size is unknown")
                 continue
             value = int(total) // 1024 * value // 10_000
             most = min(high, int(total) // 1024 * settings.max_free_percent // 100)
         if not low <= value <= most:
-            wrong.append(f"{name}: {value} is not in {low}…{most} and was not written to {path}")
+            wrong.append(f"{name}: {value} is outside {low}…{most}, {path} stays unchanged")
             continue
         actions.append(_write(path, str(value), f"{name} is {asked}"))
     if said.sched_features:
         names = ", ".join(sorted(said.sched_features))
         wrong.append(
-            f"sched_features ({names}): debugging aids of the kernel, never set by koordlet"
+            f"sched_features ({names}): kernel debugging features, koordlet never sets them"
         )
     return decision.Decision(
         next_state=state,

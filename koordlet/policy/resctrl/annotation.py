@@ -46,7 +46,7 @@ def parse(text: str) -> tuple[Wish, tuple[str, ...]]:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Wish(), (f"no JSON: {error}",)
+        return Wish(), (f"not JSON: {error}",)
     if not isinstance(whole, dict):
         return Wish(), ("not an object",)
     problems: list[str] = []
@@ -92,7 +92,7 @@ def _part(
         if _whole(cache) and isinstance(cache, int) and value is not None and cache not in single:
             single[cache] = value
         else:
-            problems.append(f"{name}.schemataPerCache: {one!r}: no cacheID of its own, or no {key}")
+            problems.append(f"{name}.schemataPerCache: {one!r}: no unique cacheID, or no {key}")
     return everywhere, single
 
 
@@ -102,7 +102,7 @@ def _alone(whole: Mapping[str, object], problems: list[str]) -> int | None:
     if found is None:
         return None
     if not _whole(found) or not isinstance(found, int) or found < 1:
-        problems.append(f"llc.ways: {found!r} is no number of ways")
+        problems.append(f"llc.ways: {found!r} is not a number of ways")
         return None
     return found
 

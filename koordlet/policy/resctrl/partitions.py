@@ -34,7 +34,7 @@ class Partition:
         first, last = (-(-cache.ways * percent // 100) for percent in (self.start, self.end))
         where = f"partition {self.name} ({last - first} of {cache.ways} ways)"
         if last - first < max(1, cache.min_bits):
-            return values.Value(None, f"{where} is smaller than a mask may be")
+            return values.Value(None, f"{where} has fewer ways than a mask needs")
         # The part as a cache of its own, from way 0.
         inner = replace(cache, mask=(1 << (last - first)) - 1)
         value = values.mask(inner, start, end)

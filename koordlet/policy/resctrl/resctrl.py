@@ -190,7 +190,9 @@ class _Deciding:
         if any(gap.feature == STEM and "not mounted" in gap.why for gap in self.now.unsupported):
             self._mount(resctrl.MOUNT_POINT)
         if self.next_state.mounted:
-            self.say("ResctrlUnmounted", "node", "unmounted while koordlet was using it")
+            self.say(
+                "ResctrlUnmounted", "node", "resctrl was unmounted while in use; mount it again"
+            )
             if self.settings.mount:
                 self._mount(resctrl.MOUNT_POINT)
 
@@ -202,7 +204,7 @@ class _Deciding:
             self.say(
                 "ResctrlMountOptions",
                 "node",
-                f"mounted without {','.join(sorted(missing))} by somebody else, and left so",
+                f"another program mounted resctrl without {','.join(sorted(missing))}: unmount it",
             )
         self.next_state = replace(self.next_state, mounted=True, unlimited=self._unlimited(there))
         if not self.now.pods:
@@ -280,7 +282,7 @@ class _Deciding:
         if kept is None:
             return classes
         self.why["tightened"] = (
-            f"BE has {percent} % of the bandwidth instead of {most}: it is noisy"
+            f"noisy neighbour: BE bandwidth reduced from {most} % to {percent} %"
         )
         return {**classes, "BE": replace(best_effort, percent=percent)}
 
@@ -295,9 +297,9 @@ class _Deciding:
             self.say(
                 "ResctrlNoRoom",
                 subject,
-                f"room for {there.hardware.most_groups} groups (classes of service, and RMIDs"
-                f" where the machine counts), the root and {len(foreign)} foreign ones among them:"
-                f" no group {want.name}, tasks stay in {stays}",
+                f"no resctrl group {want.name}: the machine has {there.hardware.most_groups} groups"
+                f" (classes of service, RMIDs), {len(foreign)} of them foreign and one the root;"
+                f" tasks stay in {stays}",
             )
         return wanted[:room]
 
@@ -310,7 +312,11 @@ class _Deciding:
         reason = f"group of {subject}"
         self.actions.append(action.MakeDir(target=target, policy=STEM, reason=reason))
         if here is not None and _locked(here):
-            self.say("ResctrlForeignGroup", want.name, f"is {here.mode}: left alone")
+            self.say(
+                "ResctrlForeignGroup",
+                want.name,
+                f"group is {here.mode}: koordlet leaves it unchanged",
+            )
             return
         values, how = sharing.values(want)
         text = schemata.text(values)

@@ -63,7 +63,7 @@ class Placing:
                 if control in self.kept or group == "":
                     away.extend(threads)
                 else:
-                    message = f"{len(threads)} threads are in the foreign group {group}"
+                    message = f"{len(threads)} threads stay in {group}, a group of another program"
                     self.left.append((one.key, message))
         if not away and not name:
             return
@@ -94,7 +94,7 @@ class Placing:
         for name, one in wanted[: max(0, room)]:
             path = f"{name}/mon_groups/koordlet-{one.uid.replace('/', '_')}"
             yield action.MakeDir(
-                target=self.there.file(path, ""), policy=_STEM, reason=f"counts {one.key}"
+                target=self.there.file(path, ""), policy=_STEM, reason=f"monitors {one.key}"
             )
             here = self.there.groups.get(name)
             if here is not None and path.rpartition("/")[2] in here.monitors:
@@ -105,7 +105,7 @@ class Placing:
                     threads_of=self.there.threads.get(one.group or "", ()),
                     taken_from=(self.there.file(name, "tasks"),),
                     policy=_STEM,
-                    reason=f"counts {one.key}",
+                    reason=f"monitors {one.key}",
                 )
 
 

@@ -98,7 +98,7 @@ def test_each_tier_gets_its_pool() -> None:
     assert {NODE} == {one.who for one in made}
     ends = {one.group: one.reason.rpartition(": ")[2] for one in made}
     assert {
-        ROOT: "all that is not reserved and 0 of workloads inside",
+        ROOT: "all CPUs that are not reserved and 0 of workloads inside",
         BURSTABLE: "the LS pool and 0-1 of workloads inside",
         BESTEFFORT: "the BE pool",
     } == ends

@@ -116,7 +116,7 @@ def test_a_kernel_that_does_not_count_it() -> None:
     made = decided(stalled(None, 100.0), settings(0.0, memory_full_avg10="40%"))
 
     assert not made.evictions
-    assert [(None, "this kernel does not count it")] == [(o.met, o.why) for o in made.signals]
+    assert [(None, "this kernel does not report it")] == [(o.met, o.why) for o in made.signals]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_a_stale_source_is_named() -> None:
     held = release_round.stale(replace(now, sources=(old,)))
     made = release_round.decided(state, [], held)
 
-    assert held == "kubelet said nothing lately"
+    assert held == "no recent data from kubelet"
     assert not made.actions
     assert not made.evictions
     assert release_round.stale(replace(now, pods=(replace(now.pods[0], stale=True),)))

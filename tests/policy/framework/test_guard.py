@@ -56,7 +56,7 @@ def test_what_hurts_is_taken_back_with_its_evidence() -> None:
     assert states[31].rolled_back["bad"].was == FILE
     (condition,) = guard.conditions(states[-1])
     assert ("PolicyRolledBack", "bad") == (condition.type, condition.subject)
-    for part in ("8.0 times what is tolerated", "0.3 times before", "work 0.60 cores", "UTC"):
+    for part in ("8.0 times the tolerance", "0.3 times before", "work 0.60 cores", "UTC"):
         assert part.replace("UTC", "2026-09-21T14:23:51Z") in condition.message
 
 

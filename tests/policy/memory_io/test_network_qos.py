@@ -77,7 +77,7 @@ def test_it_is_off_until_somebody_opts_in() -> None:
     assert "off" == schema.defaults().policies.network_qos.mode
     assert () == decide(BATCH, total=0).actions
     assert () == decide(BATCH, annotations={policy.ANNOTATION: "1e99"}).actions
-    assert "no total network bandwidth" in decide(total=0).explanation["bandwidth"]
+    assert "no valid total network bandwidth" in decide(total=0).explanation["bandwidth"]
 
 
 def test_three_classes_and_who_is_in_them() -> None:
@@ -169,7 +169,7 @@ def test_what_somebody_else_made_is_left_alone(egress: str, ingress: str) -> Non
     foreign = egress if egress != "mq 0:" else ingress
 
     assert 1 == len(made.actions)
-    assert [f"{foreign} is somebody else's" in each.message for each in made.conditions] == [True]
+    assert [f"another program set {foreign}" in each.message for each in made.conditions] == [True]
 
 
 def test_nobody_is_limited_to_nothing() -> None:
