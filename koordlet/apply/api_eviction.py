@@ -86,8 +86,8 @@ class ApiEviction:
         except refusals.ObjectsError:
             return True
         return any(
-            objects.text(one, "uid") == uid and not objects.metadata(one).get("deletionTimestamp")
-            for one in found.items
+            objects.text(body, "uid") == uid and not objects.metadata(body).get("deletionTimestamp")
+            for body in found.items
         )
 
 

@@ -18,12 +18,12 @@ def twice(
     manager: units.Manager | None,
 ) -> perform.Effect:
     """Do it, and once more where the kernel's refusal was a race that is over."""
-    one = step.action
+    wanted = step.action
     try:
-        if isinstance(one, action.WriteFile):
-            return perform.write(host, layout, one, undo=step.undo)
-        return perform.perform(host, layout, one, undo=step.undo, manager=manager)
+        if isinstance(wanted, action.WriteFile):
+            return perform.write(host, layout, wanted, undo=step.undo)
+        return perform.perform(host, layout, wanted, undo=step.undo, manager=manager)
     except OSError as error:
-        if not refusals.is_over(host, layout, one, error.errno):
+        if not refusals.is_over(host, layout, wanted, error.errno):
             raise
-    return perform.perform(host, layout, one, undo=step.undo, manager=manager)
+    return perform.perform(host, layout, wanted, undo=step.undo, manager=manager)

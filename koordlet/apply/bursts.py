@@ -32,10 +32,10 @@ _OTHER: Mapping[str, Knob] = {
 }
 
 
-def beside(layout: cgroup.Layout, one: kinds.FileAction) -> tuple[str, str] | None:
+def beside(layout: cgroup.Layout, wanted: kinds.FileAction) -> tuple[str, str] | None:
     """The file and the row of the burst beside a quota, or of the quota beside a burst."""
-    row = _OTHER.get(one.knob)
-    target = None if row is None else layout.file(row, one.group)
+    row = _OTHER.get(wanted.knob)
+    target = None if row is None else layout.file(row, wanted.group)
     return None if row is None or target is None else (target, row.name)
 
 
@@ -50,19 +50,19 @@ def fit(
     ``texts`` is what is there, ``going_back`` what nobody wants any more.
     """
     made = dict(wanted)
-    for one in wanted.values():
-        other = beside(layout, one) if isinstance(one, kinds.FILES) else None
-        if other is None or not isinstance(one, kinds.FILES):
+    for write in wanted.values():
+        other = beside(layout, write) if isinstance(write, kinds.FILES) else None
+        if other is None or not isinstance(write, kinds.FILES):
             continue
         target, row = other
         there, back = texts.get(target, ""), going_back.get(target)
         after = (back.original or there) if back is not None else there
-        if one.knob not in _BURST_OF:
+        if write.knob not in _BURST_OF:
             quota = wanted.get(target)
             known = (quota.value,) if isinstance(quota, kinds.FILES) else (there, after)
-            made[one.target] = _cut(one, min(map(_usec, known)))
-        elif target not in wanted and _burst(after) > _usec(one.value):
-            made[target] = _lowered(one, target, row)
+            made[write.target] = _cut(write, min(map(_usec, known)))
+        elif target not in wanted and _burst(after) > _usec(write.value):
+            made[target] = _lowered(write, target, row)
     return made
 
 

@@ -48,24 +48,24 @@ class Completing:
         }
         self._ours = {0}.union(*self._known.values())
 
-    def complete(self, one: action.Action) -> action.Action:
+    def complete(self, wanted: action.Action) -> action.Action:
         """With the cookie that the journal knows, and whether all is as it shall be."""
-        if self._seen is None or not isinstance(one, action.ShareCore):
-            return one
+        if self._seen is None or not isinstance(wanted, action.ShareCore):
+            return wanted
         seen = self._seen
-        members = tuple(pid for pid in one.members if seen.get(pid, 0) in self._ours)
-        mine = self._known.get(one.target, set())
+        members = tuple(pid for pid in wanted.members if seen.get(pid, 0) in self._ours)
+        mine = self._known.get(wanted.target, set())
         # The one that most have: of two, one is of before everybody ended and was started anew.
         there = [seen[pid] for pid in members if seen.get(pid, 0) in mine]
         cookie = max(sorted(set(there)), key=there.count, default=0)
-        strays = tuple(pid for pid in one.strays if seen.get(pid) in mine)
+        strays = tuple(pid for pid in wanted.strays if seen.get(pid) in mine)
         together = bool(cookie) and not strays and len(there) == len(members) == there.count(cookie)
         return replace(
-            one,
+            wanted,
             members=members,
             strays=strays,
             cookie=f"{cookie:x}" if cookie else "",
-            foreign=len(one.members) - len(members),
+            foreign=len(wanted.members) - len(members),
             settled=together or not members,
         )
 
@@ -92,36 +92,36 @@ def undo(entry: journal.Entry) -> action.ShareCore:
     )
 
 
-def carry_out(host: root.HostRoot, one: action.ShareCore) -> tuple[str, str]:
+def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
     """The cookie in hexadecimal, and what is not as wanted."""
     cores = host.cores()
-    if one.gone:
-        return _clear(host, cores, one.gone)
-    if one.cookie:
-        source = _holder(cores, one)
-        todo = [pid for pid in one.members if pid != source]
+    if wanted.gone:
+        return _clear(host, cores, wanted.gone)
+    if wanted.cookie:
+        source = _holder(cores, wanted)
+        todo = [pid for pid in wanted.members if pid != source]
     else:
-        source, *todo = one.members
+        source, *todo = wanted.members
         cores.create(source)
     cookie = cores.get(source)
     refused = _refused(cores.copy(source, todo))
-    if one.strays:
-        refused += _refused(cores.copy(cores.without(), one.strays))
+    if wanted.strays:
+        refused += _refused(cores.copy(cores.without(), wanted.strays))
     apart = sum(1 for pid in todo if _of(cores, pid) not in (None, cookie))
     problems = [
         f"{apart} processes have another cookie" if apart else "",
-        f"{one.foreign} processes have a cookie of another program" if one.foreign else "",
+        f"{wanted.foreign} processes have a cookie of another program" if wanted.foreign else "",
         f"{len(refused)} processes refused the cookie: errno {refused[0]}" if refused else "",
     ]
     return f"{cookie:x}", "; ".join(filter(None, problems))
 
 
-def _holder(cores: Cores, one: action.ShareCore) -> int:
+def _holder(cores: Cores, write: action.ShareCore) -> int:
     """A member that has it; where all of them ended, the next plan makes a new one."""
-    wanted = int(one.cookie, 16)
-    found = next((pid for pid in one.members if _of(cores, pid) == wanted), None)
+    wanted = int(write.cookie, 16)
+    found = next((pid for pid in write.members if _of(cores, pid) == wanted), None)
     if found is None:
-        raise root.fail(errno.ESRCH, one.target)
+        raise root.fail(errno.ESRCH, write.target)
     return found
 
 

@@ -98,11 +98,11 @@ class Drafter:
     def touched(self, results: Iterable[result.Result]) -> None:
         """A plan was carried out: what it wrote is not known any more."""
         texts: dict[str, str] | None = None
-        for one in results:
-            if one.step is not None and not isinstance(one.step.action, kinds.FILES):
+        for outcome in results:
+            if outcome.step is not None and not isinstance(outcome.step.action, kinds.FILES):
                 texts = {}
                 break
             texts = dict(self._there.texts) if texts is None else texts
-            texts.pop(one.target, None)
+            texts.pop(outcome.target, None)
         if texts is not None:
             self._there = replace(self._there, texts=texts)

@@ -119,9 +119,9 @@ class Evictor:
 
     def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
         """Begin what a step asks for, or say why not yet."""
-        one = step.action
-        assert isinstance(one, action.Evict)  # noqa: S101 -- the executor asks for these only
-        victim, at = one.victim, now.at
+        wanted = step.action
+        assert isinstance(wanted, action.Evict)  # noqa: S101 -- the executor asks for these only
+        victim, at = wanted.victim, now.at
         self._forget(now)
         verdict, detail = self._why_not(victim, now)
         if not detail:
@@ -132,7 +132,7 @@ class Evictor:
             self._recent.append(at)
             self._spawn(self._run(begun, step))
             verdict, detail = result.Verdict.WAITING, "begun"
-        return result.Result(target=one.target, verdict=verdict, detail=detail, step=step)
+        return result.Result(target=wanted.target, verdict=verdict, detail=detail, step=step)
 
     def _why_not(
         self, victim: eviction.Eviction, now: snapshot.Snapshot
@@ -173,8 +173,10 @@ class Evictor:
 
     def _forget(self, now: snapshot.Snapshot) -> None:
         """What is gone is gone, and its relief is there."""
-        here = {one.uid for one in now.pods if one.active}
-        for uid in [uid for uid, one in self._known.items() if uid not in here and not one.running]:
+        here = {pod.uid for pod in now.pods if pod.active}
+        for uid in [
+            uid for uid, begun in self._known.items() if uid not in here and not begun.running
+        ]:
             del self._known[uid]
 
     async def _run(self, begun: _Begun, step: plan.Step) -> None:

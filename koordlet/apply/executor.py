@@ -88,19 +88,19 @@ class Executor:
         patience: float = SLICE,
     ) -> tuple[result.Result, ...]:
         """Do every enforced step, in order. ``report`` hears each result as it happens."""
-        one = _Run(self, now, report, time.monotonic() + patience)
-        one.for_disk = disk.PATIENCE if patience <= SLICE else disk.LONG
-        one.collect()
+        run = _Run(self, now, report, time.monotonic() + patience)
+        run.for_disk = disk.PATIENCE if patience <= SLICE else disk.LONG
+        run.collect()
         for left in draft.left:
             if left.forget:
                 self.book.forget(left.target)
             if left.tell:
-                one.tell(
+                run.tell(
                     result.Result(target=left.target, verdict=result.Verdict.LEFT, detail=left.why)
                 )
-        one.carry_out(draft.plan.steps)
+        run.carry_out(draft.plan.steps)
         self.book.flush(readings=False)
-        return tuple(one.results)
+        return tuple(run.results)
 
     def finish(self, now: snapshot.Snapshot, report: Report, seconds: float) -> bool:
         """Wait for what the worker has, and take its answers; ``False`` where it is stuck."""
@@ -138,9 +138,9 @@ class _Run:
         self.for_disk = disk.PATIENCE
         self._unwritten: frozenset[str] = frozenset()
 
-    def tell(self, one: result.Result) -> None:
-        self.results.append(one)
-        self._report(one)
+    def tell(self, outcome: result.Result) -> None:
+        self.results.append(outcome)
+        self._report(outcome)
 
     def carry_out(self, planned: Iterable[plan.Step]) -> None:
         steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
@@ -160,25 +160,25 @@ class _Run:
     # Before --------------------------------------------------------------------------------------
 
     def _is_due(self, step: plan.Step) -> bool:
-        one = step.action
-        if not cgroup.stays_below(one.target[1:]):
+        wanted = step.action
+        if not cgroup.stays_below(wanted.target[1:]):
             detail = "the path leaves its tree: koordlet does not write there"
             self.tell(_result(step, result.Verdict.REFUSED, detail))
             return False
         pauses = self.hands.pauses
-        pause = pauses.waiting(one.target, self.now.at) if pauses.waits else 0.0
-        if one.target in self.hands.away:
+        pause = pauses.waiting(wanted.target, self.now.at) if pauses.waits else 0.0
+        if wanted.target in self.hands.away:
             detail = "still running: the call blocks"
-            if isinstance(one, action.WriteFile):
-                self._open.append(one)
+            if isinstance(wanted, action.WriteFile):
+                self._open.append(wanted)
         elif pause:
             detail = f"next attempt in {pause:.0f} s"
-            if isinstance(one, action.MakeDir):
-                self._unmade.add(one.target)
-        elif self._unmade and kinds.directory(one) in self._unmade:
+            if isinstance(wanted, action.MakeDir):
+                self._unmade.add(wanted.target)
+        elif self._unmade and kinds.directory(wanted) in self._unmade:
             detail = "its cgroup does not exist yet"
         else:
-            detail = self._intents.unknown(one)
+            detail = self._intents.unknown(wanted)
             if not detail:
                 return True
         self.tell(_result(step, result.Verdict.WAITING, detail))
@@ -186,19 +186,23 @@ class _Run:
 
     def _has_looked(self, step: plan.Step) -> bool:
         """Whether it is known what a unit's properties are now; they are its originals."""
-        one = step.action
+        wanted = step.action
         hands = self.hands
-        if not isinstance(one, action.SetUnitProperty) or step.undo or one.target in hands.looked:
+        if (
+            not isinstance(wanted, action.SetUnitProperty)
+            or step.undo
+            or wanted.target in hands.looked
+        ):
             return True
         if hands.manager is None:
             self.tell(_result(step, result.Verdict.REFUSED, "systemd is not available"))
             return False
-        key = _LOOK + one.target
+        key = _LOOK + wanted.target
         try:
-            if hands.worker.submit(key, functools.partial(hands.manager.look, one)):
+            if hands.worker.submit(key, functools.partial(hands.manager.look, wanted)):
                 answer = hands.worker.wait(key, self.end - time.monotonic())
                 if answer is not None:
-                    self._learn(one.target, answer.get())
+                    self._learn(wanted.target, answer.get())
                     return True
         except OSError as error:
             outcome = self._refused(step, error)
@@ -219,16 +223,16 @@ class _Run:
     # Steps ---------------------------------------------------------------------------------------
 
     def _step(self, step: plan.Step, *, contested: bool) -> result.Result:
-        one = step.action
-        if isinstance(one, action.Evict):
+        wanted = step.action
+        if isinstance(wanted, action.Evict):
             return self._evict(step)
         blocker = (
-            next((f for f in self._open if kinds.relies(one, f)), None) if self._open else None
+            next((f for f in self._open if kinds.relies(wanted, f)), None) if self._open else None
         )
         if blocker is not None:
             detail = f"depends on {blocker.target}, which failed or is pending"
             return _result(step, result.Verdict.SKIPPED, detail)
-        held = headroom.problem(self.host, one)
+        held = headroom.problem(self.host, wanted)
         if held:
             return _result(step, result.Verdict.HELD, held)
         try:
@@ -236,21 +240,21 @@ class _Run:
         except OSError as error:
             return self._refused(step, error)
         if effect is None:
-            if contested and one.target in self.hands.away:
-                self.hands.contested_away.add(one.target)
-            if isinstance(one, action.WriteFile):
-                self._open.append(one)
+            if contested and wanted.target in self.hands.away:
+                self.hands.contested_away.add(wanted.target)
+            if isinstance(wanted, action.WriteFile):
+                self._open.append(wanted)
             return _result(step, result.Verdict.WAITING, "running: the call blocks")
         return self._done(step, effect, contested=contested)
 
     def _held_back(self, step: plan.Step) -> result.Result | None:
         """The journal has to know of an action first, or of its group."""
-        one = step.action
-        if one.target in self._unwritten:
-            if isinstance(one, action.WriteFile):
-                self._open.append(one)
+        wanted = step.action
+        if wanted.target in self._unwritten:
+            if isinstance(wanted, action.WriteFile):
+                self._open.append(wanted)
             detail = "the journal's disk does not answer: the original is not saved yet"
-        elif kinds.directory(one) in self._unwritten:
+        elif kinds.directory(wanted) in self._unwritten:
             detail = "its cgroup does not exist yet"
         else:
             return None
@@ -292,42 +296,44 @@ class _Run:
         self._settle()
 
     def _done(self, step: plan.Step, effect: perform.Effect, *, contested: bool) -> result.Result:
-        one = step.action
+        wanted = step.action
         if step.interim:
             # The intent stands: it names this value and the final one, which is still on its way.
             pass
         elif step.undo:
-            self._undone(one, effect)
-        elif kinds.journaled(one):
+            self._undone(wanted, effect)
+        elif kinds.journaled(wanted):
             # A switch is remembered as it was written: its read-back is the whole list of words.
-            self._landed.append((one, kinds.value(one) if kinds.is_switch(one) else effect.value))
+            self._landed.append(
+                (wanted, kinds.value(wanted) if kinds.is_switch(wanted) else effect.value)
+            )
         value, difference = effect
         detail = difference or (rivals.said(step) if contested else "")
         verdict = result.Verdict.DIFFERENT if difference else _DONE
         # By place: by name it takes twice as long.
-        return result.Result(one.target, verdict, detail, step, value, None, contested)
+        return result.Result(wanted.target, verdict, detail, step, value, None, contested)
 
-    def _undone(self, one: action.Action, effect: perform.Effect) -> None:
-        entry = self.book.entries.get(one.target)
-        if isinstance(one, action.SetUnitProperty) and entry is not None:
-            after = units.after_reset(entry, one, effect.value)
+    def _undone(self, wanted: action.Action, effect: perform.Effect) -> None:
+        entry = self.book.entries.get(wanted.target)
+        if isinstance(wanted, action.SetUnitProperty) and entry is not None:
+            after = units.after_reset(entry, wanted, effect.value)
             if after is not None:
                 if self.book.intend([after], self.for_disk):
                     self.book.note(after)
                 return
-        self.book.forget(one.target)
-        if isinstance(one, action.RemoveDir):
-            for target in [t for t in self.book.entries if t.startswith(one.target + "/")]:
+        self.book.forget(wanted.target)
+        if isinstance(wanted, action.RemoveDir):
+            for target in [t for t in self.book.entries if t.startswith(wanted.target + "/")]:
                 self.book.forget(target)
 
     def _settle(self) -> None:
         """Tell the journal what was read back, of the groups that are there now."""
         inodes: dict[str, int] = {}
         entries, done = self.book.entries, self.book.done
-        for one, value in self._landed:
-            target = one.target
+        for wanted, value in self._landed:
+            target = wanted.target
             if target in entries:
-                where = kinds.directory(one)
+                where = kinds.directory(wanted)
                 inode = inodes.get(where)
                 if inode is None:
                     known = entries[target].inode
@@ -342,41 +348,43 @@ class _Run:
         return _result(step, result.Verdict.WAITING, why)
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
-        one = step.action
-        inode = intents.inode_of(self.host, kinds.directory(one), known=-1)
+        wanted = step.action
+        inode = intents.inode_of(self.host, kinds.directory(wanted), known=-1)
         # A cookie is in no group: processes that have one may be left whatever the kernel says.
-        cookie = isinstance(one, action.ShareCore)
-        gone = inode == 0 or (step.undo and self._is_gone(one))
+        cookie = isinstance(wanted, action.ShareCore)
+        gone = inode == 0 or (step.undo and self._is_gone(wanted))
         if error.errno in (errno.ENOENT, errno.ENODEV) and gone and not cookie:
-            self.book.forget(one.target)
+            self.book.forget(wanted.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
-        entry = self.book.entries.get(one.target)
+        entry = self.book.entries.get(wanted.target)
         # Never written: there is nothing to put back. A group may be there all the same: made, and
         # then refused its first files.
         never = entry is not None and entry.original is None and step.was is None and not cookie
-        if never and not (isinstance(one, action.MakeDir) and inode):
-            self.book.forget(one.target)
-        if isinstance(one, action.WriteFile):
-            self._open.append(one)
-        why = resctrl.words(error) or refusals.explain(error.errno, one)
+        if never and not (isinstance(wanted, action.MakeDir) and inode):
+            self.book.forget(wanted.target)
+        if isinstance(wanted, action.WriteFile):
+            self._open.append(wanted)
+        why = resctrl.words(error) or refusals.explain(error.errno, wanted)
         detail = f"{errors.errno_name(error.errno)}: {why}"
         return _result(step, result.Verdict.REFUSED, detail, error.errno)
 
-    def _is_gone(self, one: action.Action) -> bool:
+    def _is_gone(self, wanted: action.Action) -> bool:
         """Whether the file went without its group, and its value with it.
 
         v2 takes a controller's files away once the group above hands it down no more, as systemd
         does when no unit there has a property of it; later files begin anew.
         """
-        return isinstance(one, action.WriteFile) and not self.host.exists(self.host.at(one.target))
+        return isinstance(wanted, action.WriteFile) and not self.host.exists(
+            self.host.at(wanted.target)
+        )
 
     def _pace(self, outcome: result.Result) -> None:
         if outcome.verdict is result.Verdict.DONE and not outcome.contested:
             self.hands.pauses.succeeded(outcome.target, self.now.at)
             return
-        one = outcome.step.action if outcome.step is not None else None
+        wanted = outcome.step.action if outcome.step is not None else None
         # A protective limit that others remove comes back at once; a refusal waits all the same.
-        protective = isinstance(one, kinds.FILES) and one.protective
+        protective = isinstance(wanted, kinds.FILES) and wanted.protective
         if outcome.verdict in _TROUBLE or (outcome.contested and not protective):
             self.hands.pauses.failed(outcome.target, self.now.at)
         elif outcome.verdict is result.Verdict.DONE:

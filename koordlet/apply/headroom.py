@@ -26,16 +26,16 @@ LEAST_MARGIN = 4 << 20
 PART = 32
 
 
-def problem(host: root.HostRoot, one: action.Action) -> str:
+def problem(host: root.HostRoot, wanted: action.Action) -> str:
     """Why a memory limit must wait; empty when it need not, or is none."""
-    if not one.target.endswith(_NAMES) or not isinstance(one, kinds.FILES):
+    if not wanted.target.endswith(_NAMES) or not isinstance(wanted, kinds.FILES):
         return ""
-    directory, _, name = one.target.rpartition("/")
+    directory, _, name = wanted.target.rpartition("/")
     used_in = USAGE[name]
-    if not one.value.strip():
+    if not wanted.value.strip():
         return "an empty memory limit would mean 0"
     try:
-        limit = int(one.value)
+        limit = int(wanted.value)
         used = int(host.text(host.at(f"{directory}/{used_in}")))
     except ValueError:
         return ""  # "max": the kernel has the word

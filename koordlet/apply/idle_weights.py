@@ -24,5 +24,5 @@ def beside(
     return [each for each in wishes if _knob(each) in knob.WEIGHTS and each.group in idle]
 
 
-def _knob(one: action.Action) -> str:
-    return one.knob if isinstance(one, action.WriteFile) else ""
+def _knob(wanted: action.Action) -> str:
+    return wanted.knob if isinstance(wanted, action.WriteFile) else ""

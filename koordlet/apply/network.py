@@ -35,20 +35,20 @@ _WAITING = 1000
 _ALL = 0x0003
 
 
-def carry_out(host: root.HostRoot, one: action.SetQdisc) -> tuple[str, str]:
+def carry_out(host: root.HostRoot, wanted: action.SetQdisc) -> tuple[str, str]:
     """What is read back, and what of it is not as wanted."""
-    found = queueing.of_target(one.target)
+    found = queueing.of_target(wanted.target)
     if not host.live or found is None:
-        raise OSError(errno.EOPNOTSUPP, "the host's network is not available", one.target)
+        raise OSError(errno.EOPNOTSUPP, "the host's network is not available", wanted.target)
     link, direction = found
     current = reader.side(host, link, direction)
     if current is None:
-        raise OSError(errno.ENODEV, "the link is gone", one.target)
+        raise OSError(errno.ENODEV, "the link is gone", wanted.target)
     if not queueing.is_ours(current) and not queueing.is_free(current):
-        raise OSError(errno.EBUSY, f"another program set {current}", one.target)
-    reader.apart(lambda route: _set(route, link, direction, one.value))
+        raise OSError(errno.EBUSY, f"another program set {current}", wanted.target)
+    reader.apart(lambda route: _set(route, link, direction, wanted.value))
     after = reader.side(host, link, direction) or ""
-    return after, "" if after == one.value else f"asked for {one.value!r}, is {after!r}"
+    return after, "" if after == wanted.value else f"asked for {wanted.value!r}, is {after!r}"
 
 
 def undo(entry: journal.Entry) -> action.SetQdisc:
@@ -85,13 +85,13 @@ def _index(route: Any, name: str) -> int | None:
 
 
 def _is_ours(route: Any, index: int) -> bool:
-    return any(one["index"] == index and one["handle"] == _ROOT for one in route.get_qdiscs())
+    return any(qdisc["index"] == index and qdisc["handle"] == _ROOT for qdisc in route.get_qdiscs())
 
 
 def _ingresses(route: Any, index: int) -> bool:
     return any(
-        one["index"] == index and one["parent"] == reader.INGRESS_PARENT
-        for one in route.get_qdiscs()
+        qdisc["index"] == index and qdisc["parent"] == reader.INGRESS_PARENT
+        for qdisc in route.get_qdiscs()
     )
 
 
@@ -150,10 +150,10 @@ def _shape(
     if not _is_ours(route, index):
         route.tc("add", "htb", index, _ROOT, default=wanted.default)
     known = reader.tree(route, index, wanted.default)
-    for minor, one in sorted(wanted.classes.items(), key=lambda each: each[1].parent):
+    for minor, tc_class in sorted(wanted.classes.items(), key=lambda each: each[1].parent):
         before = known.classes.get(minor)
-        if before != one:
-            _class(route, index, minor, one)
+        if before != tc_class:
+            _class(route, index, minor, tc_class)
     old = list(reader.filters(route, index))
     there = {text: minor for text, minor, _ in old}
     for text, minor in wanted.addresses.items():
@@ -166,17 +166,17 @@ def _shape(
         route.tc("del-class", "htb", index, _ROOT | minor)
 
 
-def _class(route: Any, index: int, minor: int, one: queueing.Class) -> None:
-    rate, ceil = one.rate // 8, one.ceil // 8
+def _class(route: Any, index: int, minor: int, tc_class: queueing.Class) -> None:
+    rate, ceil = tc_class.rate // 8, tc_class.ceil // 8
     route.tc(
         "replace-class",
         "htb",
         index,
         _ROOT | minor,
-        parent=_ROOT | one.parent,
+        parent=_ROOT | tc_class.parent,
         rate=rate,
         ceil=ceil,
-        prio=one.priority,
+        prio=tc_class.priority,
         burst=max(_LEAST_BURST, rate // _BURST_PARTS),
         cburst=max(_LEAST_BURST, ceil // _BURST_PARTS),
         quantum=_QUANTUM,

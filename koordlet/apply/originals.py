@@ -27,9 +27,9 @@ class Originals:
         if groups is None or groups is not self._groups:
             self._groups = groups
             found = {
-                one.group: undoing.parsed(one.original)
-                for one in entries.values()
-                if one.knob == knob.CPUSET_CPUS.name and one.original is not None
+                entry.group: undoing.parsed(entry.original)
+                for entry in entries.values()
+                if entry.knob == knob.CPUSET_CPUS.name and entry.original is not None
             }
             self.sets = self.sets if found == self.sets else found
         return self.sets

@@ -51,45 +51,45 @@ class Wanted:
     modes: dict[str, plan.Mode] = field(default_factory=dict)
     conflicts: list[plan.Conflict] = field(default_factory=list)
 
-    def add(self, one: action.Action, mode: plan.Mode) -> None:
-        kept = self.actions.get(one.target)
+    def add(self, wanted: action.Action, mode: plan.Mode) -> None:
+        kept = self.actions.get(wanted.target)
         # A policy in shadow never displaces one that enforces.
-        if kept is None or (mode is plan.Mode.ENFORCE and self.modes[one.target] is not mode):
-            self.actions[one.target] = one
-            self.modes[one.target] = mode
-        elif self.modes[one.target] is mode and (both := _least(kept, one)) is not None:
-            self.actions[one.target] = both
-        elif self.modes[one.target] is mode and kinds.value(kept) != kinds.value(one):
+        if kept is None or (mode is plan.Mode.ENFORCE and self.modes[wanted.target] is not mode):
+            self.actions[wanted.target] = wanted
+            self.modes[wanted.target] = mode
+        elif self.modes[wanted.target] is mode and (both := _least(kept, wanted)) is not None:
+            self.actions[wanted.target] = both
+        elif self.modes[wanted.target] is mode and kinds.value(kept) != kinds.value(wanted):
             self.conflicts.append(
                 plan.Conflict(
-                    target=one.target,
+                    target=wanted.target,
                     kept=kinds.value(kept),
                     kept_policy=kept.policy,
-                    dropped=kinds.value(one),
-                    dropped_policy=one.policy,
+                    dropped=kinds.value(wanted),
+                    dropped_policy=wanted.policy,
                 )
             )
 
 
-def _least(kept: action.Action, one: action.Action) -> action.Action | None:
+def _least(kept: action.Action, wanted: action.Action) -> action.Action | None:
     """The smaller of two limits, where the file is one of which the smaller counts."""
-    if not isinstance(kept, action.WriteFile) or not isinstance(one, action.WriteFile):
+    if not isinstance(kept, action.WriteFile) or not isinstance(wanted, action.WriteFile):
         return None
-    row = kinds.row_of(one)
-    if row is None or kept.knob != one.knob:
+    row = kinds.row_of(wanted)
+    if row is None or kept.knob != wanted.knob:
         return None
-    if kept.narrows is not one.narrows:
-        wide, narrow = (kept, one) if one.narrows else (one, kept)
+    if kept.narrows is not wanted.narrows:
+        wide, narrow = (kept, wanted) if wanted.narrows else (wanted, kept)
         return _narrowed(wide, narrow)
     if not row.least:
         return None
-    smaller = min(kept, one, key=lambda each: row.form.measure(each.value))
-    if row.same(kept.value, one.value):
+    smaller = min(kept, wanted, key=lambda each: row.form.measure(each.value))
+    if row.same(kept.value, wanted.value):
         return smaller
     return replace(
         smaller,
-        protective=kept.protective or one.protective,
-        reason=f"{smaller.reason} (the least of {kept.policy} and {one.policy})",
+        protective=kept.protective or wanted.protective,
+        reason=f"{smaller.reason} (the least of {kept.policy} and {wanted.policy})",
     )
 
 
@@ -105,9 +105,9 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
     return replace(narrow, value=str(both) if both else narrow.value)
 
 
-def as_it_is(one: action.Action) -> action.Action:
+def as_it_is(wanted: action.Action) -> action.Action:
     """The way of an action that needs none of its own."""
-    return one
+    return wanted
 
 
 def desired(
@@ -116,9 +116,9 @@ def desired(
     """What all policies want together; ``route`` gives each merged action the way that it takes."""
     wanted = Wanted()
     for outcome in outcomes:
-        for one in outcome.decision.actions if outcome.decision is not None else ():
-            wanted.add(one, outcome.mode)
-    wanted.actions = {target: route(one) for target, one in wanted.actions.items()}
+        for write in outcome.decision.actions if outcome.decision is not None else ():
+            wanted.add(write, outcome.mode)
+    wanted.actions = {target: route(write) for target, write in wanted.actions.items()}
     return wanted
 
 
@@ -139,7 +139,7 @@ def draft(
     }
     keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
     keep |= {t for t, entry in entries.items() if _runs_by(entry, now, enforced)}
-    if any(not one.held for one in now.unanswered):
+    if any(not read.held for read in now.unanswered):
         keep = set(entries)
     unwanted = {t: e for t, e in entries.items() if t not in keep}
     enforced = bursts.fit(now.layout, enforced, there.texts, unwanted)
@@ -235,20 +235,22 @@ def _plan(
 def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
     """That of a policy that enforces, else of one that only says what it would do."""
     shown: best_effort.Limit | None = None
-    for one in outcomes:
-        limit = one.decision.limit if one.decision is not None else None
+    for outcome in outcomes:
+        limit = outcome.decision.limit if outcome.decision is not None else None
         if limit is None:
             continue
-        if one.mode is plan.Mode.ENFORCE:
+        if outcome.mode is plan.Mode.ENFORCE:
             held = limit.milli is None or limit.actuator not in ("", "weights")
             return limit if held else best_effort.idle(limit, "no cgroup can enforce it")
-        shown = shown or best_effort.idle(limit, f"policies.{one.stem}.mode is {one.mode.value}")
+        shown = shown or best_effort.idle(
+            limit, f"policies.{outcome.stem}.mode is {outcome.mode.value}"
+        )
     return shown
 
 
 def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
     """Workloads that have made more groups inside themselves than are followed."""
-    names = {one.group: one.key for one in now.pods} if now.crowded else {}
+    names = {pod.group: pod.key for pod in now.pods} if now.crowded else {}
     holder = now.layout.holder(knob.CPUSET_CPUS.controller)
     for group, narrowed in sorted(now.crowded.items()):
         loose = holder is not None and not holder.unified and not narrowed
@@ -271,21 +273,24 @@ def _in_effect(
     On v2 a group that was never set, or has nothing left of its set, lives on its parent's.
     """
     effects: dict[str, str] = {}
-    for one in actions:
-        group = now.groups.get(one.group)
+    for wanted in actions:
+        group = now.groups.get(wanted.group)
         if (
-            isinstance(one, action.WriteFile)
-            and one.knob in undoing.EFFECTIVE
+            isinstance(wanted, action.WriteFile)
+            and wanted.knob in undoing.EFFECTIVE
             and group is not None
         ):
-            text = group.values.get(undoing.EFFECTIVE[one.knob], "")
-            if not undoing.parsed(text) <= undoing.parsed(there.texts.get(one.target, "")):
-                effects[one.target] = text
+            text = group.values.get(undoing.EFFECTIVE[wanted.knob], "")
+            if not undoing.parsed(text) <= undoing.parsed(there.texts.get(wanted.target, "")):
+                effects[wanted.target] = text
     return effects
 
 
-def _is_so(one: action.Action, there: present.Present) -> bool:
-    return kinds.satisfied(one, there.texts.get(one.target)) and one.target not in there.untold
+def _is_so(wanted: action.Action, there: present.Present) -> bool:
+    return (
+        kinds.satisfied(wanted, there.texts.get(wanted.target))
+        and wanted.target not in there.untold
+    )
 
 
 def _steps(
@@ -294,17 +299,19 @@ def _steps(
     there: present.Present,
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
-    undone = {one.target for one in undo}
-    wishes = [one for one in actions if one.target not in there.unknown]
-    todo = [one for one in wishes if not _is_so(one, there)]
-    todo += [one for one in idle_weights.beside(wishes, todo) if one not in todo]
+    undone = {wanted.target for wanted in undo}
+    wishes = [wanted for wanted in actions if wanted.target not in there.unknown]
+    todo = [wanted for wanted in wishes if not _is_so(wanted, there)]
+    todo += [wanted for wanted in idle_weights.beside(wishes, todo) if wanted not in todo]
     # What a file says is not what its unit has: that is asked when it is put back. Nor is it what
     # a weight will be, once its group does not idle any more.
     woken = idle_weights.beside(undo, undo)
     todo += [
-        one
-        for one in undo
-        if isinstance(one, action.SetUnitProperty) or one in woken or not _is_so(one, there)
+        wanted
+        for wanted in undo
+        if isinstance(wanted, action.SetUnitProperty)
+        or wanted in woken
+        or not _is_so(wanted, there)
     ]
     return [
         plan.Step(
@@ -325,7 +332,11 @@ def _shadow_steps(
 ) -> list[plan.Step]:
     shown = bursts.fit(now.layout, wanted.actions, there.texts, {})
     shadow = [shown[t] for t in wanted.actions if wanted.modes[t] is plan.Mode.SHADOW]
-    changes = [one for one in shadow if one.target not in there.unknown and not _is_so(one, there)]
+    changes = [
+        wanted
+        for wanted in shadow
+        if wanted.target not in there.unknown and not _is_so(wanted, there)
+    ]
     return [
         plan.Step(
             order=first + number,

@@ -77,17 +77,19 @@ class Watch:
         ``False`` where one could not be opened, and should be asked for again.
         """
         keep = {
-            one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
+            write.target: write
+            for write in wanted
+            if isinstance(write, kinds.FILES) and write.protective
         }
         for target in [target for target in self._files if target not in keep]:
             self._drop(target)
-        for target, one in keep.items():
+        for target, write in keep.items():
             file = self._files.get(target)
             if file is None:
-                if self._open(target, one):
+                if self._open(target, write):
                     self._doubted.add(target)
-            elif file.wanted is not one and file.wanted != one:
-                file.wanted, file.right = one, None
+            elif file.wanted is not write and file.wanted != write:
+                file.wanted, file.right = write, None
                 self._doubted.add(target)
         return keep.keys() == self._files.keys()
 
@@ -153,8 +155,8 @@ class Watch:
             self._drop(target)
             return not self._open(target, wanted) or self._holds(target)
         if data != file.right:
-            one = file.wanted
-            if not kinds.same(one, one.value, data.decode("utf-8", "replace")):
+            write = file.wanted
+            if not kinds.same(write, write.value, data.decode("utf-8", "replace")):
                 return False
             file.right = data
         return True

@@ -43,31 +43,35 @@ _OF_CORES = {
 }
 
 
-def explain(number: int | None, one: action.Action) -> str:
+def explain(number: int | None, wanted: action.Action) -> str:
     """A sentence for a refusal."""
-    if isinstance(one, action.ShareCore) and number in _OF_CORES:
+    if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
         return _OF_CORES[number]
-    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(one)!r})"
+    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(wanted)!r})"
 
 
 def is_over(
-    host: root.HostRoot, layout: cgroup.Layout, one: action.Action, number: int | None
+    host: root.HostRoot, layout: cgroup.Layout, wanted: action.Action, number: int | None
 ) -> bool:
     """Whether the reason of a refusal is gone, so that asking once more makes sense."""
     if number in _AGAIN:
-        return not isinstance(one, action.Reclaim)
-    row = knob.TABLE.get(one.knob) if isinstance(one, action.WriteFile) else None
-    if not isinstance(one, action.WriteFile) or row is None or row.shape is not knob.Shape.SUBSET:
+        return not isinstance(wanted, action.Reclaim)
+    row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None
+    if (
+        not isinstance(wanted, action.WriteFile)
+        or row is None
+        or row.shape is not knob.Shape.SUBSET
+    ):
         return False
-    value = _parsed(one.value)
+    value = _parsed(wanted.value)
     if value is None:
         return False
     if number == errno.EACCES:
-        above = layout.file(row, one.group.rpartition("/")[0])
+        above = layout.file(row, wanted.group.rpartition("/")[0])
         parent = _read(host, above)
         return parent is not None and value <= parent
     if number == errno.EBUSY:
-        inside = _below(host, layout, row, one.group)
+        inside = _below(host, layout, row, wanted.group)
         return bool(inside) and all(below <= value for below in inside)
     return False
 

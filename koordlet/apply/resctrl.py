@@ -37,13 +37,13 @@ class RefusedError(OSError):
 # Values ------------------------------------------------------------------------------------------
 
 
-def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
+def write(host: root.HostRoot, write: action.WriteFile) -> tuple[str, str]:
     """Write what differs; what is read back of it, and what was refused.
 
     Raises where the group is gone or nothing at all was taken.
     """
-    path = host.at(one.target)
-    wanted = schemata.parse(one.value).values
+    path = host.at(write.target)
+    wanted = schemata.parse(write.value).values
     refused: list[str] = []
     taken, last = 0, 0
     for resource, domain, value in schemata.difference(wanted, schemata.parse(host.text(path))):
@@ -55,9 +55,11 @@ def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
             if error.errno in _GONE:
                 raise
             last = error.errno or errno.EIO
-            refused.append(f"{line}: {errors.errno_name(last)} {_status(host, one.target)}".strip())
+            refused.append(
+                f"{line}: {errors.errno_name(last)} {_status(host, write.target)}".strip()
+            )
     if refused and not taken:
-        raise RefusedError(last, "; ".join(refused), one.target)
+        raise RefusedError(last, "; ".join(refused), write.target)
     after = schemata.parse(host.text(path))
     found = schemata.text(schemata.restrict(after, wanted))
     left = [schemata.line(name, {d: v}) for name, d, v in schemata.difference(wanted, after)]
@@ -90,9 +92,9 @@ def undisturbed(entry: journal.Entry, current: str) -> bool:
     there = schemata.parse(current)
     known = [schemata.parse(text) for text in (entry.original or "", *entry.values)]
     return all(
-        there.get(name, domain) in {None, *(one.get(name, domain) for one in known)}
-        for one in known[1:]
-        for name, domain, _ in one.items()
+        there.get(name, domain) in {None, *(text.get(name, domain) for text in known)}
+        for text in known[1:]
+        for name, domain, _ in text.items()
     )
 
 
@@ -102,7 +104,7 @@ def original(entry: journal.Entry, current: str) -> str:
     ours = [schemata.parse(text) for text in entry.values]
     merged: dict[str, dict[int, int]] = {}
     for name, domain, value in there.items():
-        mine = any(one.get(name, domain) == value for one in ours)
+        mine = any(text.get(name, domain) == value for text in ours)
         kept = before.get(name, domain) if mine else None
         merged.setdefault(name, {})[domain] = value if kept is None else kept
     return schemata.text(merged)
@@ -115,7 +117,7 @@ def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
     back: dict[str, dict[int, int]] = {}
     foreign = []
     for name, domain, value in before.items():
-        mine = {one.get(name, domain) for one in ours} - {None}
+        mine = {text.get(name, domain) for text in ours} - {None}
         found = there.get(name, domain)
         if not mine or found in {None, value}:
             continue
@@ -129,21 +131,21 @@ def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
 # Threads -----------------------------------------------------------------------------------------
 
 
-def astray(host: root.HostRoot, one: action.MoveTasks) -> tuple[int, ...]:
+def astray(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[int, ...]:
     """Which of the threads are not in the group yet."""
-    if not one.pids:
+    if not wanted.pids:
         return ()
-    members = set(tasks.numbers(host, one.target))
-    return tuple(pid for pid in one.pids if pid not in members)
+    members = set(tasks.numbers(host, wanted.target))
+    return tuple(pid for pid in wanted.pids if pid not in members)
 
 
-def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
+def move(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[str, str]:
     """Move the threads, and those that are forked meanwhile; how many, and what was refused."""
-    path = host.at(one.target)
-    todo: Iterable[int] = one.pids
+    path = host.at(wanted.target)
+    todo: Iterable[int] = wanted.pids
     refused: dict[int, int] = {}
     moved = 0
-    before = _members(host, one.taken_from) if one.threads_of else set()
+    before = _members(host, wanted.taken_from) if wanted.threads_of else set()
     for _ in range(_ROUNDS):
         batch = list(todo)
         answers = host.write_each(path, [b"%d\n" % pid for pid in batch])
@@ -152,13 +154,13 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
         if taken < len(batch):
             answered = zip(batch, answers, strict=True)
             refused.update((pid, why) for pid, why in answered if why not in (0, errno.ESRCH))
-        todo = _newcomers(host, one, before, refused)
+        todo = _newcomers(host, wanted, before, refused)
         if not todo:
             break
     if not refused:
         return f"{moved} threads", ""
     number = next(iter(refused.values()))
-    why = f"{errors.errno_name(number)} {_status(host, one.target)}".strip()
+    why = f"{errors.errno_name(number)} {_status(host, wanted.target)}".strip()
     return f"{moved} threads", f"{len(refused)} threads were not moved: {why}"
 
 
@@ -171,14 +173,14 @@ def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
 
 
 def _newcomers(
-    host: root.HostRoot, one: action.MoveTasks, before: set[bytes], refused: Mapping[int, int]
+    host: root.HostRoot, wanted: action.MoveTasks, before: set[bytes], refused: Mapping[int, int]
 ) -> list[int]:
     """Threads of the workloads that are not in the group now, and that may be taken."""
-    free = _members(host, one.taken_from) if one.threads_of else set()
+    free = _members(host, wanted.taken_from) if wanted.threads_of else set()
     if free <= before:
         # Nobody forked there meanwhile: hundreds of containers need not be asked.
         return []
-    ours = free & _members(host, one.threads_of) - _members(host, [one.target])
+    ours = free & _members(host, wanted.threads_of) - _members(host, [wanted.target])
     return sorted(pid for pid in map(int, ours) if pid not in refused)
 
 
@@ -207,13 +209,13 @@ def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | 
 # The mount ---------------------------------------------------------------------------------------
 
 
-def mount(host: root.HostRoot, one: action.Mount) -> str:
+def mount(host: root.HostRoot, wanted: action.Mount) -> str:
     """Mount or unmount."""
-    if one.gone:
-        host.unmount(host.at(one.target))
+    if wanted.gone:
+        host.unmount(host.at(wanted.target))
         return ""
-    host.mount(one.fstype, host.at(one.target), one.fstype, one.options)
-    return one.options or "mounted"
+    host.mount(wanted.fstype, host.at(wanted.target), wanted.fstype, wanted.options)
+    return wanted.options or "mounted"
 
 
 def mounted_at(host: root.HostRoot, target: str) -> bool:

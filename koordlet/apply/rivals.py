@@ -34,5 +34,5 @@ def _is_container(name: str) -> bool:
 
 def said(step: plan.Step) -> str:
     """A sentence about a file that was ours and said something else."""
-    one = step.action
-    return f"{one.target} had {step.was!r} from another writer ({usual_writer(one.group)})"
+    wanted = step.action
+    return f"{wanted.target} had {step.was!r} from another writer ({usual_writer(wanted.group)})"

@@ -60,14 +60,14 @@ def stands(
 def _same_wishes(before: chain.Round, said: chain.Round) -> bool:
     """Whether the policies want the same of the machine, whatever they measured."""
     return len(before.outcomes) == len(said.outcomes) and all(
-        one is other
+        outcome is other
         or (
-            (one.stem, one.mode, one.failure) == (other.stem, other.mode, other.failure)
-            and _wishes(one) == _wishes(other)
+            (outcome.stem, outcome.mode, outcome.failure) == (other.stem, other.mode, other.failure)
+            and _wishes(outcome) == _wishes(other)
         )
-        for one, other in zip(before.outcomes, said.outcomes, strict=True)
+        for outcome, other in zip(before.outcomes, said.outcomes, strict=True)
     )
 
 
-def _wishes(one: chain.Outcome) -> tuple[object, ...]:
-    return one.decision.actions if one.decision is not None else ()
+def _wishes(outcome: chain.Outcome) -> tuple[object, ...]:
+    return outcome.decision.actions if outcome.decision is not None else ()

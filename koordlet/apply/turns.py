@@ -28,16 +28,18 @@ Key = tuple[int, int, str]
 _CLEARS = 10
 
 
-def turn(one: action.WriteFile, current: str) -> Key:
+def turn(wanted: action.WriteFile, current: str) -> Key:
     """When a write takes its turn: rank, depth (from the side that is written first), target."""
-    row = kinds.row_of(one)
-    depth = cgroup.depth(one.group)
+    row = kinds.row_of(wanted)
+    depth = cgroup.depth(wanted.group)
     if row is None:
-        return (50, depth, one.target)
-    rises = row.form.measure(one.value) >= row.form.measure(current)
-    return (row.turn.rises, depth, one.target) if rises else (row.turn.falls, -depth, one.target)
+        return (50, depth, wanted.target)
+    rises = row.form.measure(wanted.value) >= row.form.measure(current)
+    return (
+        (row.turn.rises, depth, wanted.target) if rises else (row.turn.falls, -depth, wanted.target)
+    )
 
 
-def clears(one: action.WriteFile, current: str) -> bool:
+def clears(wanted: action.WriteFile, current: str) -> bool:
     """Whether what is there would have limits and weights of the same group refused."""
-    return turn(one, current)[0] <= _CLEARS
+    return turn(wanted, current)[0] <= _CLEARS

@@ -70,9 +70,9 @@ def undo(
     """What to do about journal entries that nobody wants any more, beside what is wanted."""
     todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     undoing = Undoing()
-    for one in wanted if todo else ():
-        if isinstance(one, action.WriteFile) and one.knob in _CUT:
-            undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
+    for write in wanted if todo else ():
+        if isinstance(write, action.WriteFile) and write.knob in _CUT:
+            undoing.sets[write.knob, write.group] = cpuset.CPUSet.parse(write.value)
     undoing.woken = frozenset(e.group for e in todo if e.knob == knob.CPU_IDLE.name)
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
     undoing.born_empty = frozenset(
@@ -330,8 +330,8 @@ def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> c
     """
     row, before = knob.TABLE[entry.knob], undoing.targets
     return cpuset.union(
-        parsed(before.get(now.layout.file(row, path) or "", one.values.get(entry.knob, "")))
-        for path, one in now.groups.items()
+        parsed(before.get(now.layout.file(row, path) or "", group.values.get(entry.knob, "")))
+        for path, group in now.groups.items()
         if cgroup.is_below(path, entry.group) and (entry.knob, path) not in undoing.sets
     )
 
@@ -351,8 +351,8 @@ def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.P
     if there.procs.get(entry.target.rpartition("/")[0], (0,)):
         return False
     return not any(
-        one.values.get(entry.knob)
-        for path, one in now.groups.items()
+        group.values.get(entry.knob)
+        for path, group in now.groups.items()
         if cgroup.is_below(path, entry.group)
     )
 

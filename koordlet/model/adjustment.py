@@ -43,10 +43,10 @@ class Adjustment:
     def over(self, other: Adjustment) -> Adjustment:
         """Both; where both say something this one counts."""
         found: dict[str, Any] = {}
-        for one in fields(Adjustment):
-            mine, others = getattr(self, one.name), getattr(other, one.name)
+        for name in (each.name for each in fields(Adjustment)):
+            mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Mapping):
-                found[one.name] = {**others, **mine}
+                found[name] = {**others, **mine}
             else:
-                found[one.name] = others if mine is None else mine
+                found[name] = others if mine is None else mine
         return Adjustment(**found)

@@ -60,8 +60,8 @@ class Layout:
     @property
     def version(self) -> Version:
         """v1, v2, both beside each other, or nothing mounted."""
-        unified = any(one.unified for one in self.hierarchies)
-        if any(not one.unified and one.controllers for one in self.hierarchies):
+        unified = any(hierarchy.unified for hierarchy in self.hierarchies)
+        if any(not hierarchy.unified and hierarchy.controllers for hierarchy in self.hierarchies):
             return Version.HYBRID if unified else Version.V1
         return Version.V2 if unified else Version.NONE
 
@@ -69,18 +69,18 @@ class Layout:
         """The hierarchy that has the controller. A controller is in one hierarchy at a time."""
         if controller == "":
             return self.tree
-        for one in self.hierarchies:
-            if controller in one.controllers:
-                return one
+        for hierarchy in self.hierarchies:
+            if controller in hierarchy.controllers:
+                return hierarchy
             # v2 counts CPU time of every group, whichever controllers are enabled.
-            if one.unified and controller == "cpuacct" and "cpu" in one.controllers:
-                return one
+            if hierarchy.unified and controller == "cpuacct" and "cpu" in hierarchy.controllers:
+                return hierarchy
         return None
 
     @property
     def tree(self) -> Hierarchy | None:
         """The v2 tree, also where it has no controllers."""
-        return next((one for one in self.hierarchies if one.unified), None)
+        return next((hierarchy for hierarchy in self.hierarchies if hierarchy.unified), None)
 
     def file(self, row: knob.Knob, group: str) -> str | None:
         """The path of a group's file; ``None`` where this machine has no such file."""
@@ -160,7 +160,7 @@ def ancestors(path: str) -> Iterator[str]:
 
 def between(path: str, top: str) -> tuple[str, ...]:
     """The groups strictly inside ``top`` that a group is in, nearest first."""
-    return tuple(one for one in ancestors(path) if is_below(one, top))
+    return tuple(above for above in ancestors(path) if is_below(above, top))
 
 
 def is_below(path: str, other: str) -> bool:

@@ -170,8 +170,8 @@ class CPUSet:
 def union(sets: Iterable[CPUSet]) -> CPUSet:
     """The union of any number of sets, empty for none."""
     bits = 0
-    for one in sets:
-        bits |= one.bits
+    for cpus in sets:
+        bits |= cpus.bits
     return CPUSet(bits)
 
 
@@ -181,8 +181,8 @@ def _short(text: str) -> CPUSet:
 
 
 @functools.lru_cache(_REMEMBERED)
-def _text(one: CPUSet) -> str:
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in one.ranges())
+def _text(cpus: CPUSet) -> str:
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in cpus.ranges())
 
 
 def _list(text: str, limit: int | None) -> int:

@@ -71,9 +71,9 @@ class Knob:
         """The file name on that version, ``None`` where it does not exist."""
         return self.v2 if unified else self.v1
 
-    def same(self, one: str, other: str) -> bool:
+    def same(self, wanted: str, other: str) -> bool:
         """Whether two texts mean the same value (``one`` is asked for, ``other`` is there)."""
-        return one == other or self.form.same(one, other)
+        return wanted == other or self.form.same(wanted, other)
 
 
 #: Switched on or off.

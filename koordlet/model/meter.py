@@ -159,7 +159,7 @@ PRESSURES = (PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO)
 
 #: In the order of ``PRESSURES``.
 STALLED_SHARES = tuple(
-    Meter(name=f"share.pressure.{one.resource}", unit="ratio") for one in PRESSURES
+    Meter(name=f"share.pressure.{pressure.resource}", unit="ratio") for pressure in PRESSURES
 )
 
 _numa: list[Meter] = []

@@ -109,9 +109,9 @@ def is_free(text: str) -> bool:
 def text(tree: Tree) -> str:
     """One line for each class, then one for the addresses of each."""
     lines = [f"{_HEAD}{tree.default}"]
-    for minor, one in sorted(tree.classes.items()):
-        rates = f"rate {one.rate} ceil {one.ceil} prio {one.priority}"
-        lines.append(f"class {minor} of {one.parent}: {rates}")
+    for minor, tc_class in sorted(tree.classes.items()):
+        rates = f"rate {tc_class.rate} ceil {tc_class.ceil} prio {tc_class.priority}"
+        lines.append(f"class {minor} of {tc_class.parent}: {rates}")
     inside: dict[int, list[str]] = {}
     for address, minor in tree.addresses.items():
         inside.setdefault(minor, []).append(address)

@@ -143,7 +143,7 @@ class Disk:
 
 def hanging(disks: Iterable[Disk]) -> str:
     """What hangs, where, for how long, and what to do about it; empty where all answer."""
-    late = [(found, one) for one in disks if (found := one.late()) is not None]
+    late = [(found, disk) for disk in disks if (found := disk.late()) is not None]
     if not late:
         return ""
     found, where = max(late, key=lambda each: each[0].seconds)

@@ -169,7 +169,7 @@ class Journal:
     def groups(self) -> tuple[str, ...]:
         """Of the entries, each once; the same object while none came or went."""
         if self._groups is None:
-            self._groups = tuple(dict.fromkeys(one.group for one in self.entries.values()))
+            self._groups = tuple(dict.fromkeys(entry.group for entry in self.entries.values()))
         return self._groups
 
     def remember(self, entries: Iterable[Entry]) -> None:
@@ -330,7 +330,7 @@ class Journal:
             self._set_aside(readable=said.header is not None)
             return False
         self.entries.update(said.entries)
-        self.damage += [f"{self.path}: {one}" for one in said.damage]
+        self.damage += [f"{self.path}: {damage}" for damage in said.damage]
         self._records = said.count
         self._headed = str(said.header.get("root", root))
         if self.entries:

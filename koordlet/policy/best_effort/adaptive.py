@@ -28,16 +28,7 @@ import math
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    best_effort,
-    cgroup,
-    decision,
-    meter,
-    pod,
-    remember,
-    snapshot,
-)
+from koordlet.model import action, best_effort, cgroup, decision, meter, pod, remember, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import adaptive_work, groups, own_waiting, usage
 from koordlet.policy.cpu import shared_pools
@@ -165,8 +156,13 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
     if now.strain is None or now.strain.waiting is None:
         return None
     confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
-    used = [cores or 0.0 for cores in past.groups.lasts([one.group for one in confined], meter.CPU)]
-    own = own_waiting.among((part, one.cpus) for part, one in zip(used, confined, strict=True))
+    used = [
+        cores or 0.0
+        for cores in past.groups.lasts([workload.group for workload in confined], meter.CPU)
+    ]
+    own = own_waiting.among(
+        (part, workload.cpus) for part, workload in zip(used, confined, strict=True)
+    )
     if math.isinf(own):
         # Whoever fills all CPUs that it may use waits, whatever others do.
         return 0.0
@@ -206,10 +202,10 @@ def _waits(
         reason="Adaptive",
         message=(
             f"latency-sensitive work has waited {waiting:.2f} s per second of CPU for"
-            f" {at - since:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f}), while"
-            f" best-effort work uses {use.be / 1000:.1f} CPUs at the lowest weight: limit it with"
-            " policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the service"
-            " exclusive CPUs (qos LSE or LSR)"
+            f" {at - since:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
+            f" while best-effort work uses {use.be / 1000:.1f} CPUs at the lowest weight: limit it"
+            " with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
+            " service exclusive CPUs (qos LSE or LSR)"
         ),
     )
 

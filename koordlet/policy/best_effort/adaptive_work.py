@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from koordlet.history import series
-from koordlet.model import decision, meter, pod, snapshot
+from koordlet.model import decision, meter, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 
@@ -60,7 +61,7 @@ def excess(now: snapshot.Snapshot, past: series.History) -> float:
 def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[float, float]]:
     """Cycles of each latency-sensitive container of which the usual is known, and its excess."""
     for group in _watched(now.pods):
-        cycles, newest = (past.work.last(group, one) for one in (meter.CYCLES, meter.CPI))
+        cycles, newest = (past.work.last(group, what) for what in (meter.CYCLES, meter.CPI))
         window = past.work.window(group, meter.CPI, now.at, _HISTORY)
         if cycles is None or newest is None or window is None:
             continue
@@ -69,13 +70,13 @@ def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[flo
             yield cycles, max(0.0, newest / usual - 1)
 
 
-def _watched(pods: Iterable[pod.Pod]) -> Iterator[str]:
+def _watched(pods: Iterable[pods.Pod]) -> Iterator[str]:
     """As ``host.counters.performance`` counts them: containers, and workloads that have none."""
-    for one in pods:
-        if not one.active or groups.is_best_effort(one):
+    for pod in pods:
+        if not pod.active or groups.is_best_effort(pod):
             continue
-        boxes = [box.group for box in one.containers if box.group is not None]
-        yield from boxes or ([one.group] if one.group and not one.containers else [])
+        boxes = [box.group for box in pod.containers if box.group is not None]
+        yield from boxes or ([pod.group] if pod.group and not pod.containers else [])
 
 
 def signal(state: State, tolerance: float) -> tuple[decision.Signal, ...]:

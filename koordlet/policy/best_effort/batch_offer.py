@@ -54,14 +54,14 @@ def revive(body: Mapping[str, object]) -> State:
     return State(
         amounts=_numbers(body.get("amounts")),
         original=_numbers(body.get("original", {})),
-        zones={int(node): _numbers(one) for node, one in zones.items()},
+        zones={int(node): _numbers(amounts) for node, amounts in zones.items()},
         at=at,
         wall=float(wall),
     )
 
 
 def _numbers(found: object) -> dict[str, int]:
-    if not isinstance(found, dict) or not all(type(one) is int for one in found.values()):
+    if not isinstance(found, dict) or not all(type(number) is int for number in found.values()):
         raise ValueError("an offer is not a map of numbers")
     return found
 

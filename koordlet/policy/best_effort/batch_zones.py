@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from koordlet.model import pod, qos, quantity, resources
+from koordlet.model import pod as pods
+from koordlet.model import qos, quantity, resources
 
 ALLOCATIONS = "node.koordinator.sh/thirdPartyAllocations"
 #: Bands that may be allocated by others, to their resources of CPU and memory.
@@ -33,9 +34,9 @@ def part(amount: int, among: int) -> int:
     return -(-amount // among)
 
 
-def share(one: pod.Pod, name: str, node: int, among: int) -> float:
+def share(pod: pods.Pod, name: str, node: int, among: int) -> float:
     """The part of a workload that is on a NUMA node."""
-    placed = one.wishes.grant.numa if one.wishes.grant is not None else ()
+    placed = pod.wishes.grant.numa if pod.wishes.grant is not None else ()
     amounts = {each.node: each.resources.get(name, 0) for each in placed}
     total = sum(amounts.values())
     return amounts.get(node, 0) / total if total > 0 else 1 / among
@@ -64,9 +65,9 @@ def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dic
     if not annotation:
         return left, ""
     try:
-        for one in json.loads(annotation)["allocations"]:
-            band = qos.Band.labelled(str(one["priority"]))
-            for name, text in one["resources"].items():
+        for allocation in json.loads(annotation)["allocations"]:
+            band = qos.Band.labelled(str(allocation["priority"]))
+            for name, text in allocation["resources"].items():
                 target = _BANDS.get(band, {}).get(name, name) if band is not None else name
                 if target in left:
                     milli = quantity.milli(str(text))

@@ -31,15 +31,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    best_effort,
-    cpuset,
-    decision,
-    ledger,
-    snapshot,
-    strain,
-)
+from koordlet.model import action, best_effort, cpuset, decision, ledger, snapshot, strain
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import cpu_choice, groups, usage
 from koordlet.policy.cpu import shared_pools
@@ -324,8 +316,8 @@ class _Deciding:
         """How many CPUs best-effort work has now."""
         if self.before.cpus:
             return len(cpuset.CPUSet.parse(self.before.cpus))
-        sets = [self.now.groups[one.group].effective() for one in self.there]
-        known = [len(one) for one in sets if one is not None]
+        sets = [self.now.groups[place.group].effective() for place in self.there]
+        known = [len(cpus) for cpus in sets if cpus is not None]
         return min(known, default=len(self.now.topology.online))
 
     def quota(self, wish: Wish) -> tuple[int, None]:

@@ -28,11 +28,11 @@ from koordlet.model import (
     knob,
     limits,
     meter,
-    pod,
     qos,
     remember,
     snapshot,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpuset_room, pool_tiers
 from koordlet.policy.framework import limit_files
@@ -55,11 +55,11 @@ class Place:
     who: str
 
 
-def is_best_effort(one: pod.Pod) -> bool:
+def is_best_effort(pod: pods.Pod) -> bool:
     """As the peer counts: by its label, or because Kubernetes calls it BestEffort."""
-    if one.kube_qos is None:
-        return one.qos is qos.Qos.BE
-    return one.raw_qos is qos.Qos.BE or one.kube_qos is qos.KubeQos.BEST_EFFORT
+    if pod.kube_qos is None:
+        return pod.qos is qos.Qos.BE
+    return pod.raw_qos is qos.Qos.BE or pod.kube_qos is qos.KubeQos.BEST_EFFORT
 
 
 def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
@@ -68,47 +68,47 @@ def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
 
 
 @remember.last
-def _places(pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
+def _places(pods: tuple[pods.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
     found: dict[str, Place] = {}
-    for one in pods:
-        if one.group is None or one.group not in groups or not one.active:
+    for pod in pods:
+        if pod.group is None or pod.group not in groups or not pod.active:
             continue
-        if one.kube_qos is None:
-            if is_best_effort(one):
-                found[one.group] = Place(group=one.group, tier=False, who=one.key)
-        elif one.kube_qos is qos.KubeQos.BEST_EFFORT:
-            tree = grouppath.parse(one.group).tree
+        if pod.kube_qos is None:
+            if is_best_effort(pod):
+                found[pod.group] = Place(group=pod.group, tier=False, who=pod.key)
+        elif pod.kube_qos is qos.KubeQos.BEST_EFFORT:
+            tree = grouppath.parse(pod.group).tree
             tier = tree.tier(qos.KubeQos.BEST_EFFORT) if tree is not None else ""
-            if tier in groups and cgroup.is_below(one.group, tier):
+            if tier in groups and cgroup.is_below(pod.group, tier):
                 found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
     outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
     return tuple(found[path] for path in sorted(outer))
 
 
 @remember.last
-def any_stale(pods: tuple[pod.Pod, ...]) -> bool:
+def any_stale(pods: tuple[pods.Pod, ...]) -> bool:
     """Whether what is known of one may be out of date."""
-    return any(one.stale for one in pods)
+    return any(pod.stale for pod in pods)
 
 
 @remember.last
-def sensitive(pods: tuple[pod.Pod, ...]) -> tuple[pod.Pod, ...]:
+def sensitive(pods: tuple[pods.Pod, ...]) -> tuple[pods.Pod, ...]:
     """The pods with groups that are not best-effort."""
-    return tuple(one for one in pods if one.group is not None and not is_best_effort(one))
+    return tuple(pod for pod in pods if pod.group is not None and not is_best_effort(pod))
 
 
 @remember.last
-def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
+def sensitive_groups(pods: tuple[pods.Pod, ...]) -> list[str]:
     """Their groups and those of their containers."""
     return inside(sensitive(pods))
 
 
-def inside(pods: Iterable[pod.Pod]) -> list[str]:
+def inside(pods: Iterable[pods.Pod]) -> list[str]:
     """Groups of pods and of their containers, for what is counted where it happens, and only there.
 
     So it is with throttling: each group has its own limit (kernel/sched/fair.c).
     """
-    found = [group for one in pods for group in (one.group, *(box.group for box in one.containers))]
+    found = [group for pod in pods for group in (pod.group, *(box.group for box in pod.containers))]
     return [group for group in found if group is not None]
 
 
@@ -119,7 +119,7 @@ def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]
     naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
     controller is handed down to it.
     """
-    found = tuple(one for one in there if one.tier or _is_timed(now, one.group))
+    found = tuple(place for place in there if place.tier or _is_timed(now, place.group))
     return there if len(found) == len(there) else found
 
 
@@ -133,22 +133,22 @@ def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:
     """What each place uses, in thousandths of a core, by its group."""
     groups = _paths(there)
     lasts = past.groups.lasts(groups, meter.CPU)
-    return {one: int(1000 * (cores or 0.0)) for one, cores in zip(groups, lasts, strict=True)}
+    return {group: int(1000 * (cores or 0.0)) for group, cores in zip(groups, lasts, strict=True)}
 
 
 @remember.last
 def _paths(there: tuple[Place, ...]) -> list[str]:
-    return [one.group for one in there]
+    return [place.group for place in there]
 
 
 def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
     """Why some places have no files of CPU time: nobody handed the controller down to them."""
     return [
-        f"{one.who}: the cpu controller is not enabled for cgroup {one.group}, so it has neither"
-        " weight nor quota: set CPUWeight= in its unit, or write +cpu to cgroup.subtree_control of"
-        " every group above it"
-        for one in (there if _unified(now) else ())
-        if not _has_time(now, one.group)
+        f"{place.who}: the cpu controller is not enabled for cgroup {place.group}, so it has"
+        " neither weight nor quota: set CPUWeight= in its unit, or write +cpu to"
+        " cgroup.subtree_control of every group above it"
+        for place in (there if _unified(now) else ())
+        if not _has_time(now, place.group)
     ]
 
 
@@ -180,27 +180,27 @@ class Writer:
         """The set of every place, and why some cannot have it."""
         made: list[action.Action] = []
         problems: list[str] = []
-        for one in there:
-            room = self._room(one.group)
+        for place in there:
+            room = self._room(place.group)
             if not cpus & room:
                 problems.append(
-                    f"{one.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}"
+                    f"{place.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}"
                 )
                 continue
-            if knob.CPUSET_CPUS.name not in self.now.groups[one.group].values:
-                problems.append(f"{one.who}: cgroup {one.group} has no cpuset controller")
+            if knob.CPUSET_CPUS.name not in self.now.groups[place.group].values:
+                problems.append(f"{place.who}: cgroup {place.group} has no cpuset controller")
                 continue
-            made += self._place(one, cpus & room, reason)
+            made += self._place(place, cpus & room, reason)
         return made, problems
 
-    def _place(self, one: Place, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
+    def _place(self, place: Place, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
         if self._unified(knob.CPUSET_CPUS):
-            yield from self._set(one.group, cpus, reason)
+            yield from self._set(place.group, cpus, reason)
             return
-        leaves = one.tier and pool_tiers.only_leaves(self.now)
+        leaves = place.tier and pool_tiers.only_leaves(self.now)
         if not leaves:
-            yield from self._set(one.group, cpus, reason)
-        for group in self._inside(one.group):
+            yield from self._set(place.group, cpus, reason)
+        for group in self._inside(place.group):
             if not leaves or grouppath.parse(group.path).container is not None:
                 yield from self._set(group.path, cpus, reason)
 
@@ -239,13 +239,13 @@ class Writer:
     ) -> list[action.Action]:
         """The quota of every place, in thousandths of a CPU."""
         made: list[action.Action] = []
-        for one in there:
-            found = limits.cpu_quota(self.now.layout, one.group, shares[one.group])
-            made += _protective(one.group, found, self.policy, reason)
-            if not self._unified(knob.CPU_CFS_QUOTA) and one.tier:
-                for group in self._inside(one.group):
+        for place in there:
+            found = limits.cpu_quota(self.now.layout, place.group, shares[place.group])
+            made += _protective(place.group, found, self.policy, reason)
+            if not self._unified(knob.CPU_CFS_QUOTA) and place.tier:
+                for group in self._inside(place.group):
                     free = limits.cpu_quota(self.now.layout, group.path, None)
-                    why = f"no quota of its own: the quota of {one.group} limits it"
+                    why = f"no quota of its own: the quota of {place.group} limits it"
                     made += _protective(group.path, free, self.policy, why)
         return made
 

@@ -72,11 +72,11 @@ def sample(now: snapshot.Snapshot, past: series.History, policy: str | None) -> 
             return "the node offers no batch-cpu"
         limit = max(offered, 1)
     request = sum(
-        one.requests.get(resources.BATCH_CPU, 0)
-        for one in now.pods
-        if one.raw_qos is qos.Qos.BE and one.active
+        pod.requests.get(resources.BATCH_CPU, 0)
+        for pod in now.pods
+        if pod.raw_qos is qos.Qos.BE and pod.active
     )
-    total = 1000 * sum(one for one in used if one is not None)
+    total = 1000 * sum(cores for cores in used if cores is not None)
     return Sample(at=now.at, limit=limit, request=request, used=total)
 
 
@@ -84,14 +84,14 @@ def _limit(now: snapshot.Snapshot, there: Sequence[best_effort_groups.Place]) ->
     """Rule 1."""
     inside = [
         box.group
-        for one in now.pods
-        if best_effort_groups.is_best_effort(one) and one.active
-        for box in one.containers
+        for pod in now.pods
+        if best_effort_groups.is_best_effort(pod) and pod.active
+        for box in pod.containers
         if box.running and box.group is not None
     ]
     paths = [*(place.group for place in there), *inside]
     groups = [now.groups[path] for path in paths if path in now.groups]
-    sets = [found for one in groups if (found := one.effective() or one.cpus()) is not None]
+    sets = [found for group in groups if (found := group.effective() or group.cpus()) is not None]
     cpus = min((len(found) for found in sets), default=len(now.topology.online))
     quota = sum(_quota(now.groups[place.group]) for place in there)
     return min(float(_CORE * cpus), _CORE * quota)
@@ -113,9 +113,9 @@ def release(samples: Sequence[Sample], bounds: Bounds, window: float) -> int:
     newest, count = samples[-1], len(samples)
     average = Sample(
         at=newest.at,
-        limit=sum(one.limit for one in samples) / count,
-        request=sum(one.request for one in samples) / count,
-        used=sum(one.used for one in samples) / count,
+        limit=sum(sample.limit for sample in samples) / count,
+        request=sum(sample.request for sample in samples) / count,
+        used=sum(sample.used for sample in samples) / count,
     )
     return int(min(_one(average, bounds), _one(newest, bounds)))
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 
 from koordlet.history import series
-from koordlet.model import cgroup, ledger, meter, pod, remember, resources, snapshot
+from koordlet.model import cgroup, ledger, meter, remember, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups as best_effort_groups
 from koordlet.policy.cpu import reserved_cpus
@@ -80,7 +81,7 @@ def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
 
 def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     """Why the use of workloads is not known; empty where it is."""
-    old = [one.name for one in now.sources if one.aged(now.at)]
+    old = [source.name for source in now.sources if source.aged(now.at)]
     if old:
         return f"no recent data from {', '.join(old)}"
     if best_effort_groups.any_stale(now.pods):
@@ -101,14 +102,14 @@ def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, 
 
 
 @remember.last
-def _kinds(pods: tuple[pod.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
+def _kinds(pods: tuple[pods.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
     """The groups of each kind; one inside another counts with that."""
-    groups = {one.group for one in pods if one.group is not None}
+    groups = {pod.group for pod in pods if pod.group is not None}
     kinds: tuple[list[str], list[str], list[str]] = [], [], []
-    for one in pods:
-        if one.group is not None and groups.isdisjoint(cgroup.ancestors(one.group)):
-            beside = one.kube_qos is None
-            kinds[2 if best_effort_groups.is_best_effort(one) else int(beside)].append(one.group)
+    for pod in pods:
+        if pod.group is not None and groups.isdisjoint(cgroup.ancestors(pod.group)):
+            beside = pod.kube_qos is None
+            kinds[2 if best_effort_groups.is_best_effort(pod) else int(beside)].append(pod.group)
     return kinds
 
 

@@ -100,7 +100,7 @@ class Node:
     @property
     def free(self) -> cpuset.CPUSet:
         """CPUs that nobody holds."""
-        held = cpuset.union(one.cpus for one in self.holdings)
+        held = cpuset.union(holding.cpus for holding in self.holdings)
         return cpuset.CPUSet(self.shape.online) - self.reserved - held
 
     def allocate(self, request: Request) -> Grant | Refusal:
@@ -128,7 +128,7 @@ class Node:
         others = numa_hints.split(zones, _over(choice, zones), request.others, {})
         if others is None:
             short = numa_hints.short(zones, _over(choice, zones), request.others)
-            return Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
+            return Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
         return Grant(cpus=cpuset.CPUSet(taken), parts=self._parts(taken, others))
 
     def _take(

@@ -35,11 +35,11 @@ from koordlet.model import (
     knob,
     limits,
     nodeslo,
-    pod,
     qos,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.cpu import core_scheduling
@@ -111,7 +111,7 @@ class _Deciding:
             slo is not None and bool(slo.source) and slo.cpu_policy == core_scheduling.BY_CORES
         )
         self.classes = classes
-        self.pods = [one for one in now.pods if one.active and one.group in now.groups]
+        self.pods = [pod for pod in now.pods if pod.active and pod.group in now.groups]
         self.actions: list[action.Action] = []
         self.conditions: list[decision.Condition] = []
         self.why: dict[str, str] = {}
@@ -123,12 +123,12 @@ class _Deciding:
         if self.by_cores:
             return
         wanted: dict[str, tuple[int, str]] = {}
-        for one in self.pods:
-            wanted |= self._above(one)
-        for one in self.pods:
-            value = min(self._identity(one), self.most)
-            wanted[one.group or ""] = value, f"{one.qos.value} {one.key}"
-            self.why[one.key] = f"group identity {value}"
+        for pod in self.pods:
+            wanted |= self._above(pod)
+        for pod in self.pods:
+            value = min(self._identity(pod), self.most)
+            wanted[pod.group or ""] = value, f"{pod.qos.value} {pod.key}"
+            self.why[pod.key] = f"group identity {value}"
         wanted = {group: (min(value, self.most), who) for group, (value, who) in wanted.items()}
         if not any(value for value, _ in wanted.values()):
             self.why.clear()
@@ -143,22 +143,22 @@ class _Deciding:
     def _of(self, name: str) -> int:
         return self.classes[name].group_identity or 0
 
-    def _identity(self, one: pod.Pod) -> int:
-        wish = one.wishes.cpu_qos
-        if one.raw_qos is qos.Qos.LS and wish is not None:
+    def _identity(self, pod: pods.Pod) -> int:
+        wish = pod.wishes.cpu_qos
+        if pod.raw_qos is qos.Qos.LS and wish is not None:
             usual = nodeslo.CLASSES["LS"].cpu
             return strategies.overlay(usual, wish).group_identity or 0 if wish.enable else 0
-        if one.kube_qos is None:
-            return self._of(_CLASS[one.qos]) if one.qos in _CLASS else 0
-        if one.raw_qos in _CLASS:
-            return self._of(_CLASS[one.raw_qos])
-        if one.kube_qos is qos.KubeQos.GUARANTEED:
+        if pod.kube_qos is None:
+            return self._of(_CLASS[pod.qos]) if pod.qos in _CLASS else 0
+        if pod.raw_qos in _CLASS:
+            return self._of(_CLASS[pod.raw_qos])
+        if pod.kube_qos is qos.KubeQos.GUARANTEED:
             return self._of("LSR") or self._of("LS")
-        return self._of(_KUBE_CLASS[one.kube_qos])
+        return self._of(_KUBE_CLASS[pod.kube_qos])
 
-    def _above(self, one: pod.Pod) -> Mapping[str, tuple[int, str]]:
+    def _above(self, pod: pods.Pod) -> Mapping[str, tuple[int, str]]:
         """The groups above a pod of a kubelet's."""
-        tree = grouppath.parse(one.group or "").tree if one.kube_qos is not None else None
+        tree = grouppath.parse(pod.group or "").tree if pod.kube_qos is not None else None
         if tree is None:
             return {}
         below = {
@@ -193,9 +193,9 @@ class _Deciding:
     def core_sharing(self) -> None:
         """Who asked for cores that are not shared with others."""
         asked = [
-            one.key
-            for one in self.pods
-            if (said := one.wishes.core_sharing) is not None
+            pod.key
+            for pod in self.pods
+            if (said := pod.wishes.core_sharing) is not None
             and (said.group or said.policy == core_scheduling.EXCLUSIVE)
         ]
         if self.by_cores:

@@ -55,7 +55,12 @@ class State:
     def of(self, uid: str, origin: Origin) -> Holding | None:
         """A workload's row of that origin."""
         return next(
-            (one for one in self.holdings if one.uid == uid and one.origin == origin.value), None
+            (
+                holding
+                for holding in self.holdings
+                if holding.uid == uid and holding.origin == origin.value
+            ),
+            None,
         )
 
 
@@ -68,7 +73,7 @@ def revive(body: Mapping[str, object]) -> State:
     if not isinstance(rows, list):
         msg = "holdings is no list"
         raise ValueError(msg)
-    return State(holdings=tuple(_row(one) for one in rows))
+    return State(holdings=tuple(_row(row) for row in rows))
 
 
 def _row(body: object) -> Holding:

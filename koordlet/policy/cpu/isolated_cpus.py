@@ -14,7 +14,8 @@ Rules:
 
 from __future__ import annotations
 
-from koordlet.model import cpuset, decision, ledger, pod, qos, resources, snapshot
+from koordlet.model import cpuset, decision, ledger, qos, resources, snapshot
+from koordlet.model import pod as pods
 
 _MILLI = 1000
 _HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Owner.LSR)
@@ -33,7 +34,7 @@ def _why_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
     if policy == "static" or (told and told.cpu and told.cpu.policy == "static"):
         return "the kubelet's static policy has them in its shared pool"
     alone = {claim.uid for claim in now.ledger.claims if claim.uid}
-    wanted = sum(one.requests.get(resources.CPU, 0) for one in now.pods if _pooled(one, alone))
+    wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))
     left = now.topology.online - now.ledger.held(*_HELD) - isolated
     if left and wanted <= _MILLI * len(left):
         return ""
@@ -43,9 +44,9 @@ def _why_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
     )
 
 
-def _pooled(one: pod.Pod, alone: set[str]) -> bool:
+def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
     """Whether a workload runs in the LS pool."""
-    return one.active and one.uid not in alone and one.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
+    return pod.active and pod.uid not in alone and pod.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
 def conditions(now: snapshot.Snapshot) -> tuple[decision.Condition, ...]:

@@ -80,7 +80,7 @@ def choose(
     policy: Policy,
     *,
     taste: Taste = NONE,
-    far: Callable[[int, int], int] = lambda one, other: 10 if one == other else 20,
+    far: Callable[[int, int], int] = lambda node, other: 10 if node == other else 20,
 ) -> Choice | None:
     """The choice; ``None`` when the policy refuses the workload here."""
     if policy is Policy.NONE or not zones:
@@ -126,19 +126,21 @@ def split(
 
 def short(zones: Sequence[Zone], nodes: Sequence[int], wants: Mapping[str, int]) -> tuple[str, ...]:
     """The resources of which these nodes have too little."""
-    return tuple(one for one in sorted(wants) if split(zones, nodes, {one: wants[one]}, {}) is None)
+    return tuple(
+        name for name in sorted(wants) if split(zones, nodes, {name: wants[name]}, {}) is None
+    )
 
 
 def fits(zones: Sequence[Zone], wants: Mapping[str, int]) -> bool:
     """Whether there is any set in which all of it fits."""
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
     able = [zone for zone in zones if all(zone.free.get(name, 0) > 0 for name in asked)]
-    return all(sum(one.free[name] for one in able) >= much for name, much in asked.items())
+    return all(sum(zone.free[name] for zone in able) >= much for name, much in asked.items())
 
 
 def zoned(zones: Sequence[Zone], wants: Mapping[str, int]) -> tuple[str, ...]:
     """Those resources of a workload that nodes have."""
-    return tuple(one for one in sorted(wants) if wants[one] > 0 and _is_zoned(one, zones))
+    return tuple(name for name in sorted(wants) if wants[name] > 0 and _is_zoned(name, zones))
 
 
 class _Search:
@@ -189,7 +191,7 @@ def _is_zoned(name: str, zones: Sequence[Zone]) -> bool:
 
 
 def _spread(nodes: tuple[int, ...], far: Callable[[int, int], int]) -> int:
-    return sum(far(one, other) for one in nodes for other in nodes if one != other)
+    return sum(far(node, other) for node in nodes for other in nodes if node != other)
 
 
 def _number(nodes: tuple[int, ...]) -> int:

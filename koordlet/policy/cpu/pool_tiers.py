@@ -46,7 +46,7 @@ def unknown(now: snapshot.Snapshot) -> bool:
     """Whether there is a kubelet of which nobody knows that."""
     if now.kubelet is not None and now.kubelet.knows_cpus:
         return False
-    return any(one.source in _OF_KUBELET and one.kube_qos is not None for one in now.pods)
+    return any(pod.source in _OF_KUBELET and pod.kube_qos is not None for pod in now.pods)
 
 
 def narrowed(
@@ -56,18 +56,18 @@ def narrowed(
     wishes: Mapping[str, str],
 ) -> list[Wanted]:
     """The tiers of every tree that holds a pod: their pool, and what workloads in them need."""
-    declared = {one.group for one in wanted}
+    declared = {want.group for want in wanted}
     made: list[Wanted] = []
     for path, tier in _paths(now):
         pool = pools[tier]
         if path in declared or path not in now.groups or not pool:
             continue
-        inside = [one for one in wanted if one.group and cgroup.is_below(one.group, path)]
-        if any(one.cpus is None or one.compare for one in inside):
+        inside = [want for want in wanted if want.group and cgroup.is_below(want.group, path)]
+        if any(want.cpus is None or want.compare for want in inside):
             # Somebody in there may run anywhere.
             made += _whole(now, path, tier, wishes)
             continue
-        more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
+        more = cpuset.union(want.cpus for want in inside if want.cpus is not None) - pool
         extra = f" and CPUs {more} of workloads inside it" if more else ""
         made.append(
             Wanted(
@@ -86,10 +86,10 @@ def opened(
 ) -> list[Wanted]:
     """What is wanted of containers, with room around them for what the kubelet writes (v1)."""
     made = [
-        replace(one, around=now.topology.online)
-        if one.leaves and _hinders(now, one.group, wishes)
-        else one
-        for one in wanted
+        replace(want, around=now.topology.online)
+        if want.leaves and _hinders(now, want.group, wishes)
+        else want
+        for want in wanted
     ]
     for path, tier in _paths(now):
         if _hinders(now, path, wishes):
@@ -101,7 +101,7 @@ def opened(
 
 def _paths(now: snapshot.Snapshot) -> list[tuple[str, qos.KubeQos]]:
     """The groups of the tiers of every tree that holds a pod."""
-    trees = {grouppath.parse(one.group).tree for one in now.pods if one.group is not None}
+    trees = {grouppath.parse(pod.group).tree for pod in now.pods if pod.group is not None}
     listed = sorted(tree for tree in trees if tree is not None)
     return [(tree.tier(tier), tier) for tree in listed for tier in _TIERS]
 

@@ -17,7 +17,8 @@ import json
 import typing
 from collections.abc import Callable, Iterator, Mapping
 
-from koordlet.model import cpuset, pod, qos, quantity, resources, snapshot
+from koordlet.model import cpuset, qos, quantity, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
@@ -92,7 +93,7 @@ def of(
     if now.kubelet is not None:
         asked = now.kubelet.configuration
         yield Unknown(KUBELET) if asked is None else _kubelet(asked)
-    yield from (_declared(one) for one in now.pods if _is_declared(one))
+    yield from (_declared(pod) for pod in now.pods if _is_declared(pod))
 
 
 def _guarded(
@@ -176,21 +177,21 @@ def _kubelet(asked: kubelet.Configuration) -> Wish:
     return Wish(source=KUBELET, origin=origin, count=_whole(milli))
 
 
-def _is_declared(one: pod.Pod) -> bool:
+def _is_declared(pod: pods.Pod) -> bool:
     """A system workload that was declared with CPUs: they are its own."""
-    asks = one.cpus is not None or bool(one.cpu_count)
-    return one.qos is qos.Qos.SYSTEM and one.declared and asks
+    asks = pod.cpus is not None or bool(pod.cpu_count)
+    return pod.qos is qos.Qos.SYSTEM and pod.declared and asks
 
 
-def _declared(one: pod.Pod) -> Wish:
+def _declared(pod: pods.Pod) -> Wish:
     return Wish(
-        source=f"workload/{one.uid}",
-        origin=f"{one.source} for {one.key}",
+        source=f"workload/{pod.uid}",
+        origin=f"{pod.source} for {pod.key}",
         use=Use.SYSTEM,
-        cpus=one.cpus,
-        count=one.cpu_count or 0,
-        holder=one.key,
-        uid=one.uid,
+        cpus=pod.cpus,
+        count=pod.cpu_count or 0,
+        holder=pod.key,
+        uid=pod.uid,
     )
 
 

@@ -76,7 +76,7 @@ class State:
 
     def of(self, source: str) -> Reserve | None:
         """That of one source."""
-        return next((one for one in self.reserves if one.source == source), None)
+        return next((reserve for reserve in self.reserves if reserve.source == source), None)
 
 
 _TEXTS = ("source", "origin", "cpus", "use", "holder", "uid")
@@ -88,7 +88,7 @@ def revive(body: Mapping[str, object]) -> State:
     if not isinstance(rows, list):
         msg = "reserves is no list"
         raise ValueError(msg)
-    return State(reserves=tuple(_row(one) for one in rows))
+    return State(reserves=tuple(_row(row) for row in rows))
 
 
 def _row(body: object) -> Reserve:
@@ -108,9 +108,9 @@ def _row(body: object) -> Reserve:
 def recall(state: State) -> tuple[ledger.Claim, ...]:
     """What is claimed while the policy fails and has not decided anything yet."""
     return tuple(
-        one.claim(cpuset.CPUSet.parse(one.cpus))
-        for one in state.reserves
-        if one.cpus and one.use != Use.SHARED.value
+        reserve.claim(cpuset.CPUSet.parse(reserve.cpus))
+        for reserve in state.reserves
+        if reserve.cpus and reserve.use != Use.SHARED.value
     )
 
 
@@ -129,7 +129,10 @@ def decide(
         pools=tuple(granting.pools),
         explanation={
             "reserved": str(granting.granted),
-            **{one.source: f"{one.cpus or 'nothing'} ({one.origin})" for one in granting.reserves},
+            **{
+                reserve.source: f"{reserve.cpus or 'nothing'} ({reserve.origin})"
+                for reserve in granting.reserves
+            },
         },
     )
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from koordlet.model import decision, pod, snapshot
+from koordlet.model import decision, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.eviction import candidates, release_round
 
@@ -51,8 +52,8 @@ def decide(
     held = release_round.stale(now)
     if held:
         return release_round.decided(state, signals, held)
-    tasks = [_task(now, feature, bounds, *one) for one in found if one[0].met]
-    relieved = all(not one.met for one in signals)
+    tasks = [_task(now, feature, bounds, *judged) for judged in found if judged[0].met]
+    relieved = all(not signal.met for signal in signals)
     after = release_round.turn(now, state, tasks, cool=feature.cool, relieved=relieved)
     return release_round.decided(after, signals)
 
@@ -71,9 +72,9 @@ def _classes(
             yield signal, 0
             continue
         requested = sum(
-            one.requests.get(resource, 0)
-            for one in now.pods
-            if one.active and one.priority_value <= bound
+            pod.requests.get(resource, 0)
+            for pod in now.pods
+            if pod.active and pod.priority_value <= bound
         )
         offered = now.node.allocatable.get(resource)
         if not offered:
@@ -96,12 +97,14 @@ def _task(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds, signal: decision.Signal, amount: int
 ) -> release_round.Task:
     resource = next(
-        one for one in feature.resources if signal.name.endswith(one.rpartition("/")[2])
+        resource
+        for resource in feature.resources
+        if signal.name.endswith(resource.rpartition("/")[2])
     )
 
-    def size(one: pod.Pod) -> int | None:
+    def size(pod: pods.Pod) -> int | None:
         # Who asked for nothing of this class gives nothing back, and is no candidate.
-        return one.requests.get(resource) or None
+        return pod.requests.get(resource) or None
 
     bound = bounds.priority or 0
     return release_round.Task(

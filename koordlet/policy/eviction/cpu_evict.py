@@ -19,7 +19,8 @@ import typing
 from collections.abc import Sequence
 
 from koordlet.history import series
-from koordlet.model import decision, meter, pod, resources, snapshot, strategies
+from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.eviction import strategy
 
@@ -91,7 +92,7 @@ def decide(
     held = release_round.stale(now)
     after = state.round
     if not held:
-        relieved = bool(signals) and all(one.met is False for one in signals)
+        relieved = bool(signals) and all(signal.met is False for signal in signals)
         after = release_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
     said = release_round.decided(after, signals, held)
     return decision.Decision(
@@ -139,7 +140,7 @@ def _starved(
             )
         )
         return ()
-    samples = (*(one for one in before if 0 < now.at - one.at < window), newest)[-_MOST:]
+    samples = (*(sample for sample in before if 0 < now.at - sample.at < window), newest)[-_MOST:]
     amount = satisfaction.release(samples, bounds, window)
     signal = decision.Signal(
         name=SATISFACTION,
@@ -150,9 +151,9 @@ def _starved(
     signals.append(signal)
     if amount:
 
-        def share(one: pod.Pod) -> float:
-            request = one.requests.get(resources.BATCH_CPU, 0)
-            return (used(one) or 0) / request if request else 0.0
+        def share(pod: pods.Pod) -> float:
+            request = pod.requests.get(resources.BATCH_CPU, 0)
+            return (used(pod) or 0) / request if request else 0.0
 
         used = candidates.cpu(now, past)
         ordered = candidates.best_effort(now, "BECPUEvict", share)
@@ -160,8 +161,8 @@ def _starved(
     return samples
 
 
-def _requested(one: pod.Pod) -> int:
-    return one.requests.get(resources.BATCH_CPU, 0)
+def _requested(pod: pods.Pod) -> int:
+    return pod.requests.get(resources.BATCH_CPU, 0)
 
 
 def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.Signal]) -> None:
@@ -213,8 +214,8 @@ def _task(
     feature: str,
     signal: decision.Signal,
     amount: int,
-    ordered: Sequence[pod.Pod],
-    size: typing.Callable[[pod.Pod], int | None],
+    ordered: Sequence[pods.Pod],
+    size: typing.Callable[[pods.Pod], int | None],
 ) -> release_round.Task:
     from koordlet.policy.eviction import release_round  # noqa: PLC0415 -- as above
 

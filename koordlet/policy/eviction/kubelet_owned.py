@@ -58,14 +58,14 @@ class Neighbour:
             return f"not evicting: the kubelet reports {kind} and evicts by itself"
         return self.late(due, capacity)
 
-    def late(self, one: thresholds.Threshold, capacity: int | None) -> str:
+    def late(self, threshold: thresholds.Threshold, capacity: int | None) -> str:
         """Why a threshold that would be acted on is not; empty where it is, or nobody wants it."""
-        if not self.there or not self.act or one.signal not in thresholds.SIGNALS:
+        if not self.there or not self.act or threshold.signal not in thresholds.SIGNALS:
             return ""
         if self.unknown:
             return self.unknown
-        found, certain = earlier.rival(one, self.theirs, capacity)
-        return earlier.words(one, found) if found is not None and certain else ""
+        found, certain = earlier.rival(threshold, self.theirs, capacity)
+        return earlier.words(threshold, found) if found is not None and certain else ""
 
 
 def neighbour(
@@ -94,7 +94,7 @@ def neighbour(
 
 def is_there(now: snapshot.Snapshot) -> bool:
     """Whether this node has a kubelet or a control plane, and is not on its own."""
-    return any(not one.local for one in now.sources)
+    return any(not source.local for source in now.sources)
 
 
 def conditions(
@@ -106,8 +106,10 @@ def conditions(
     if not beside.there or not beside.act:
         return
     late = [
-        beside.late(one, found[one.signal].capacity if one.signal in found else None)
-        for one in configured
+        beside.late(
+            threshold, found[threshold.signal].capacity if threshold.signal in found else None
+        )
+        for threshold in configured
     ]
     told = [text for text in dict.fromkeys(late) if text]
     yield decision.Condition(

@@ -17,16 +17,8 @@ import typing
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    decision,
-    eviction,
-    pod,
-    pressure,
-    quantity_text,
-    resources,
-    snapshot,
-)
+from koordlet.model import action, decision, eviction, pressure, quantity_text, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import pressure_signals, ranking
@@ -56,54 +48,54 @@ def decide(
     now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Every offender."""
-    if groups.any_stale(now.pods) or any(one.aged(now.at) for one in now.sources):
+    if groups.any_stale(now.pods) or any(source.aged(now.at) for source in now.sources):
         return decision.Decision(
             next_state=state, explanation={"held": "the list of pods may be out of date"}
         )
-    beside = any(not one.local for one in now.sources)
+    beside = any(not source.local for source in now.sources)
     held = (
         ""
         if settings.act or (settings.act is None and not beside)
         else "not evicting: the kubelet evicts for this limit"
     )
-    found = tuple(_eviction(one, signal, why, held) for one, signal, why in offenders(now))
+    found = tuple(_eviction(victim, signal, why, held) for victim, signal, why in offenders(now))
     return decision.Decision(
         next_state=state,
         evictions=found,
         actions=tuple(
             action.Evict(
-                target=f"pod/{one.pod}",
-                victim=one,
+                target=f"pod/{pod.pod}",
+                victim=pod,
                 policy=STEM,
-                reason=one.message.strip(),
-                group=one.group or "",
+                reason=pod.message.strip(),
+                group=pod.group or "",
             )
-            for one in found
-            if not one.held
+            for pod in found
+            if not pod.held
         ),
     )
 
 
-def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pod.Pod, str, str]]:
+def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str, str]]:
     """Pod, which kind of limit, why. Only the kubelet's statistics measure files."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     if summary is None:
         return
     dedicated = pressure_signals.observe(now).layout == pressure.DEDICATED
-    for one in now.pods:
-        told = summary.pods.get(one.uid)
-        if told is None or not one.active or ranking.spared(one):
+    for pod in now.pods:
+        told = summary.pods.get(pod.uid)
+        if told is None or not pod.active or ranking.spared(pod):
             continue
-        broken = next(_broken(one, told, dedicated=dedicated), None)
+        broken = next(_broken(pod, told, dedicated=dedicated), None)
         if broken is not None:
-            yield one, *broken
+            yield pod, *broken
 
 
 def _broken(
-    one: pod.Pod, told: kubelet.PodStatistics, *, dedicated: bool
+    pod: pods.Pod, told: kubelet.PodStatistics, *, dedicated: bool
 ) -> Iterator[tuple[str, str]]:
     """The limits that a pod breaks (rule 1)."""
-    for volume in one.volumes:
+    for volume in pod.volumes:
         used = told.volumes[volume.name].used_bytes if volume.name in told.volumes else None
         if volume.limit and used is not None and used > volume.limit:
             size = quantity_text.canonical(volume.limit_text)
@@ -111,16 +103,16 @@ def _broken(
                 EMPTY_DIR,
                 f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{size}". ',
             )
-    limit, used = _limit(one), told.ephemeral.used_bytes
+    limit, used = _limit(pod), told.ephemeral.used_bytes
     if limit is not None and used is not None and used > limit:
         size = quantity_text.binary(limit)
         yield (
             POD,
             f"Pod ephemeral local storage usage exceeds the total limit of containers {size}. ",
         )
-    for box in one.containers:
+    for box in pod.containers:
         most = box.limits.get(resources.EPHEMERAL_STORAGE, 0)
-        if box.kind is not pod.Kind.REGULAR or not most:
+        if box.kind is not pods.Kind.REGULAR or not most:
             continue
         if _used(box.name, told, dedicated=dedicated) > most:
             size = quantity_text.binary(most)
@@ -130,23 +122,23 @@ def _broken(
             )
 
 
-def _limit(one: pod.Pod) -> int | None:
+def _limit(pod: pods.Pod) -> int | None:
     """The limit of all containers together: it is there where any of them has one.
 
     An init container runs beside the sidecars that were started before it.
     """
     name = resources.EPHEMERAL_STORAGE
-    if not any(name in box.limits for box in one.containers):
+    if not any(name in box.limits for box in pod.containers):
         return None
     beside, most = 0, 0
-    for box in one.containers:
-        if box.kind is pod.Kind.SIDECAR:
+    for box in pod.containers:
+        if box.kind is pods.Kind.SIDECAR:
             beside += box.limits.get(name, 0)
-        elif box.kind is pod.Kind.INIT:
+        elif box.kind is pods.Kind.INIT:
             most = max(most, beside + box.limits.get(name, 0))
-    regular = (box for box in one.containers if box.kind is pod.Kind.REGULAR)
+    regular = (box for box in pod.containers if box.kind is pods.Kind.REGULAR)
     together = beside + sum(box.limits.get(name, 0) for box in regular)
-    return max(together, most) + one.overhead.get(name, 0)
+    return max(together, most) + pod.overhead.get(name, 0)
 
 
 def _used(name: str, told: kubelet.PodStatistics, *, dedicated: bool) -> int:
@@ -155,16 +147,16 @@ def _used(name: str, told: kubelet.PodStatistics, *, dedicated: bool) -> int:
     return (logs or 0) + (0 if dedicated else layer or 0)
 
 
-def _eviction(one: pod.Pod, signal: str, why: str, held: str) -> eviction.Eviction:
+def _eviction(pod: pods.Pod, signal: str, why: str, held: str) -> eviction.Eviction:
     return eviction.Eviction(
-        pod=one.key,
-        uid=one.uid,
+        pod=pod.key,
+        uid=pod.uid,
         policy=STEM,
         signal=signal,
         reason="Evicted",
         message=why,
         grace_seconds=GRACE_SECONDS,
-        group=one.group,
-        match=one.match,
+        group=pod.group,
+        match=pod.match,
         held=held,
     )

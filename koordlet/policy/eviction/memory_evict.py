@@ -101,7 +101,7 @@ def _tasks(
 
     size = candidates.memory(now, past)
     ordered = {
-        "BEMemoryEvict": candidates.best_effort(now, "BEMemoryEvict", lambda one: size(one) or 0)
+        "BEMemoryEvict": candidates.best_effort(now, "BEMemoryEvict", lambda pod: size(pod) or 0)
     }
     bound = force.evict_enabled_priority_threshold
     if bound is not None:

@@ -26,7 +26,8 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
+from koordlet.model import action, decision, eviction, meter, snapshot, thresholds
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import (
@@ -177,9 +178,9 @@ def decide(
     """Signals and conditions at this moment, and who shall go."""
     look = _look(now, past, settings)
     below = frozenset(
-        pressure_state.name(one)
-        for one in look.configured
-        if pressure_state.is_met(one, look.found)
+        pressure_state.name(threshold)
+        for threshold in look.configured
+        if pressure_state.is_met(threshold, look.found)
     )
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
@@ -189,7 +190,7 @@ def decide(
     signals, conditions = _telling(look)
     return decision.Decision(
         next_state=state,
-        actions=(*given, *(_act(one) for one in state.victims if not one.held)),
+        actions=(*given, *(_act(victim) for victim in state.victims if not victim.held)),
         evictions=state.victims,
         signals=(*pressure_report.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
@@ -213,10 +214,10 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
     if due and victims and not victims[0].held and _may_reclaim(now, settings, state):
         given = pressure_reclaim.asked(now, look.past, due, look.found[due.signal], STEM)
     if given:
-        victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
+        victims = tuple(replace(victim, held=pressure_reclaim.HELD) for victim in victims)
         state = replace(state, reclaimed=now.at)
-    acted = {one.uid for one in victims if not one.held}
-    asked |= {one.uid: now.at for one in now.pods if one.uid in acted and one.kube_qos is None}
+    acted = {victim.uid for victim in victims if not victim.held}
+    asked |= {pod.uid: now.at for pod in now.pods if pod.uid in acted and pod.kube_qos is None}
     eased = now.at if acted else state.eased
     return replace(state, victims=victims, asked=asked, eased=eased), given
 
@@ -226,8 +227,14 @@ def _first(
 ) -> thresholds.Threshold | None:
     """What is acted on: the first that may be, else the first, for which the victim is named."""
     since = math.inf if eased is None else look.now.at - eased
-    ready = [one for one in due if not 0 <= since < own_thresholds.pause(one.signal)]
-    free = (one for one in ready if not look.beside.held(one, look.found[one.signal].capacity))
+    ready = [
+        threshold for threshold in due if not 0 <= since < own_thresholds.pause(threshold.signal)
+    ]
+    free = (
+        threshold
+        for threshold in ready
+        if not look.beside.held(threshold, look.found[threshold.signal].capacity)
+    )
     return next(free, next(iter(ready), None))
 
 
@@ -260,9 +267,9 @@ def _believed(
 ) -> dict[str, pressure_signals.Observation]:
     """Without what is too old: a file system that hangs says nothing any more."""
     return {
-        signal: one
-        for signal, one in found.items()
-        if one.at is None or at - one.at <= _STALE_DISKS
+        signal: observation
+        for signal, observation in found.items()
+        if observation.at is None or at - observation.at <= _STALE_DISKS
     }
 
 
@@ -277,10 +284,10 @@ def _due(
     if state.passed is None or now.at < state.passed or not below <= state.below:
         return True
     waited = now.at - state.passed
-    acted = [one for one in state.victims if not one.held]
+    acted = [victim for victim in state.victims if not victim.held]
     if acted:
-        there = {one.uid for one in now.pods if _runs(one, past)}
-        left = [one for one in acted if one.uid in there]
+        there = {pod.uid for pod in now.pods if _runs(pod, past)}
+        left = [victim for victim in acted if victim.uid in there]
         return not left or waited >= _CLEANUP
     seconds = settings.pass_seconds
     if seconds is None:
@@ -297,7 +304,7 @@ def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bo
 
 def _stale(now: snapshot.Snapshot) -> str:
     """Why what is known of workloads may be out of date; empty where it is not."""
-    old = [one.name for one in now.sources if one.aged(now.at)]
+    old = [source.name for source in now.sources if source.aged(now.at)]
     if old:
         return f"no recent data from {', '.join(old)}"
     return "the list of pods may be out of date" if groups.any_stale(now.pods) else ""
@@ -316,16 +323,18 @@ def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[evic
 
     if look.settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
-    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
+    pods = [(pod, pod_use.of(pod, now, past)) for pod in now.pods if _runs(pod, past)]
     first = state.book.first.get(pressure_state.name(due), now.at)
     ranked = ranking.rank(due.signal, look.layout, pods)
-    free = (one for one in ranked if one.pod.uid not in state.asked)
-    chosen = next((one for one in free if not ranking.spared(one.pod)), None)
+    free = (ranked_pod for ranked_pod in ranked if ranked_pod.pod.uid not in state.asked)
+    chosen = next((candidate for candidate in free if not ranking.spared(candidate.pod)), None)
     if chosen is None:
         return ()
     found = _eviction(look, due, chosen)
     since = now.wall - (now.at - first)
-    return (replace(found, since=since, ranking=tuple(one.candidate for one in ranked)),)
+    return (
+        replace(found, since=since, ranking=tuple(ranked_pod.candidate for ranked_pod in ranked)),
+    )
 
 
 def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) -> eviction.Eviction:
@@ -347,11 +356,11 @@ def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) ->
     )
 
 
-def _runs(one: pod.Pod, past: series.History) -> bool:
+def _runs(pod: pods.Pod, past: series.History) -> bool:
     """A workload of a machine without a cluster runs where its group is, and a task in it."""
-    if one.kube_qos is not None or not one.active:
-        return one.active
-    return one.group is not None and past.groups.last(one.group, meter.PIDS) != 0
+    if pod.kube_qos is not None or not pod.active:
+        return pod.active
+    return pod.group is not None and past.groups.last(pod.group, meter.PIDS) != 0
 
 
 def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
@@ -362,16 +371,20 @@ def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
     return now - state.book.first.get(pressure_state.name(due), now) < _UNREAD
 
 
-def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:
+def _grace(pod: pods.Pod, due: thresholds.Threshold, settings: Settings) -> int:
     """Never less than a second: an API server takes nothing as "forget the pod at once"."""
     if due.hard:
         return HARD_GRACE
-    own = settings.max_grace if one.grace_seconds is None else one.grace_seconds
+    own = settings.max_grace if pod.grace_seconds is None else pod.grace_seconds
     return max(HARD_GRACE, min(settings.max_grace, own))
 
 
-def _act(one: eviction.Eviction) -> action.Evict:
-    reason = f"{one.signal} is {one.observed}, less than {one.threshold}"
+def _act(victim: eviction.Eviction) -> action.Evict:
+    reason = f"{victim.signal} is {victim.observed}, less than {victim.threshold}"
     return action.Evict(
-        target=f"pod/{one.pod}", victim=one, policy=STEM, reason=reason, group=one.group or ""
+        target=f"pod/{victim.pod}",
+        victim=victim,
+        policy=STEM,
+        reason=reason,
+        group=victim.group or "",
     )

@@ -57,8 +57,8 @@ def conditions(
 ) -> Iterator[decision.Condition]:
     """One of each kind that has a threshold."""
     limits: dict[str, list[str]] = {}
-    for one in configured:
-        limits.setdefault(thresholds.CONDITION[one.signal], []).append(_limit(one))
+    for threshold in configured:
+        limits.setdefault(thresholds.CONDITION[threshold.signal], []).append(_limit(threshold))
     for kind, texts in limits.items():
         holds = kind in holding
         yield decision.Condition(
@@ -69,15 +69,15 @@ def conditions(
         )
 
 
-def _limit(one: thresholds.Threshold) -> str:
-    sign = "<" if one.signal == thresholds.SWAP else ">="
-    return f"{one.signal}{sign}{one.value.text}"
+def _limit(threshold: thresholds.Threshold) -> str:
+    sign = "<" if threshold.signal == thresholds.SWAP else ">="
+    return f"{threshold.signal}{sign}{threshold.value.text}"
 
 
 def united(several: Iterable[decision.Condition]) -> tuple[decision.Condition, ...]:
     """One of each type: a limit that tells and a threshold that evicts may be of one type."""
     found: dict[str, decision.Condition] = {}
-    for one in several:
-        if one.type not in found or one.status:
-            found[one.type] = one
+    for condition in several:
+        if condition.type not in found or condition.status:
+            found[condition.type] = condition
     return tuple(found.values())

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import meter, pod, resources, snapshot
+from koordlet.model import meter, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
@@ -39,25 +40,25 @@ class Use:
     container_disk: Mapping[str, int] = field(default_factory=dict)
 
 
-def of(one: pod.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
+def of(pod: pods.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
     """What a pod uses; ``None`` where nobody says anything."""
     summary = now.kubelet.summary if now.kubelet is not None else None
-    told = summary.pods.get(one.uid) if summary is not None else None
-    counted = _counted(one, past)
+    told = summary.pods.get(pod.uid) if summary is not None else None
+    counted = _counted(pod, past)
     if told is not None:
-        return _told(one, told, counted)
+        return _told(pod, told, counted)
     if counted is not None:
         return counted
-    amounts = now.metric.pods.get(one.key) if now.metric is not None else None
+    amounts = now.metric.pods.get(pod.key) if now.metric is not None else None
     return None if amounts is None else _reported(amounts)
 
 
-def _counted(one: pod.Pod, past: series.History) -> Use | None:
-    memory = None if one.group is None else _memory(one.group, past)
-    tasks = None if one.group is None else past.groups.last(one.group, meter.PIDS)
+def _counted(pod: pods.Pod, past: series.History) -> Use | None:
+    memory = None if pod.group is None else _memory(pod.group, past)
+    tasks = None if pod.group is None else past.groups.last(pod.group, meter.PIDS)
     if memory is None and tasks is None:
         return None
-    boxes = {box.name: _memory(box.group, past) for box in one.containers if box.group is not None}
+    boxes = {box.name: _memory(box.group, past) for box in pod.containers if box.group is not None}
     return Use(
         memory=None if memory is None else int(memory),
         processes=None if tasks is None else int(tasks),
@@ -81,8 +82,8 @@ def _reported(amounts: resources.Amounts) -> Use:
     )
 
 
-def _told(one: pod.Pod, told: kubelet.PodStatistics, counted: Use | None) -> Use:
-    local = {each.name for each in one.volumes if each.local}
+def _told(pod: pods.Pod, told: kubelet.PodStatistics, counted: Use | None) -> Use:
+    local = {each.name for each in pod.volumes if each.local}
     volumes = [files for name, files in told.volumes.items() if name in local]
     memory = told.working_set_bytes
     layers = {

@@ -34,31 +34,31 @@ class Look:
 
 def signals(look: Look, book: pressure_state.Book) -> Iterator[decision.Signal]:
     """In the order of the configuration."""
-    for one in look.configured:
-        seen = look.found.get(one.signal)
+    for threshold in look.configured:
+        seen = look.found.get(threshold.signal)
         if seen is None:
             yield decision.Signal(
-                name=one.signal,
+                name=threshold.signal,
                 observed="",
-                threshold=one.value.text,
+                threshold=threshold.value.text,
                 met=None,
-                why=_missing(look, one.signal),
+                why=_missing(look, threshold.signal),
             )
             continue
-        name = pressure_state.name(one)
+        name = pressure_state.name(threshold)
         first = book.first.get(name)
-        met = pressure_state.is_met(one, look.found) or (
-            name in book.acted and pressure_state.is_met(one, look.found, reclaim=True)
+        met = pressure_state.is_met(threshold, look.found) or (
+            name in book.acted and pressure_state.is_met(threshold, look.found, reclaim=True)
         )
-        wanted = messages.wanted(one, seen.capacity)
-        late = look.beside.late(one, seen.capacity)
+        wanted = messages.wanted(threshold, seen.capacity)
+        late = look.beside.late(threshold, seen.capacity)
         yield decision.Signal(
-            name=one.signal,
-            observed=messages.available(one.signal, seen.available),
+            name=threshold.signal,
+            observed=messages.available(threshold.signal, seen.available),
             threshold=wanted,
             met=met,
-            why=late or (_waiting(one, look.now.at, first) if met else ""),
-            spelled="" if wanted == one.value.text else one.value.text,
+            why=late or (_waiting(threshold, look.now.at, first) if met else ""),
+            spelled="" if wanted == threshold.value.text else threshold.value.text,
             since=look.now.wall - (look.now.at - first) if met and first is not None else None,
         )
 
@@ -69,8 +69,10 @@ def _missing(look: Look, signal: str) -> str:
     return look.missing.get(signal) or "the file system has not answered lately"
 
 
-def _waiting(one: thresholds.Threshold, at: float, first: float | None) -> str:
-    left = one.grace - (at - (at if first is None else first))
+def _waiting(threshold: thresholds.Threshold, at: float, first: float | None) -> str:
+    left = threshold.grace - (at - (at if first is None else first))
     return (
-        f"soft threshold: {left:.0f} s of {one.grace:.0f} s grace period left" if left > 0 else ""
+        f"soft threshold: {left:.0f} s of {threshold.grace:.0f} s grace period left"
+        if left > 0
+        else ""
     )

@@ -50,12 +50,16 @@ def observe(now: snapshot.Snapshot) -> Observations:
     summary = now.kubelet.summary if now.kubelet is not None else None
     systems, layout = _systems(now.pressure, summary)
     found = dict(_memory(now.pressure, summary))
-    for name, one in systems.items():
+    for name, file_system in systems.items():
         at = now.pressure.disks_at
-        if one.available is not None and one.capacity is not None:
-            found[f"{name}.available"] = Observation(one.available, one.capacity, at)
-        if one.inodes_free is not None and one.inodes is not None:
-            found[f"{name}.inodesFree"] = Observation(one.inodes_free, one.inodes, at)
+        if file_system.available is not None and file_system.capacity is not None:
+            found[f"{name}.available"] = Observation(
+                file_system.available, file_system.capacity, at
+            )
+        if file_system.inodes_free is not None and file_system.inodes is not None:
+            found[f"{name}.inodesFree"] = Observation(
+                file_system.inodes_free, file_system.inodes, at
+            )
     most, there = now.pressure.max_pids, now.pressure.processes
     if most is None or there is None:
         most = summary.max_pids if summary is not None else None
@@ -97,7 +101,9 @@ def _systems(
     """The three file systems and how they lie (rule 3)."""
     own = {"nodefs": read.nodefs, "imagefs": read.imagefs, "containerfs": read.containerfs}
     if summary is None or summary.node_fs.capacity_bytes is None:
-        return {name: one for name, one in own.items() if one is not None}, read.layout
+        return {
+            name: file_system for name, file_system in own.items() if file_system is not None
+        }, read.layout
     told = {
         "nodefs": _told(summary.node_fs),
         "imagefs": _told(summary.image_fs),
@@ -108,19 +114,20 @@ def _systems(
     if told["containerfs"].capacity is None:
         told["containerfs"] = told["imagefs"]
     layout = _layout(told)
-    known = [one for one in own.values() if one is not None]
+    known = [file_system for file_system in own.values() if file_system is not None]
     fresh = {
-        name: next((mine for mine in known if _same(mine, one)), one) for name, one in told.items()
+        name: next((mine for mine in known if _same(mine, file_system)), file_system)
+        for name, file_system in told.items()
     }
     return fresh, layout
 
 
-def _told(one: kubelet.FileSystem) -> pressure.FileSystem:
+def _told(file_system: kubelet.FileSystem) -> pressure.FileSystem:
     return pressure.FileSystem(
-        available=one.available_bytes,
-        capacity=one.capacity_bytes,
-        inodes_free=one.inodes_free,
-        inodes=one.inodes,
+        available=file_system.available_bytes,
+        capacity=file_system.capacity_bytes,
+        inodes_free=file_system.inodes_free,
+        inodes=file_system.inodes,
     )
 
 
@@ -133,8 +140,8 @@ def _layout(told: Mapping[str, pressure.FileSystem]) -> str:
     return pressure.SPLIT
 
 
-def _same(one: pressure.FileSystem, other: pressure.FileSystem) -> bool:
-    return (one.capacity, one.inodes) == (other.capacity, other.inodes)
+def _same(file_system: pressure.FileSystem, other: pressure.FileSystem) -> bool:
+    return (file_system.capacity, file_system.inodes) == (other.capacity, other.inodes)
 
 
 _SUBJECTS = {
@@ -147,7 +154,7 @@ _SUBJECTS = {
 def _why(signal: str, read: pressure.Reading) -> str:
     name, _, kind = signal.partition(".")
     subjects = _SUBJECTS.get(signal, (name,))
-    why = next((read.problems[one] for one in subjects if one in read.problems), "")
+    why = next((read.problems[subject] for subject in subjects if subject in read.problems), "")
     if why:
         return why
     if signal == thresholds.ALLOCATABLE_MEMORY:

@@ -27,12 +27,12 @@ def judge(
     if swap is not None:
         signals.append(_swap(now, swap))
     holding: dict[str, list[str]] = {}
-    for one in signals:
-        kind = _SWAP_CONDITION if one.name == SWAP else CONDITION[one.name.split(".")[1]]
+    for signal in signals:
+        kind = _SWAP_CONDITION if signal.name == SWAP else CONDITION[signal.name.split(".")[1]]
         met = holding.setdefault(kind, [])
-        if one.met:
+        if signal.met:
             # Without the number, which moves with every look: what changes is written.
-            met.append(f"{one.name} is beyond its limit of {one.threshold}")
+            met.append(f"{signal.name} is beyond its limit of {signal.threshold}")
     conditions = [
         decision.Condition(
             type=kind,

@@ -7,7 +7,8 @@ Does not cover: evicting: this only tells, since such a workload harms nobody bu
 from __future__ import annotations
 
 from koordlet.history import series
-from koordlet.model import decision, meter, pod, qos, quantity_text, resources, snapshot
+from koordlet.model import decision, meter, qos, quantity_text, resources, snapshot
+from koordlet.model import pod as pods
 
 SIGNAL = "workload.memory.available"
 CONDITION = "WorkloadMemoryTight"
@@ -18,12 +19,12 @@ def judge(
 ) -> tuple[decision.Signal, decision.Condition]:
     """Met while some workload has used this percent of its limit."""
     known = [
-        (used / limit, one, used, limit)
-        for one in now.pods
-        if one.group is not None
-        and one.active
-        and (limit := _limit(one))
-        and (used := past.groups.last(one.group, meter.WORKING_SET)) is not None
+        (used / limit, pod, used, limit)
+        for pod in now.pods
+        if pod.group is not None
+        and pod.active
+        and (limit := _limit(pod))
+        and (used := past.groups.last(pod.group, meter.WORKING_SET)) is not None
     ]
     if not known:
         why = "no measured workload has a memory limit"
@@ -31,21 +32,21 @@ def judge(
             name=SIGNAL, observed="", threshold=f"{percent}%", met=None, why=why
         )
         return signal, _condition("")
-    part, one, used, limit = max(known, key=lambda each: (each[0], each[1].uid))
+    part, pod, used, limit = max(known, key=lambda each: (each[0], each[1].uid))
     sizes = f"{quantity_text.binary(int(used))} of {quantity_text.binary(limit)}"
-    text = f"{one.key} uses {sizes}"
+    text = f"{pod.key} uses {sizes}"
     met = part * 100 >= percent
     signal = decision.Signal(
         name=SIGNAL, observed=text, threshold=f"{percent}%", met=met, spelled=f"{percent}%"
     )
     # Without the number, which moves with every look: what changes is written.
     limit_text = quantity_text.binary(limit)
-    return signal, _condition(f"{one.key} is near its limit of {limit_text}" if met else "")
+    return signal, _condition(f"{pod.key} is near its limit of {limit_text}" if met else "")
 
 
-def _limit(one: pod.Pod) -> int:
-    batch = one.limits.get(resources.BATCH_MEMORY) if one.raw_qos is qos.Qos.BE else None
-    return batch or one.limits.get(resources.MEMORY, 0)
+def _limit(pod: pods.Pod) -> int:
+    batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
+    return batch or pod.limits.get(resources.MEMORY, 0)
 
 
 def _condition(text: str) -> decision.Condition:

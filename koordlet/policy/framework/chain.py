@@ -155,7 +155,7 @@ def decide(
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
             if memory is not None and recalled is None:
                 memory.keep(row, binding, *with_, said)
-            compares |= row.compares and any(one.met for one in said.signals)
+            compares |= row.compares and any(signal.met for signal in said.signals)
         binds = mode is plan.Mode.ENFORCE
         sets = {**sets, **said.sets} if binds and said.sets else sets
         if not (said.claims or said.pools):

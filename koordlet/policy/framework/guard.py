@@ -97,7 +97,9 @@ def step(
     """What is remembered after one pass; ``acted``: the files of each triable policy that acted."""
     if felt.world != state.world:
         state = State(world=felt.world)
-    held = {stem: one for stem, one in state.rolled_back.items() if one.until > felt.at}
+    held = {
+        stem: rollback for stem, rollback in state.rolled_back.items() if rollback.until > felt.at
+    }
     before, trials = state.samples, dict(state.trials)
     for stem, was in acted.items():
         known = trials.get(stem)
@@ -106,11 +108,11 @@ def step(
         elif stem not in held and _within(before, felt.at - law.window, felt.at, law):
             trials[stem] = Trial(since=felt.at, last=felt.at, was=was)
     oldest = felt.at - 3 * law.window
-    samples = tuple(one for one in before if one.at > oldest)
+    samples = tuple(sample for sample in before if sample.at > oldest)
     if felt.pain is not None:
         samples = (*samples, felt)
-    due = [one for one in trials if felt.at >= trials[one].since + law.settle + law.window]
-    for stem in sorted(due, key=lambda one: -trials[one].last):
+    due = [stem for stem in trials if felt.at >= trials[stem].since + law.settle + law.window]
+    for stem in sorted(due, key=lambda stem: -trials[stem].last):
         tried = trials.pop(stem)
         why = _regression(samples, tried, felt, law)
         if why:
@@ -128,7 +130,9 @@ def _regression(samples: Iterable[Felt], tried: Trial, felt: Felt, law: Law) -> 
     middle = felt.at - law.window / 2
     before = _within(samples, tried.since - law.window, tried.since, law)
     after = _within(samples, felt.at - law.window, felt.at, law)
-    halves = [[one for one in after if (one.at > middle) is late] for late in (False, True)]
+    halves = [
+        [sample for sample in after if (sample.at > middle) is late] for late in (False, True)
+    ]
     if not before or not all(halves) or not _same_load(before, after, law):
         return ""
     was, now = _mean(before), min(_mean(half) for half in halves)
@@ -144,25 +148,26 @@ def _regression(samples: Iterable[Felt], tried: Trial, felt: Felt, law: Law) -> 
 
 def _within(samples: Iterable[Felt], after: float, until: float, law: Law) -> list[Felt]:
     """What is known of a time; empty with fewer than one sample in two seconds."""
-    found = [one for one in samples if after < one.at <= until]
+    found = [sample for sample in samples if after < sample.at <= until]
     return found if 2 * len(found) >= law.window else []
 
 
 def _mean(samples: list[Felt]) -> float:
-    return sum(one.pain or 0.0 for one in samples) / len(samples)
+    return sum(sample.pain or 0.0 for sample in samples) / len(samples)
 
 
 def _load(samples: list[Felt]) -> list[float]:
     return [
-        math.fsum(each) / len(samples) for each in zip(*(one.used for one in samples), strict=True)
+        math.fsum(each) / len(samples)
+        for each in zip(*(sample.used for sample in samples), strict=True)
     ]
 
 
 def _same_load(before: list[Felt], after: list[Felt], law: Law) -> bool:
     """The control: rule 3."""
     return all(
-        abs(one - other) <= law.noise + law.alike * max(one, other)
-        for one, other in zip(_load(before), _load(after), strict=True)
+        abs(use - other) <= law.noise + law.alike * max(use, other)
+        for use, other in zip(_load(before), _load(after), strict=True)
     )
 
 
@@ -170,7 +175,7 @@ def conditions(state: State) -> tuple[decision.Condition, ...]:
     """What somebody should know of."""
     return tuple(
         decision.Condition(
-            type="PolicyRolledBack", status=True, reason="Guard", subject=stem, message=one.why
+            type="PolicyRolledBack", status=True, reason="Guard", subject=stem, message=rollback.why
         )
-        for stem, one in sorted(state.rolled_back.items())
+        for stem, rollback in sorted(state.rolled_back.items())
     )

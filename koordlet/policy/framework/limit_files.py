@@ -34,13 +34,13 @@ def files(
     """Desired files of one group."""
     return tuple(
         action.WriteFile(
-            target=one.path,
-            value=one.text,
+            target=setting.path,
+            value=setting.text,
             policy=policy,
             reason=reason,
-            knob=one.row.name,
+            knob=setting.row.name,
             group=group,
             protective=protective,
         )
-        for one in settings
+        for setting in settings
     )

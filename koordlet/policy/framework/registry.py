@@ -227,7 +227,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=adaptive.STEM,
-        summary="best-effort work on idle CPU only; who waits all the same",
+        summary="best-effort work on idle CPU only; names work that still waits",
         protects="it makes best-effort work yield",
         decide=adaptive.decide,
         settings=adaptive.Settings(),

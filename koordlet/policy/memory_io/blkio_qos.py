@@ -24,17 +24,8 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    cgroup,
-    decision,
-    knob,
-    limits,
-    pod,
-    remember,
-    snapshot,
-    strategies,
-)
+from koordlet.model import action, cgroup, decision, knob, limits, remember, snapshot, strategies
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups as best_effort_groups
 from koordlet.policy.framework import limit_files
@@ -79,8 +70,8 @@ def asked(now: snapshot.Snapshot, settings: object) -> bool:
 
 
 @remember.last
-def _wished(pods: tuple[pod.Pod, ...]) -> bool:
-    return any(one.wishes.blkio_qos is not None for one in pods)
+def _wished(pods: tuple[pods.Pod, ...]) -> bool:
+    return any(pod.wishes.blkio_qos is not None for pod in pods)
 
 
 def decide(
@@ -92,10 +83,10 @@ def decide(
     be, root = _strategies(now, settings)
     for place in best_effort_groups.places(now) if be else ():
         deciding.limit(place.group, be, place.who)
-    for one in now.pods:
-        wish = one.wishes.blkio_qos
-        if wish is not None and wish.enable is not False and one.group in now.groups and one.active:
-            deciding.limit(one.group or "", wish.blocks or (), one.key, uid=one.uid)
+    for pod in now.pods:
+        wish = pod.wishes.blkio_qos
+        if wish is not None and wish.enable is not False and pod.group in now.groups and pod.active:
+            deciding.limit(pod.group or "", wish.blocks or (), pod.key, uid=pod.uid)
     deciding.model(root)
     return decision.Decision(
         next_state=state,
@@ -174,12 +165,12 @@ class _Deciding:
         self, blocks: tuple[strategies.Block, ...], who: str, uid: str
     ) -> Iterator[tuple[str, strategies.IoLimits]]:
         known = self.now.blocks
-        for one in blocks:
-            found = known.find(one.type, one.name, uid) if known is not None else ()
+        for block in blocks:
+            found = known.find(block.type, block.name, uid) if known is not None else ()
             if not found:
-                self._absent[f"{who}: this machine has no {one.type} {one.name!r}"] = None
+                self._absent[f"{who}: this machine has no {block.type} {block.name!r}"] = None
             for number in found:
-                yield number, one.io_cfg
+                yield number, block.io_cfg
 
     def _part(self, key: str, value: int, among: int) -> int:
         least = self.settings.least_bps if key.endswith("bps") else self.settings.least_iops
@@ -192,8 +183,8 @@ class _Deciding:
         for row in (knob.IO_WEIGHT, knob.BLKIO_COST_WEIGHT):
             path = self.now.layout.file(row, group)
             if path is not None:
-                one = limits.Setting(row, path, f"{number} {weight}")
-                self._add((one,), group, f"{who}: weight {weight} on device {number}")
+                setting = limits.Setting(row, path, f"{number} {weight}")
+                self._add((setting,), group, f"{who}: weight {weight} on device {number}")
                 return
         self._missing[str(self.now.layout.why_not(knob.IO_WEIGHT))] = None
 
@@ -215,17 +206,17 @@ class _Deciding:
         return [path for child in inside for path in self._bottom(child.path)]
 
     def _add(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
-        for one in settings:
-            _, _, _, lines = self._files.setdefault(one.path, (one.row, group, reason, {}))
+        for setting in settings:
+            _, _, _, lines = self._files.setdefault(setting.path, (setting.row, group, reason, {}))
             # A pod's own wish comes after that of the class it is in, and counts.
-            lines[one.text.partition(" ")[0]] = one.text
+            lines[setting.text.partition(" ")[0]] = setting.text
 
     def actions(self) -> tuple[action.Action, ...]:
         """One action for each file, one line for each device."""
         made: list[action.Action] = []
         for path, (row, group, reason, lines) in self._files.items():
-            one = limits.Setting(row, path, "\n".join(lines.values()))
-            made.extend(limit_files.files((one,), policy=STEM, reason=reason, group=group))
+            setting = limits.Setting(row, path, "\n".join(lines.values()))
+            made.extend(limit_files.files((setting,), policy=STEM, reason=reason, group=group))
         return tuple(made)
 
     def conditions(self) -> tuple[decision.Condition, ...]:

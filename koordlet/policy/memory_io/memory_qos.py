@@ -28,12 +28,12 @@ from koordlet.model import (
     knob,
     limits,
     nodeslo,
-    pod,
     qos,
     resources,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
@@ -90,8 +90,8 @@ def decide(
     """Every file of every pod whose class asks for something."""
     del past
     deciding = _Deciding(now, settings)
-    for one in now.pods:
-        deciding.place(one)
+    for pod in now.pods:
+        deciding.place(pod)
     deciding.above()
     return decision.Decision(
         next_state=state,
@@ -102,11 +102,11 @@ def decide(
 
 
 def strategy_of(
-    one: pod.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
+    pod: pods.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
     """What holds for a pod; ``None`` where nothing does."""
-    said = one.raw_qos or (one.qos if one.kube_qos is None else None)
-    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(one.kube_qos)
+    said = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
+    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(pod.kube_qos)
     if name is None:
         return None
     if slo is not None and slo.source:
@@ -114,7 +114,7 @@ def strategy_of(
     else:
         mine = settings.classes.get(name)
         node = nodeslo.NEUTRAL.memory if mine is None else mine
-    wish = one.wishes.memory_qos
+    wish = pod.wishes.memory_qos
     policy = "default" if wish is None else wish.policy or "default"
     if policy == "none":
         return None
@@ -154,31 +154,31 @@ class _Deciding:
         self._sums: dict[str, Protection] = {}
         self._missing: set[str] = set()
 
-    def place(self, one: pod.Pod) -> None:
+    def place(self, pod: pods.Pod) -> None:
         """The files of one pod and of its containers."""
-        asked = strategy_of(one, self.now.slo, self.settings)
-        if asked is None or not one.active or one.group not in self.now.groups:
+        asked = strategy_of(pod, self.now.slo, self.settings)
+        if asked is None or not pod.active or pod.group not in self.now.groups:
             return
-        group = one.group or ""
-        kept = protection(asked, self._bound(_request(one, one.requests)))
-        self._protect(group, kept, f"{one.qos.value} {one.key}")
-        self._vendor(group, asked, f"{one.qos.value} {one.key}")
-        if one.kube_qos is not None:
-            for above in _qos_groups(one):
+        group = pod.group or ""
+        kept = protection(asked, self._bound(_request(pod, pod.requests)))
+        self._protect(group, kept, f"{pod.qos.value} {pod.key}")
+        self._vendor(group, asked, f"{pod.qos.value} {pod.key}")
+        if pod.kube_qos is not None:
+            for above in _qos_groups(pod):
                 self._sums[above] = self._sums.get(above, Protection()) + kept
-        for each in _parts(one):
+        for each in _parts(pod):
             if each.group in self.now.groups:
-                self._container(one, each, asked)
-        self.why[one.key] = f"min {kept.min}, low {kept.low} bytes"
+                self._container(pod, each, asked)
+        self.why[pod.key] = f"min {kept.min}, low {kept.low} bytes"
 
-    def _container(self, one: pod.Pod, each: pod.Container, asked: strategies.MemoryQos) -> None:
-        group, name = each.group or "", f"{one.key}/{each.name}"
-        request = self._bound(_request(one, each.requests))
-        if group != one.group:
-            for around in limit_files.with_scopes([group], one.group):
+    def _container(self, pod: pods.Pod, each: pods.Container, asked: strategies.MemoryQos) -> None:
+        group, name = each.group or "", f"{pod.key}/{each.name}"
+        request = self._bound(_request(pod, each.requests))
+        if group != pod.group:
+            for around in limit_files.with_scopes([group], pod.group):
                 self._protect(around, protection(asked, request), name)
             self._vendor(group, asked, name)
-        most = _request(one, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
+        most = _request(pod, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
         slow = high(asked, request, most)
         if slow is not None:
             reason = f"{name}: throttled at {asked.throttling_percent} % between request and limit"
@@ -237,28 +237,28 @@ class _Deciding:
         )
 
 
-def _request(one: pod.Pod, amounts: resources.Amounts) -> int:
+def _request(pod: pods.Pod, amounts: resources.Amounts) -> int:
     """Memory in the words of the pod's class: best-effort pods ask for batch memory."""
-    if one.raw_qos is qos.Qos.BE and resources.BATCH_MEMORY in amounts:
+    if pod.raw_qos is qos.Qos.BE and resources.BATCH_MEMORY in amounts:
         return amounts[resources.BATCH_MEMORY]
     return amounts.get(resources.MEMORY, 0)
 
 
-def _parts(one: pod.Pod) -> tuple[pod.Container, ...]:
+def _parts(pod: pods.Pod) -> tuple[pods.Container, ...]:
     """Its containers; a workload without any is its own only part."""
-    whole = pod.Container(name=one.name, group=one.group, requests=one.requests, limits=one.limits)
-    return one.containers or (whole,)
+    whole = pods.Container(name=pod.name, group=pod.group, requests=pod.requests, limits=pod.limits)
+    return pod.containers or (whole,)
 
 
-def _qos_groups(one: pod.Pod) -> Iterator[str]:
+def _qos_groups(pod: pods.Pod) -> Iterator[str]:
     """The QoS groups above a pod of the kubelet's: its class's, and the root of the tree.
 
     The root holds the sum of all; Guaranteed pods are in it directly.
     """
-    parent = (one.group or "").rpartition("/")[0]
+    parent = (pod.group or "").rpartition("/")[0]
     if not parent:
         return
     yield parent
     above = parent.rpartition("/")[0]
-    if one.kube_qos is not qos.KubeQos.GUARANTEED and above:
+    if pod.kube_qos is not qos.KubeQos.GUARANTEED and above:
         yield above

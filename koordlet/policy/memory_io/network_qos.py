@@ -29,16 +29,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    decision,
-    pod,
-    qos,
-    quantity,
-    queueing,
-    snapshot,
-    strategies,
-)
+from koordlet.model import action, decision, qos, quantity, queueing, snapshot, strategies
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 
@@ -114,7 +106,7 @@ def decide(
         conditions=_conditions(problems, _unknown(now.pods)),
         explanation={
             "bandwidth": f"{total} bit/s",
-            "links": ", ".join(one.name for one in now.links.links) or "none",
+            "links": ", ".join(link.name for link in now.links.links) or "none",
         },
     )
 
@@ -147,7 +139,7 @@ def _asked(
             return 0, {}, f"the NodeSLO's netQOSPolicy is {slo.network_policy}"
         names = {SYSTEM: "SYSTEM", LS: "LS", BE: "BE"}
         found = {number: slo.classes[name].network for number, name in names.items()}
-        classes = {number: one for number, one in found.items() if one.enable}
+        classes = {number: strategy for number, strategy in found.items() if strategy.enable}
         if not classes:
             return 0, {}, "no class of the NodeSLO has networkQOS enabled"
         total = slo.system.total_network_bandwidth or 0
@@ -166,15 +158,15 @@ def _annotated(node: snapshot.NodeInfo) -> int:
         return 0
 
 
-def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
+def _unknown(pods: Sequence[pods.Pod]) -> tuple[str, ...]:
     """Pods whose packets look like those of the host, and that shall not have what that has."""
     return tuple(
         sorted(
-            one.key
-            for one in pods
-            if one.active
-            and one.host_network
-            and (groups.is_best_effort(one) or one.wishes.network is not None)
+            pod.key
+            for pod in pods
+            if pod.active
+            and pod.host_network
+            and (groups.is_best_effort(pod) or pod.wishes.network is not None)
         )
     )
 
@@ -183,7 +175,7 @@ def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
 
 
 def tree(
-    pods: Sequence[pod.Pod],
+    pods: Sequence[pods.Pod],
     total: int,
     classes: Mapping[int, strategies.NetworkQos],
     direction: str,
@@ -203,37 +195,37 @@ def tree(
         if number in _REST:
             made[_REST[number]] = replace(made[number], parent=number)
     addresses: dict[str, int] = {}
-    for one in sorted(pods, key=lambda each: each.uid):
-        kind = _class_of(one)
-        if kind is None or not one.addresses:
+    for pod in sorted(pods, key=lambda each: each.uid):
+        kind = _class_of(pod)
+        if kind is None or not pod.addresses:
             continue
-        inside = _own(one, kind, direction, made, least)
-        for address in one.addresses:
+        inside = _own(pod, kind, direction, made, least)
+        for address in pod.addresses:
             addresses.setdefault(address, inside)
     return queueing.Tree(SYSTEM, made, addresses)
 
 
-def _class_of(one: pod.Pod) -> int | None:
+def _class_of(pod: pods.Pod) -> int | None:
     """The class of a pod; ``None`` for the one of whatever nobody claims."""
-    if not one.active or one.host_network or one.raw_qos is qos.Qos.SYSTEM:
+    if not pod.active or pod.host_network or pod.raw_qos is qos.Qos.SYSTEM:
         return None
-    return BE if groups.is_best_effort(one) else LS
+    return BE if groups.is_best_effort(pod) else LS
 
 
 def _own(
-    one: pod.Pod, kind: int, direction: str, made: dict[int, queueing.Class], least: int
+    pod: pods.Pod, kind: int, direction: str, made: dict[int, queueing.Class], least: int
 ) -> int:
     """The class of a pod's packets: one of its own where it has a limit of its own.
 
     Its number comes from its UID, so that others keep theirs when it goes.
     """
-    asked = one.wishes.network
+    asked = pod.wishes.network
     limit = None
     if asked is not None:
         limit = asked.ingress if direction == queueing.INGRESS else asked.egress
     if not limit or len(made) > _OWN_MOST // 2:
         return _REST[kind]
-    number = zlib.crc32(one.uid.encode()) % _OWN_MOST
+    number = zlib.crc32(pod.uid.encode()) % _OWN_MOST
     while _OWN + number in made:
         number = (number + 1) % _OWN_MOST
     above = made[kind]

@@ -26,13 +26,13 @@ from koordlet.model import (
     knob,
     meter,
     nodeslo,
-    pod,
     qos,
     remember,
     resources,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.memory_io import memory_qos
 
@@ -69,8 +69,8 @@ def decide(
     actions: list[action.Action] = []
     why: dict[str, str] = {}
     missing = ""
-    for one, most in _limited(now.pods, now.slo, settings.classes):
-        group = one.group or ""
+    for pod, most in _limited(now.pods, now.slo, settings.classes):
+        group = pod.group or ""
         if group not in now.groups:
             continue
         target = now.layout.file(knob.MEMORY_RECLAIM, group)
@@ -79,9 +79,9 @@ def decide(
             continue
         seen = past.groups.window(group, meter.MEMORY_CACHE, now.at, _WINDOW)
         if seen is None:
-            why[one.key] = f"page cache limit {most} bytes, use not known"
+            why[pod.key] = f"page cache limit {most} bytes, use not known"
             continue
-        why[one.key] = f"page cache {int(seen.average)} bytes, limit {most} bytes"
+        why[pod.key] = f"page cache {int(seen.average)} bytes, limit {most} bytes"
         excess = min(int(seen.average) - most, settings.max_bytes)
         if excess < _LEAST or group in asked:
             continue
@@ -91,7 +91,7 @@ def decide(
                 target=target,
                 amount_bytes=excess,
                 policy=STEM,
-                reason=f"{one.key} {why[one.key]}",
+                reason=f"{pod.key} {why[pod.key]}",
                 group=group,
             )
         )
@@ -105,27 +105,27 @@ def decide(
 
 @remember.last
 def _limited(
-    pods: tuple[pod.Pod, ...],
+    workloads: tuple[pods.Pod, ...],
     slo: nodeslo.NodeSlo | None,
     classes: Mapping[str, strategies.MemoryQos],
-) -> list[tuple[pod.Pod, int]]:
+) -> list[tuple[pods.Pod, int]]:
     """The pods that may not have all the page cache that they like, and what they may have."""
     settings = memory_qos.Settings(classes=classes)
-    found: list[tuple[pod.Pod, int]] = []
-    for one in pods:
-        said = memory_qos.strategy_of(one, slo, settings) if one.group and one.active else None
-        most = None if said is None else allowed(said, one)
+    found: list[tuple[pods.Pod, int]] = []
+    for pod in workloads:
+        said = memory_qos.strategy_of(pod, slo, settings) if pod.group and pod.active else None
+        most = None if said is None else allowed(said, pod)
         if most is not None:
-            found.append((one, most))
+            found.append((pod, most))
     return found
 
 
-def allowed(said: strategies.MemoryQos, one: pod.Pod) -> int | None:
+def allowed(said: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     """How much page cache a pod may have, in bytes; ``None``: as much as it likes."""
     if said.page_cache_limit_enable is False:
         return None
-    batch = one.limits.get(resources.BATCH_MEMORY) if one.raw_qos is qos.Qos.BE else None
-    limit = batch or one.limits.get(resources.MEMORY, 0)
+    batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
+    limit = batch or pod.limits.get(resources.MEMORY, 0)
     if said.page_cache_limit_size is not None:
         found = said.page_cache_limit_size
     else:

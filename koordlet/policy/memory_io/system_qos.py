@@ -82,7 +82,7 @@ def decide(
         next_state=state,
         actions=tuple(actions),
         conditions=_conditions(wrong),
-        explanation={one.target: one.reason for one in actions},
+        explanation={wanted.target: wanted.reason for wanted in actions},
     )
 
 

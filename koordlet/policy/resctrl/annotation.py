@@ -86,13 +86,13 @@ def _part(
             problems.append(f"{name}.schemata: {common!r} has no valid {key}")
     single: dict[int, Range | int] = {}
     listed = _get(part, "schemataPerCache")
-    for one in listed if isinstance(listed, list) else [listed] if listed is not None else []:
-        cache = _get(one, "cacheID") if isinstance(one, dict) else None
-        value = read(_get(one, key)) if isinstance(one, dict) else None
+    for entry in listed if isinstance(listed, list) else [listed] if listed is not None else []:
+        cache = _get(entry, "cacheID") if isinstance(entry, dict) else None
+        value = read(_get(entry, key)) if isinstance(entry, dict) else None
         if _whole(cache) and isinstance(cache, int) and value is not None and cache not in single:
             single[cache] = value
         else:
-            problems.append(f"{name}.schemataPerCache: {one!r}: no unique cacheID, or no {key}")
+            problems.append(f"{name}.schemataPerCache: {entry!r}: no unique cacheID, or no {key}")
     return everywhere, single
 
 

@@ -48,7 +48,7 @@ class Partition:
 
 def of(partitions: Sequence[Partition], class_name: str) -> Partition | None:
     """The partition of a class."""
-    return next((one for one in partitions if class_name in one.classes), None)
+    return next((partition for partition in partitions if class_name in partition.classes), None)
 
 
 def stacked(rows: Iterable[tuple[str, int, int, Sequence[str]]]) -> tuple[Partition, ...]:

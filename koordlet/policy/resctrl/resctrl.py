@@ -26,7 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
+from koordlet.model import action, adjustment, decision, knob, qos, resctrl, schemata, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.resctrl import annotation, pressure, shares, tasks
 from koordlet.policy.resctrl import partitions as resctrl_partitions
@@ -131,7 +132,7 @@ def decide(
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """The class of a container that is about to start, where its group is there.
 
@@ -146,10 +147,10 @@ def admit(
         return adjustment.Adjustment()
     if there.hardware.cache("L3") is None and there.hardware.bandwidth("MB") is None:
         return adjustment.Adjustment()
-    for name in (f"{_PREFIX}{one.uid}", CLASS_OF.get(one.qos, "")):
+    for name in (f"{_PREFIX}{pod.uid}", CLASS_OF.get(pod.qos, "")):
         if name and name in there.groups and not _locked(there.groups[name]):
             return adjustment.Adjustment(
-                resctrl_class=name, reasons={STEM: f"{one.key} belongs to {name}"}
+                resctrl_class=name, reasons={STEM: f"{pod.key} belongs to {name}"}
             )
     return adjustment.Adjustment()
 
@@ -227,9 +228,9 @@ class _Deciding:
 
     def _unlimited(self, there: resctrl.Resctrl) -> Mapping[str, int]:
         seen = dict(self.next_state.unlimited)
-        for one in there.hardware.bandwidths:
-            for domain, value in one.unlimited.items():
-                key = f"{one.name}:{domain}"
+        for resource in there.hardware.bandwidths:
+            for domain, value in resource.unlimited.items():
+                key = f"{resource.name}:{domain}"
                 seen[key] = max(value, seen.get(key, 0))
         return seen
 
@@ -239,15 +240,15 @@ class _Deciding:
         classes = self._tightened(self._classes())
         found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
-        for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
-            text = one.annotations.get(annotation.KEY)
+        for pod in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
+            text = pod.annotations.get(annotation.KEY)
             if text is None:
                 continue
             wish, problems = annotation.parse(text)
             for problem in problems:
-                self.say("MalformedPod", one.key, f"{annotation.KEY}: {problem}")
-            if wish != annotation.Wish() and _plain(one.uid):
-                found.append(Want(name=f"{_PREFIX}{one.uid}", wish=wish, pod=one))
+                self.say("MalformedPod", pod.key, f"{annotation.KEY}: {problem}")
+            if wish != annotation.Wish() and _plain(pod.uid):
+                found.append(Want(name=f"{_PREFIX}{pod.uid}", wish=wish, pod=pod))
         return found
 
     def _classes(self) -> Mapping[str, annotation.Wish]:
@@ -258,11 +259,11 @@ class _Deciding:
         said = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
         return {
             name: annotation.Wish(
-                ways=(one.cat_range_start_percent or 0, one.cat_range_end_percent or 0),
-                percent=one.mba_percent,
+                ways=(qos_class.cat_range_start_percent or 0, qos_class.cat_range_end_percent or 0),
+                percent=qos_class.mba_percent,
             )
-            for name, one in said.items()
-            if one.enable
+            for name, qos_class in said.items()
+            if qos_class.enable
         }
 
     def _tightened(self, classes: Mapping[str, annotation.Wish]) -> Mapping[str, annotation.Wish]:

@@ -80,9 +80,9 @@ class Sharing:
         for cache in self.there.hardware.caches:
             if cache.level in self.rules.levels or not self._has_level():
                 found[cache.name] = self._ways(want, cache, how)
-        for one in self.there.hardware.bandwidths:
-            if one.name == "MB" or (one.name == "SMBA" and self.rules.slow_bandwidth):
-                found[one.name] = self._bandwidth(want, one, how)
+        for bandwidth in self.there.hardware.bandwidths:
+            if bandwidth.name == "MB" or (bandwidth.name == "SMBA" and self.rules.slow_bandwidth):
+                found[bandwidth.name] = self._bandwidth(want, bandwidth, how)
         for resource, domain, why in list(schemata.problems(self.there.hardware, found)):
             self.say("ResctrlRefused", want.subject, f"{resource} of domain {domain}: {why}")
             del found[resource][domain]
@@ -145,36 +145,38 @@ class Sharing:
                 self.say("ResctrlRefused", subject, f"{resource}: there is no cache {cache}")
 
     def _bandwidth(
-        self, want: Want, one: resctrl.Bandwidth, how: dict[str, None]
+        self, want: Want, resource: resctrl.Bandwidth, how: dict[str, None]
     ) -> dict[int, int]:
-        self._unknown_caches(want.subject, one.name, want.wish.percent_of, one.domains)
-        slow = one.name == "SMBA"
+        self._unknown_caches(want.subject, resource.name, want.wish.percent_of, resource.domains)
+        slow = resource.name == "SMBA"
         against = resctrl_values.reference(
             self.rules.slow_bandwidth if slow else self.rules.bandwidth,
             self.there.memory_gigabytes,
-            len(one.domains),
+            len(resource.domains),
             peer=self.rules.peer,
         )
         part = resctrl_partitions.of(self.rules.partitions, want.class_name)
         found: dict[int, int] = {}
-        for domain in one.domains:
+        for domain in resource.domains:
             percent = want.wish.percent_in(domain)
             if percent is None:
                 continue
             if part is not None:
                 percent = part.percent(percent)
-            value = resctrl_values.bandwidth(one, domain, percent, against, peer=self.rules.peer)
+            value = resctrl_values.bandwidth(
+                resource, domain, percent, against, peer=self.rules.peer
+            )
             if value.number is None:
-                message = f"{one.name} of domain {domain}: {value.how}"
+                message = f"{resource.name} of domain {domain}: {value.how}"
                 self.say("ResctrlRefused", want.subject, message)
                 continue
-            how[f"{one.name} {value.how}"] = None
+            how[f"{resource.name} {value.how}"] = None
             if percent < 100:
                 found[domain] = value.number
             elif want.name in self.there.groups:
                 # A group is born without a limit, and only its file tells what that is here.
-                whole = one.unit is resctrl.Unit.EIGHTHS
-                seen = self.unlimited.get(f"{one.name}:{domain}", 0)
+                whole = resource.unit is resctrl.Unit.EIGHTHS
+                seen = self.unlimited.get(f"{resource.name}:{domain}", 0)
                 found[domain] = max(value.number, seen) if whole else value.number
         return found
 

@@ -96,23 +96,28 @@ def without(value: int, taken: int) -> int:
 
 
 def bandwidth(
-    one: resctrl.Bandwidth, domain: int, percent: int, against: Reference, *, peer: bool = False
+    resource: resctrl.Bandwidth,
+    domain: int,
+    percent: int,
+    against: Reference,
+    *,
+    peer: bool = False,
 ) -> Value:
     """A percentage of a domain's bandwidth."""
     if not 0 < percent <= 100:
         return Value(None, f"{percent} % is not within 1-100")
     if percent == 100:
-        return Value(one.free(domain), "no limit")
-    if one.unit is resctrl.Unit.PERCENT:
-        step = _PEER_STEP if peer else one.gran
+        return Value(resource.free(domain), "no limit")
+    if resource.unit is resctrl.Unit.PERCENT:
+        step = _PEER_STEP if peer else resource.gran
         # The kernel rounds up too, and takes nothing above 100.
-        value = max(_up(percent, step) * step, one.minimum)
+        value = max(_up(percent, step) * step, resource.minimum)
         return Value(min(100, value), f"{percent} % in steps of {step}")
-    if one.unit is resctrl.Unit.MBPS:
+    if resource.unit is resctrl.Unit.MBPS:
         rate = int(against.gigabytes * _MIB_PER_GB * percent / 100)
         return Value(max(1, rate), f"{percent} % of {against.gigabytes:g} GB/s ({against.origin})")
     units = int(percent * against.gigabytes * 8 / 100)
-    units = min(max(one.minimum, 1, units), one.free(domain))
+    units = min(max(resource.minimum, 1, units), resource.free(domain))
     return Value(units, f"{percent} % of {against.gigabytes:g} GB/s ({against.origin})")
 
 
