@@ -99,7 +99,7 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
     """What people see on the pod."""
     namespace, _, name = victim.pod.partition("/")
-    told = object_event.Happening(
+    eviction_event = object_event.Happening(
         subject=object_event.Subject(
             kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid
         ),
@@ -109,4 +109,4 @@ def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
         note=victim.message,
         annotations=victim.annotations,
     )
-    return object_event.body(told, node, at)
+    return object_event.body(eviction_event, node, at)

@@ -45,8 +45,8 @@ def write(host: root.HostRoot, wanted: action.WriteFile) -> tuple[str, str]:
     ours = forms.devices(wanted.value)
     shown = "\n".join(line for line in text.splitlines() if line.partition(" ")[0] in ours)
     if refused:
-        said = "; ".join(f"{line}: {errno.errorcode.get(why, why)}" for line, why in refused)
-        return shown, f"refused: {said}"
+        refusals = "; ".join(f"{line}: {errno.errorcode.get(why, why)}" for line, why in refused)
+        return shown, f"refused: {refusals}"
     return shown, "" if kinds.same(
         wanted, wanted.value, text
     ) else f"wrote {wanted.value!r}, reads {text!r}"

@@ -60,7 +60,7 @@ class Drafter:
 
         ``told`` changes with whatever the kernel tells; ``acting``: drafts are carried out.
         """
-        seen, said = asked
+        seen, round_ = asked
         trusted = trusting and self._trust.lasts(told)
         last = self._last
         # Of what gave no answer the draft says nothing.
@@ -73,22 +73,22 @@ class Drafter:
             return self._again(last, asked)
         if not trusted:
             self._trust.begins(told)
-        wanted = planner.desired(said.outcomes, route)
+        wanted = planner.desired(round_.outcomes, route)
         wishes = wanted.actions.values()
         before, known = self._there, self._there if trusted else present.Present()
         self._there = present.read(self._host, seen, wishes, entries.values(), known)
         made_of = self._there, wanted, entries
         if last is not None and stands and (before, last.wanted, last.entries) == made_of:
             return self._again(last, asked)
-        made = planner.draft(said, wanted, seen, self._there, entries)
+        made = planner.draft(round_, wanted, seen, self._there, entries)
         self._last = _Last(made, asked, wanted, dict(entries))
         return made, False
 
     def _again(
         self, last: _Last, asked: tuple[snapshot.Snapshot, chain.Round]
     ) -> tuple[planner.Draft, bool]:
-        seen, said = asked
-        self._last = last._replace(draft=planner.again(last.draft, said, seen), asked=asked)
+        seen, round_ = asked
+        self._last = last._replace(draft=planner.again(last.draft, round_, seen), asked=asked)
         return self._last.draft, True
 
     def doubt(self) -> None:

@@ -216,9 +216,9 @@ class _Run:
         )
         return False
 
-    def _learn(self, target: str, said: Work) -> None:
-        if not isinstance(said, perform.Effect):
-            self.hands.looked[target] = said
+    def _learn(self, target: str, answer: Work) -> None:
+        if not isinstance(answer, perform.Effect):
+            self.hands.looked[target] = answer
 
     # Steps ---------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class _Run:
                 (wanted, kinds.value(wanted) if kinds.is_switch(wanted) else effect.value)
             )
         value, difference = effect
-        detail = difference or (rivals.said(step) if contested else "")
+        detail = difference or (rivals.contested(step) if contested else "")
         verdict = result.Verdict.DIFFERENT if difference else _DONE
         # By place: by name it takes twice as long.
         return result.Result(wanted.target, verdict, detail, step, value, None, contested)
@@ -391,9 +391,9 @@ class _Run:
             self.hands.pauses.succeeded(outcome.target, self.now.at)
 
 
-def _effect(said: Work) -> perform.Effect:
-    if isinstance(said, perform.Effect):
-        return said
+def _effect(answer: Work) -> perform.Effect:
+    if isinstance(answer, perform.Effect):
+        return answer
     raise errors.BugError("the worker answered another question")
 
 

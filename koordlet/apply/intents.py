@@ -147,18 +147,20 @@ class Intents:
         self,
         made: journal.Entry,
         wanted: action.SetUnitProperty,
-        said: unit_properties.Properties,
+        properties: unit_properties.Properties,
     ) -> journal.Entry:
         """With the unit's own originals: those of before, where systemd still has what we set."""
         file = wanted.target.rpartition("/")[2]
         before = self._book.entries.get(wanted.target)
         ours = () if before is None or before.unit != wanted.unit else before.values
-        if before is not None and said in [unit_properties.of(file, value) for value in ours]:
+        if before is not None and properties in [unit_properties.of(file, value) for value in ours]:
             kept = made._replace(original=before.original, values=before.values)
             made = _with(kept, wanted)
-            said = before.properties
+            properties = before.properties
         kind = action.SetUnitProperty.__name__
-        return made._replace(kind=kind, unit=wanted.unit, properties=said, inode=self.inode(wanted))
+        return made._replace(
+            kind=kind, unit=wanted.unit, properties=properties, inode=self.inode(wanted)
+        )
 
     def _of_parts(self, made: journal.Entry, wanted: action.WriteFile, was: str) -> journal.Entry:
         """Another writer changed some domains or devices; of the others ours is no original."""

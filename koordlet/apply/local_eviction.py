@@ -52,9 +52,9 @@ class LocalEviction:
         grace = _USUAL_GRACE if victim.grace_seconds is None else victim.grace_seconds
         how, _, what = victim.match.partition("=")
         if how == "unit":
-            said = await _systemctl("stop", "--no-block", "--", what)
-            if said:
-                return evictor.Outcome(done=False, detail=said)
+            problem = await _systemctl("stop", "--no-block", "--", what)
+            if problem:
+                return evictor.Outcome(done=False, detail=problem)
         else:
             self._signal(directory, signal.SIGTERM)
         if await self._empty(directory, grace):
@@ -129,7 +129,7 @@ async def _systemctl(*words: str) -> str:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        _, said = await asked.communicate()
+        _, output = await asked.communicate()
     except OSError as error:
         return f"systemctl: {error.strerror}"
-    return said.decode("utf-8", "replace").strip() if asked.returncode else ""
+    return output.decode("utf-8", "replace").strip() if asked.returncode else ""

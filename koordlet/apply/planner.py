@@ -123,14 +123,14 @@ def desired(
 
 
 def draft(
-    said: chain.Round,
+    round_: chain.Round,
     wanted: Wanted,
     now: snapshot.Snapshot,
     there: present.Present,
     entries: Mapping[str, journal.Entry],
 ) -> Draft:
     """The plan that takes the machine from what is there to what the policies want."""
-    failed = {outcome.stem for outcome in said.outcomes if outcome.failure}
+    failed = {outcome.stem for outcome in round_.outcomes if outcome.failure}
     cookies = core_cookies.Completing(now, entries)
     enforced = {
         t: cookies.complete(devices.complete(a, entries.get(t)))
@@ -147,7 +147,9 @@ def draft(
     back = _undo(now, there, list(unwanted.values()), enforced.values())
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
-    return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
+    return Draft(
+        plan=_plan(round_, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left)
+    )
 
 
 def _runs_by(
@@ -163,9 +165,9 @@ def _runs_by(
     return given and holder is not None and not holder.unified and beside in wanted
 
 
-def again(before: Draft, said: chain.Round, now: snapshot.Snapshot) -> Draft:
+def again(before: Draft, round_: chain.Round, now: snapshot.Snapshot) -> Draft:
     """The same steps, with what the policies say now beside them."""
-    return replace(before, plan=_plan(said, now, before.plan.steps, before.plan.conflicts))
+    return replace(before, plan=_plan(round_, now, before.plan.steps, before.plan.conflicts))
 
 
 def restore(
@@ -194,34 +196,34 @@ def _undo(
 
 
 def _plan(
-    said: chain.Round,
+    round_: chain.Round,
     now: snapshot.Snapshot,
     steps: tuple[plan.Step, ...],
     conflicts: Sequence[plan.Conflict],
 ) -> plan.Plan:
-    decisions = [(o.stem, o.decision) for o in said.outcomes if o.decision is not None]
+    decisions = [(o.stem, o.decision) for o in round_.outcomes if o.decision is not None]
     return plan.Plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
         conditions=(
-            *said.conditions,
+            *round_.conditions,
             *_crowds(now),
             *(c for _, d in decisions for c in d.conditions),
         ),
-        ledger=said.ledger,
+        ledger=round_.ledger,
         conflicts=tuple(conflicts),
         failures=tuple(
-            plan.Failure(policy=o.stem, error=o.failure) for o in said.outcomes if o.failure
+            plan.Failure(policy=o.stem, error=o.failure) for o in round_.outcomes if o.failure
         ),
         unsupported=now.unsupported,
-        shadow=tuple(o.stem for o in said.outcomes if o.mode is not plan.Mode.ENFORCE),
-        limit=_limit(said.outcomes),
+        shadow=tuple(o.stem for o in round_.outcomes if o.mode is not plan.Mode.ENFORCE),
+        limit=_limit(round_.outcomes),
         # What is offered is taken: a policy that is not to act offers nothing.
         offer=next(
             (
                 o.decision.offer
-                for o in said.outcomes
+                for o in round_.outcomes
                 if o.decision is not None
                 and o.decision.offer is not None
                 and o.mode is plan.Mode.ENFORCE

@@ -74,15 +74,15 @@ def read(
             look.at(wanted)
         if isinstance(wanted, action.SetUnitProperty):
             through_systemd.append(wanted)
-    told = {}
+    written = {}
     for entry in journaled:
         look.at_entry(entry)
         if entry.kind == _SET_PROPERTY:
-            told[entry.target] = (entry.inode, entry.values[-1])
+            written[entry.target] = (entry.inode, entry.values[-1])
     untold = {
         change.target
         for change in through_systemd
-        if told.get(change.target) != (look.inodes.get(change.target, 0), change.value)
+        if written.get(change.target) != (look.inodes.get(change.target, 0), change.value)
     }
     return Present(
         texts=look.texts,

@@ -32,7 +32,7 @@ def _is_container(name: str) -> bool:
     return name.startswith(_RUNTIMES) and name.endswith(".scope")
 
 
-def said(step: plan.Step) -> str:
+def contested(step: plan.Step) -> str:
     """A sentence about a file that was ours and said something else."""
     wanted = step.action
     return f"{wanted.target} had {step.was!r} from another writer ({usual_writer(wanted.group)})"

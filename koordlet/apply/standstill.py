@@ -57,15 +57,15 @@ def stands(
     )
 
 
-def _same_wishes(before: chain.Round, said: chain.Round) -> bool:
+def _same_wishes(before: chain.Round, now: chain.Round) -> bool:
     """Whether the policies want the same of the machine, whatever they measured."""
-    return len(before.outcomes) == len(said.outcomes) and all(
+    return len(before.outcomes) == len(now.outcomes) and all(
         outcome is other
         or (
             (outcome.stem, outcome.mode, outcome.failure) == (other.stem, other.mode, other.failure)
             and _wishes(outcome) == _wishes(other)
         )
-        for outcome, other in zip(before.outcomes, said.outcomes, strict=True)
+        for outcome, other in zip(before.outcomes, now.outcomes, strict=True)
     )
 
 

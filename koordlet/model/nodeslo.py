@@ -150,9 +150,9 @@ DEFAULTS = NodeSlo(
 )
 
 
-def in_force(name: str, said: strategies.ClassQos) -> strategies.ClassQos:
+def in_force(name: str, strategy: strategies.ClassQos) -> strategies.ClassQos:
     """A class over its defaults; sections that are not enabled are neutral."""
-    full = strategies.overlay(CLASSES[name], said)
+    full = strategies.overlay(CLASSES[name], strategy)
     if name not in _SWITCHED:
         return full
     return replace(

@@ -129,9 +129,9 @@ _CLASS = re.compile(r"class (\d+) of (\d+): rate (\d+) ceil (\d+) prio (\d+)")
 _IN = re.compile(r"in (\d+): (.+)")
 
 
-def parse(said: str) -> Tree:
+def parse(spelled: str) -> Tree:
     """The tree of a text of ours; ``ValueError`` where it is none."""
-    head, *lines = said.split("\n")
+    head, *lines = spelled.split("\n")
     if not head.startswith(_HEAD):
         msg = f"not a tree of classes: {head[:80]!r}"
         raise ValueError(msg)

@@ -28,9 +28,9 @@ if typing.TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414, TID251 -- for mypy it is that
 else:
 
-    def dataclass(cls: type | None = None, /, **said: bool) -> Any:
+    def dataclass(cls: type | None = None, /, **options: bool) -> Any:
         """A dataclass of these options."""
-        made = functools.partial(_made, said)
+        made = functools.partial(_made, options)
         return made if cls is None else made(cls)
 
 
@@ -40,21 +40,21 @@ _OURS = {"__init__", "__repr__", "__eq__", "__hash__", *_SET, *_STATE, *_ORDER}
 _NOTHING_YET = {"init": False, "repr": False, "eq": False, "order": False, "frozen": False}
 
 
-def _made(said: Mapping[str, bool], plain: type) -> type:
+def _made(options: Mapping[str, bool], plain: type) -> type:
     below = any(map(dataclasses.is_dataclass, plain.__bases__))
-    unslotted = said.get("frozen") and not said.get("slots")
+    unslotted = options.get("frozen") and not options.get("slots")
     if below or unslotted or not _OURS.isdisjoint(vars(plain)):
-        return _standard(said, plain)
-    made = _standard({**said, **_NOTHING_YET}, plain)
-    for name, method in _shared(frozenset(said.items())).items():
+        return _standard(options, plain)
+    made = _standard({**options, **_NOTHING_YET}, plain)
+    for name, method in _shared(frozenset(options.items())).items():
         setattr(made, name, method)
-    if said.get("init", True):
+    if options.get("init", True):
         _depute(made, ("__init__",), _initialiser)
-    compared = functools.partial(_comparisons, said)
-    if said.get("eq", True):
-        hashed = ("__hash__",) if said.get("frozen") else ()
+    compared = functools.partial(_comparisons, options)
+    if options.get("eq", True):
+        hashed = ("__hash__",) if options.get("frozen") else ()
         _depute(made, ("__eq__", *hashed), compared)
-    if said.get("order"):
+    if options.get("order"):
         _depute(made, _ORDER, compared)
     return made
 

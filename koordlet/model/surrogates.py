@@ -45,11 +45,11 @@ def mended(data: bytes) -> bytes:
     return spelled(data.decode("utf-8", "replace").encode())
 
 
-def parts(items: Iterable[bytes], said: bytes, data: bytes) -> Iterator[bytes]:
+def parts(items: Iterable[bytes], mended_bytes: bytes, data: bytes) -> Iterator[bytes]:
     """The items of a list as they came, from those of what ``spelled`` made of it."""
     at = 0
     for item in items:
-        at = said.index(item, at)
+        at = mended_bytes.index(item, at)
         yield data[at : at + len(item)]
         at += len(item)
 

@@ -337,19 +337,19 @@ class Journal:
             self.root = self._headed
         return said.format != FORMAT or said.header.get("root") != self.root
 
-    def _is_mine(self, said: journal_reading.Reading) -> bool:
+    def _is_mine(self, reading: journal_reading.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""
-        if not said.is_of(self._stamp):
+        if not reading.is_of(self._stamp):
             return False
-        if said.format > FORMAT:
+        if reading.format > FORMAT:
             raise errors.HostError(
                 f"a newer koordlet wrote the journal"
-                f" (format {said.format}, this one knows {FORMAT})",
+                f" (format {reading.format}, this one knows {FORMAT})",
                 culprit=str(self.path),
                 fix="restore with that version first (koordlet restore),"
                 " or remove the file and lose the originals in it",
             )
-        return said.format in _READABLE
+        return reading.format in _READABLE
 
     def _set_aside(self, *, readable: bool) -> None:
         # Of another boot there is nothing to put back: cgroups start empty. What we cannot read is

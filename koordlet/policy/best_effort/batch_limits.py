@@ -144,8 +144,8 @@ def _quota(now: snapshot.Snapshot, settings: Settings) -> bool:
     """Rule 3."""
     if now.slo is None:
         return settings.quota
-    said = now.slo.threshold
-    return not (said.enable and said.cpu_suppress_policy == "cfsQuota")
+    strategy = now.slo.threshold
+    return not (strategy.enable and strategy.cpu_suppress_policy == "cfsQuota")
 
 
 def _scale(now: snapshot.Snapshot) -> float:

@@ -306,9 +306,9 @@ def _used(pod: pods.Pod, amount: int | None, name: str) -> int:
 
 
 def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | None:
-    said = now.node.capacity.get(name)
-    if said:
-        return said
+    declared = now.node.capacity.get(name)
+    if declared:
+        return declared
     if name == resources.CPU:
         return 1000 * len(now.topology.online)
     total = past.node.last("", meter.MEMORY_TOTAL)

@@ -131,14 +131,14 @@ def in_force(now: snapshot.Snapshot, settings: Settings) -> Settings:
     """The settings that count (rule 1)."""
     if now.slo is None:
         return settings
-    said = now.slo.threshold
+    strategy = now.slo.threshold
     return Settings(
-        enable=bool(said.enable),
+        enable=bool(strategy.enable),
         threshold_percent=65
-        if said.cpu_suppress_threshold_percent is None
-        else said.cpu_suppress_threshold_percent,
-        min_percent=said.cpu_suppress_min_percent,
-        actuator=said.cpu_suppress_policy or CPUSET,
+        if strategy.cpu_suppress_threshold_percent is None
+        else strategy.cpu_suppress_threshold_percent,
+        min_percent=strategy.cpu_suppress_min_percent,
+        actuator=strategy.cpu_suppress_policy or CPUSET,
         seed=settings.seed,
         max_age=settings.max_age,
         max_percent=settings.max_percent,

@@ -115,9 +115,9 @@ def _kinds(pods: tuple[pods.Pod, ...]) -> tuple[list[str], list[str], list[str]]
 
 def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = False) -> int:
     """What is kept for the system of one resource (rule 2)."""
-    said = annotated(now, name)
-    amount = said if isinstance(said, int) else 0
-    if name == resources.CPU and not isinstance(said, int):
+    annotation = annotated(now, name)
+    amount = annotation if isinstance(annotation, int) else 0
+    if name == resources.CPU and not isinstance(annotation, int):
         # Without a cluster the configuration file takes the annotation's place; of one that nobody
         # can read ``reserved_cpus`` holds what it said last.
         amount = 1000 * len(now.ledger.held(ledger.Owner.RESERVED))

@@ -92,9 +92,9 @@ def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, boo
         return {name: name in EXPELLERS for name in CLASSES if name in settings.classes}
     if slo.cpu_policy != BY_CORES:
         return {}
-    said = {name: slo.classes[name].cpu for name in CLASSES}
+    classes = {name: slo.classes[name].cpu for name in CLASSES}
     return {
-        name: bool(strategy.core_expeller) for name, strategy in said.items() if strategy.enable
+        name: bool(strategy.core_expeller) for name, strategy in classes.items() if strategy.enable
     }
 
 

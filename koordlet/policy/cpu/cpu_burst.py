@@ -179,8 +179,8 @@ class _Deciding:
         self.past = past
         self.most = settings.max_percent
         self.before = state
-        said = now.slo is not None and now.slo.source
-        self.strategy = now.slo.cpu_burst if now.slo and said else settings.strategy
+        has_slo = now.slo is not None and now.slo.source
+        self.strategy = now.slo.cpu_burst if now.slo and has_slo else settings.strategy
         self.elapsed = 0.0 if state.at is None else now.at - state.at
         self.steps = state.at is None or self.elapsed >= _STEP_SECONDS
         self.actions: list[action.Action] = []
@@ -306,8 +306,8 @@ def _asking(
 
 def _may(pod: pods.Pod) -> bool:
     """Whether a pod takes part. What its label says counts; without a cluster, its class."""
-    said = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
-    return said not in _OTHERS and pod.phase in (pods.Phase.PENDING, pods.Phase.RUNNING)
+    label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
+    return label not in _OTHERS and pod.phase in (pods.Phase.PENDING, pods.Phase.RUNNING)
 
 
 def _units(pod: pods.Pod, now: snapshot.Snapshot) -> Iterator[_Unit]:

@@ -195,8 +195,8 @@ class _Deciding:
         asked = [
             pod.key
             for pod in self.pods
-            if (said := pod.wishes.core_sharing) is not None
-            and (said.group or said.policy == core_scheduling.EXCLUSIVE)
+            if (wish := pod.wishes.core_sharing) is not None
+            and (wish.group or wish.policy == core_scheduling.EXCLUSIVE)
         ]
         if self.by_cores:
             asked.insert(0, "the NodeSLO's cpuPolicy")

@@ -393,5 +393,5 @@ class _Giving:
             )
 
     def _say(self, pod: pods.Pod, kind: str, message: str) -> None:
-        said = {"reason": "ExclusiveCPUs", "message": message, "subject": pod.key}
-        self.conditions.append(decision.Condition(type=kind, status=True, **said))
+        fields = {"reason": "ExclusiveCPUs", "message": message, "subject": pod.key}
+        self.conditions.append(decision.Condition(type=kind, status=True, **fields))

@@ -29,9 +29,9 @@ def aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
 
 def _why_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
     """Why they are in the pools like any others; empty where they are not."""
-    told = now.kubelet
-    policy = told.configuration.cpu_manager_policy if told and told.configuration else ""
-    if policy == "static" or (told and told.cpu and told.cpu.policy == "static"):
+    kubelet = now.kubelet
+    policy = kubelet.configuration.cpu_manager_policy if kubelet and kubelet.configuration else ""
+    if policy == "static" or (kubelet and kubelet.cpu and kubelet.cpu.policy == "static"):
         return "the kubelet's static policy has them in its shared pool"
     alone = {claim.uid for claim in now.ledger.claims if claim.uid}
     wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))

@@ -74,8 +74,8 @@ def disbelieved(pod: pods.Pod, now: snapshot.Snapshot) -> str:
 
 def exclusive(pod: pods.Pod) -> accumulator.Exclusive:
     """What it would rather not share with others that ask for the same."""
-    said = pod.wishes.binding
-    text = said.exclusive if said is not None else None
+    binding = pod.wishes.binding
+    text = binding.exclusive if binding is not None else None
     return _EXCLUSIVE.get(text or "None", accumulator.Exclusive.NONE)
 
 
@@ -112,13 +112,13 @@ def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Proble
     return allocation.Request(cpus=wanted, numa=numa)
 
 
-def _policy(said: wishes.Binding | None) -> tuple[str, bool]:
+def _policy(binding: wishes.Binding | None) -> tuple[str, bool]:
     """Name of the bind policy, and whether it is required."""
-    if said is None:
+    if binding is None:
         return "", False
-    if said.required not in _UNNAMED:
-        return said.required or "", True
-    return ("" if said.preferred in _UNNAMED else said.preferred or ""), False
+    if binding.required not in _UNNAMED:
+        return binding.required or "", True
+    return ("" if binding.preferred in _UNNAMED else binding.preferred or ""), False
 
 
 def _numa(pod: pods.Pod, labels: Mapping[str, str]) -> numa_hints.Policy | Problem:

@@ -108,5 +108,5 @@ def _counted(
 
 
 def _reported(pod: pods.Pod, now: snapshot.Snapshot, resource: str) -> int | None:
-    told = None if now.metric is None else now.metric.pods.get(pod.key)
-    return None if told is None else told.get(resource)
+    reported = None if now.metric is None else now.metric.pods.get(pod.key)
+    return None if reported is None else reported.get(resource)

@@ -94,13 +94,13 @@ def decide(
     if not held:
         relieved = bool(signals) and all(signal.met is False for signal in signals)
         after = release_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
-    said = release_round.decided(after, signals, held)
+    decided = release_round.decided(after, signals, held)
     return decision.Decision(
         next_state=State(round=after, samples=samples),
-        actions=said.actions,
-        evictions=said.evictions,
-        signals=said.signals,
-        explanation=said.explanation,
+        actions=decided.actions,
+        evictions=decided.evictions,
+        signals=decided.signals,
+        explanation=decided.explanation,
     )
 
 

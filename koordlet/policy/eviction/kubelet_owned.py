@@ -69,16 +69,18 @@ class Neighbour:
 
 
 def neighbour(
-    now: snapshot.Snapshot, *, act: bool | None, told: thresholds.Texts | None, layout: str
+    now: snapshot.Snapshot, *, act: bool | None, file_texts: thresholds.Texts | None, layout: str
 ) -> Neighbour:
-    """The kubelet beside us; ``told`` is what a file says of it."""
+    """The kubelet beside us; ``file_texts`` is what its file says."""
     if not is_there(now):
         return Neighbour(act=act)
-    said = now.kubelet.configuration if now.kubelet is not None else None
-    texts = told
-    if said is not None:
+    configuration = now.kubelet.configuration if now.kubelet is not None else None
+    texts = file_texts
+    if configuration is not None:
         texts = thresholds.Texts(
-            hard=said.eviction_hard, soft=said.eviction_soft, soft_grace=said.eviction_soft_grace
+            hard=configuration.eviction_hard,
+            soft=configuration.eviction_soft,
+            soft_grace=configuration.eviction_soft_grace,
         )
     theirs: tuple[thresholds.Threshold, ...] = ()
     unknown = _UNKNOWN if texts is None else ""
@@ -111,10 +113,10 @@ def conditions(
         )
         for threshold in configured
     ]
-    told = [text for text in dict.fromkeys(late) if text]
+    problems = [text for text in dict.fromkeys(late) if text]
     yield decision.Condition(
         type=LATE,
-        status=bool(told),
-        reason=f"Koordlet{LATE}" if told else f"KoordletNo{LATE}",
-        message="; ".join(told) or "each threshold is earlier than the kubelet's",
+        status=bool(problems),
+        reason=f"Koordlet{LATE}" if problems else f"KoordletNo{LATE}",
+        message="; ".join(problems) or "each threshold is earlier than the kubelet's",
     )

@@ -83,27 +83,31 @@ def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str, str]]:
         return
     dedicated = pressure_signals.observe(now).layout == pressure.DEDICATED
     for pod in now.pods:
-        told = summary.pods.get(pod.uid)
-        if told is None or not pod.active or ranking.spared(pod):
+        statistics = summary.pods.get(pod.uid)
+        if statistics is None or not pod.active or ranking.spared(pod):
             continue
-        broken = next(_broken(pod, told, dedicated=dedicated), None)
+        broken = next(_broken(pod, statistics, dedicated=dedicated), None)
         if broken is not None:
             yield pod, *broken
 
 
 def _broken(
-    pod: pods.Pod, told: kubelet.PodStatistics, *, dedicated: bool
+    pod: pods.Pod, statistics: kubelet.PodStatistics, *, dedicated: bool
 ) -> Iterator[tuple[str, str]]:
     """The limits that a pod breaks (rule 1)."""
     for volume in pod.volumes:
-        used = told.volumes[volume.name].used_bytes if volume.name in told.volumes else None
+        used = (
+            statistics.volumes[volume.name].used_bytes
+            if volume.name in statistics.volumes
+            else None
+        )
         if volume.limit and used is not None and used > volume.limit:
             size = quantity_text.canonical(volume.limit_text)
             yield (
                 EMPTY_DIR,
                 f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{size}". ',
             )
-    limit, used = _limit(pod), told.ephemeral.used_bytes
+    limit, used = _limit(pod), statistics.ephemeral.used_bytes
     if limit is not None and used is not None and used > limit:
         size = quantity_text.binary(limit)
         yield (
@@ -114,7 +118,7 @@ def _broken(
         most = box.limits.get(resources.EPHEMERAL_STORAGE, 0)
         if box.kind is not pods.Kind.REGULAR or not most:
             continue
-        if _used(box.name, told, dedicated=dedicated) > most:
+        if _used(box.name, statistics, dedicated=dedicated) > most:
             size = quantity_text.binary(most)
             yield (
                 CONTAINER,
@@ -141,9 +145,9 @@ def _limit(pod: pods.Pod) -> int | None:
     return max(together, most) + pod.overhead.get(name, 0)
 
 
-def _used(name: str, told: kubelet.PodStatistics, *, dedicated: bool) -> int:
-    logs = told.logs[name].used_bytes if name in told.logs else None
-    layer = told.rootfs[name].used_bytes if name in told.rootfs else None
+def _used(name: str, statistics: kubelet.PodStatistics, *, dedicated: bool) -> int:
+    logs = statistics.logs[name].used_bytes if name in statistics.logs else None
+    layer = statistics.rootfs[name].used_bytes if name in statistics.rootfs else None
     return (logs or 0) + (0 if dedicated else layer or 0)
 
 

@@ -158,7 +158,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
     if settings.own:
         found.update(own_thresholds.observe(now.pressure))
     beside = kubelet_owned.neighbour(
-        now, act=settings.act, told=settings.kubelet, layout=seen.layout
+        now, act=settings.act, file_texts=settings.kubelet, layout=seen.layout
     )
     return _Look(
         now=now,
@@ -249,7 +249,7 @@ def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Conditio
 
 
 def _conditions(
-    look: _Look, state: State, told: list[decision.Condition]
+    look: _Look, state: State, others: list[decision.Condition]
 ) -> tuple[decision.Condition, ...]:
     passed = look.now.at if state.passed is None else state.passed
     holding = pressure_state.holding(state.book.seen, passed, look.settings.transition)
@@ -257,7 +257,7 @@ def _conditions(
         *messages.conditions(holding),
         *own_thresholds.conditions(look.settings.own, holding),
         *kubelet_owned.conditions(look.beside, look.configured, look.found),
-        *told,
+        *others,
     )
     return own_thresholds.united(found) if look.settings.own else found
 

@@ -43,10 +43,10 @@ class Use:
 def of(pod: pods.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
     """What a pod uses; ``None`` where nobody says anything."""
     summary = now.kubelet.summary if now.kubelet is not None else None
-    told = summary.pods.get(pod.uid) if summary is not None else None
+    statistics = summary.pods.get(pod.uid) if summary is not None else None
     counted = _counted(pod, past)
-    if told is not None:
-        return _told(pod, told, counted)
+    if statistics is not None:
+        return _from_statistics(pod, statistics, counted)
     if counted is not None:
         return counted
     amounts = now.metric.pods.get(pod.key) if now.metric is not None else None
@@ -82,35 +82,35 @@ def _reported(amounts: resources.Amounts) -> Use:
     )
 
 
-def _told(pod: pods.Pod, told: kubelet.PodStatistics, counted: Use | None) -> Use:
+def _from_statistics(pod: pods.Pod, statistics: kubelet.PodStatistics, counted: Use | None) -> Use:
     local = {each.name for each in pod.volumes if each.local}
-    volumes = [files for name, files in told.volumes.items() if name in local]
-    memory = told.working_set_bytes
+    volumes = [files for name, files in statistics.volumes.items() if name in local]
+    memory = statistics.working_set_bytes
     layers = {
         name: files.used_bytes + logs.used_bytes
-        for name, files in told.rootfs.items()
+        for name, files in statistics.rootfs.items()
         if files.used_bytes is not None
-        and (logs := told.logs.get(name)) is not None
+        and (logs := statistics.logs.get(name)) is not None
         and logs.used_bytes is not None
     }
     return Use(
         # Ours is a second old at most, theirs ten.
         memory=counted.memory if counted is not None and counted.memory is not None else memory,
-        processes=told.processes
-        if told.processes is not None or counted is None
+        processes=statistics.processes
+        if statistics.processes is not None or counted is None
         else counted.processes,
         disk={
-            ROOT: sum(files.used_bytes or 0 for files in told.rootfs.values()),
-            LOGS: sum(files.used_bytes or 0 for files in told.logs.values()),
+            ROOT: sum(files.used_bytes or 0 for files in statistics.rootfs.values()),
+            LOGS: sum(files.used_bytes or 0 for files in statistics.logs.values()),
             VOLUMES: sum(files.used_bytes or 0 for files in volumes),
         },
         inodes={
-            ROOT: sum(files.inodes_used or 0 for files in told.rootfs.values()),
-            LOGS: sum(files.inodes_used or 0 for files in told.logs.values()),
+            ROOT: sum(files.inodes_used or 0 for files in statistics.rootfs.values()),
+            LOGS: sum(files.inodes_used or 0 for files in statistics.logs.values()),
             VOLUMES: sum(files.inodes_used or 0 for files in volumes),
         },
         container_memory={
-            **{name: used for name, used in told.memory.items() if used is not None},
+            **{name: used for name, used in statistics.memory.items() if used is not None},
             **(counted.container_memory if counted is not None else {}),
         },
         container_disk=layers,

@@ -104,25 +104,25 @@ def _systems(
         return {
             name: file_system for name, file_system in own.items() if file_system is not None
         }, read.layout
-    told = {
-        "nodefs": _told(summary.node_fs),
-        "imagefs": _told(summary.image_fs),
-        "containerfs": _told(summary.container_fs),
+    reported = {
+        "nodefs": _converted(summary.node_fs),
+        "imagefs": _converted(summary.image_fs),
+        "containerfs": _converted(summary.container_fs),
     }
-    if told["imagefs"].capacity is None:
-        told["imagefs"] = told["nodefs"]
-    if told["containerfs"].capacity is None:
-        told["containerfs"] = told["imagefs"]
-    layout = _layout(told)
+    if reported["imagefs"].capacity is None:
+        reported["imagefs"] = reported["nodefs"]
+    if reported["containerfs"].capacity is None:
+        reported["containerfs"] = reported["imagefs"]
+    layout = _layout(reported)
     known = [file_system for file_system in own.values() if file_system is not None]
     fresh = {
         name: next((mine for mine in known if _same(mine, file_system)), file_system)
-        for name, file_system in told.items()
+        for name, file_system in reported.items()
     }
     return fresh, layout
 
 
-def _told(file_system: kubelet.FileSystem) -> pressure.FileSystem:
+def _converted(file_system: kubelet.FileSystem) -> pressure.FileSystem:
     return pressure.FileSystem(
         available=file_system.available_bytes,
         capacity=file_system.capacity_bytes,
@@ -131,11 +131,11 @@ def _told(file_system: kubelet.FileSystem) -> pressure.FileSystem:
     )
 
 
-def _layout(told: Mapping[str, pressure.FileSystem]) -> str:
+def _layout(reported: Mapping[str, pressure.FileSystem]) -> str:
     """The statistics name no devices: two file systems are one where their sizes are."""
-    if _same(told["nodefs"], told["imagefs"]):
+    if _same(reported["nodefs"], reported["imagefs"]):
         return pressure.SINGLE
-    if _same(told["imagefs"], told["containerfs"]):
+    if _same(reported["imagefs"], reported["containerfs"]):
         return pressure.DEDICATED
     return pressure.SPLIT
 

@@ -60,7 +60,7 @@ class Memory:
     def __init__(self) -> None:
         #: All that belongs to the snapshot: the same object while each part of it is.
         self._world: tuple[object, ...] = ()
-        self._said: dict[str, tuple[_Question, decision.Decision[object]]] = {}
+        self._answers: dict[str, tuple[_Question, decision.Decision[object]]] = {}
 
     def look(self, now: snapshot.Snapshot) -> None:
         """The next questions are about this snapshot."""
@@ -72,7 +72,7 @@ class Memory:
         self, row: registry.Row, asked: ledger.Ledger, settings: object, state: object
     ) -> decision.Decision[object] | None:
         """The last decision, where it still is the answer."""
-        known = self._said.get(row.stem)
+        known = self._answers.get(row.stem)
         if known is None or known[0].world is not self._world:
             return None
         return known[1] if known[0][1:] == (asked, settings, state) else None
@@ -83,12 +83,12 @@ class Memory:
         asked: ledger.Ledger,
         settings: object,
         state: object,
-        said: decision.Decision[object],
+        decided: decision.Decision[object],
     ) -> None:
         """Remember a decision together with the question."""
-        self._said.pop(row.stem, None)
-        if row.timeless and said.lasting:
-            self._said[row.stem] = (_Question(self._world, asked, settings, state), said)
+        self._answers.pop(row.stem, None)
+        if row.timeless and decided.lasting:
+            self._answers[row.stem] = (_Question(self._world, asked, settings, state), decided)
 
 
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
@@ -146,23 +146,23 @@ def decide(
         with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
         recalled = memory.recall(row, binding, *with_) if memory is not None else None
         try:
-            said = recalled or row.decide(asked, past, *with_)
+            decided = recalled or row.decide(asked, past, *with_)
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
             outcomes.append(Outcome(stem=row.stem, mode=mode, failure=failure))
-            said = last.get(row.stem) or _recalled(row, with_[1])
+            decided = last.get(row.stem) or _recalled(row, with_[1])
         else:
-            outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
+            outcomes.append(Outcome(stem=row.stem, mode=mode, decision=decided))
             if memory is not None and recalled is None:
-                memory.keep(row, binding, *with_, said)
-            compares |= row.compares and any(signal.met for signal in said.signals)
+                memory.keep(row, binding, *with_, decided)
+            compares |= row.compares and any(signal.met for signal in decided.signals)
         binds = mode is plan.Mode.ENFORCE
-        sets = {**sets, **said.sets} if binds and said.sets else sets
-        if not (said.claims or said.pools):
+        sets = {**sets, **decided.sets} if binds and decided.sets else sets
+        if not (decided.claims or decided.pools):
             continue
-        shown = shown.with_(said.claims, said.pools)
+        shown = shown.with_(decided.claims, decided.pools)
         if binds:
-            binding = binding.with_(said.claims, said.pools)
+            binding = binding.with_(decided.claims, decided.pools)
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
 
 

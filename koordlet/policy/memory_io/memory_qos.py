@@ -105,8 +105,8 @@ def strategy_of(
     pod: pods.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
     """What holds for a pod; ``None`` where nothing does."""
-    said = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
-    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(pod.kube_qos)
+    label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
+    name = _CLASS.get(label) if label is not None else _KUBE_CLASS.get(pod.kube_qos)
     if name is None:
         return None
     if slo is not None and slo.source:

@@ -186,10 +186,12 @@ def tree(
     least = min(whole, max(_LEAST, _bytes(least)))
     made = {ROOT: queueing.Class(0, whole, whole)}
     for place, (number, percent) in enumerate(_CERTAIN.items()):
-        said = classes.get(number, strategies.NetworkQos())
+        strategy = classes.get(number, strategies.NetworkQos())
         into = direction == queueing.INGRESS
-        certain = _part(said.ingress_request if into else said.egress_request, total, percent)
-        most = _part(said.ingress_limit if into else said.egress_limit, total, _WHOLE)
+        certain = _part(
+            strategy.ingress_request if into else strategy.egress_request, total, percent
+        )
+        most = _part(strategy.ingress_limit if into else strategy.egress_limit, total, _WHOLE)
         most = max(least, most)
         made[number] = queueing.Class(ROOT, min(certain, most), most, place)
         if number in _REST:

@@ -91,9 +91,9 @@ def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
 
 def wanted(pod: pods.Pod, box: pods.Container | None, total: int | None) -> tuple[int | None, str]:
     """The value and why; ``None``: it is left as it is."""
-    said = _annotated(pod, box)
-    if said is not None:
-        return said, "its annotation"
+    score = _annotated(pod, box)
+    if score is not None:
+        return score, "its annotation"
     if pod.kube_qos is None:
         return _declared(pod, total)
     if box is None:
@@ -110,10 +110,10 @@ def wanted(pod: pods.Pod, box: pods.Container | None, total: int | None) -> tupl
 
 def _annotated(pod: pods.Pod, box: pods.Container | None) -> int | None:
     """Rule 2."""
-    said = pod.wishes.oom_score
-    if said is None:
+    wish = pod.wishes.oom_score
+    if wish is None:
         return None
-    return said.containers.get(box.name, said.pod) if box is not None else said.pod
+    return wish.containers.get(box.name, wish.pod) if box is not None else wish.pod
 
 
 def _declared(pod: pods.Pod, total: int | None) -> tuple[int | None, str]:

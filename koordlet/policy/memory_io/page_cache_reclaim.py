@@ -113,23 +113,23 @@ def _limited(
     settings = memory_qos.Settings(classes=classes)
     found: list[tuple[pods.Pod, int]] = []
     for pod in workloads:
-        said = memory_qos.strategy_of(pod, slo, settings) if pod.group and pod.active else None
-        most = None if said is None else allowed(said, pod)
+        strategy = memory_qos.strategy_of(pod, slo, settings) if pod.group and pod.active else None
+        most = None if strategy is None else allowed(strategy, pod)
         if most is not None:
             found.append((pod, most))
     return found
 
 
-def allowed(said: strategies.MemoryQos, pod: pods.Pod) -> int | None:
+def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     """How much page cache a pod may have, in bytes; ``None``: as much as it likes."""
-    if said.page_cache_limit_enable is False:
+    if strategy.page_cache_limit_enable is False:
         return None
     batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
     limit = batch or pod.limits.get(resources.MEMORY, 0)
-    if said.page_cache_limit_size is not None:
-        found = said.page_cache_limit_size
+    if strategy.page_cache_limit_size is not None:
+        found = strategy.page_cache_limit_size
     else:
-        found = limit * (said.page_cache_limit_percent or 0) // 100
+        found = limit * (strategy.page_cache_limit_percent or 0) // 100
     if limit > 0:
         found = min(found, limit)
     return found if found > 0 else None

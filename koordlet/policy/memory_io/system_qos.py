@@ -54,11 +54,11 @@ def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """The files that somebody asks for."""
-    said = now.slo.system if now.slo is not None and now.slo.source else settings.system
+    strategy = now.slo.system if now.slo is not None and now.slo.source else settings.system
     actions: list[action.Action] = []
     wrong: list[str] = []
     for name, (path, low, high) in FILES.items():
-        asked = getattr(said, name)
+        asked = getattr(strategy, name)
         if asked is None:
             continue
         value, most = int(asked), high
@@ -73,8 +73,8 @@ def decide(
             wrong.append(f"{name}: {value} is outside {low}…{most}, {path} stays unchanged")
             continue
         actions.append(_write(path, str(value), f"{name} is {asked}"))
-    if said.sched_features:
-        names = ", ".join(sorted(said.sched_features))
+    if strategy.sched_features:
+        names = ", ".join(sorted(strategy.sched_features))
         wrong.append(
             f"sched_features ({names}): kernel debugging features, koordlet never sets them"
         )

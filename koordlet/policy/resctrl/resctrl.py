@@ -256,13 +256,13 @@ class _Deciding:
         slo = self.now.slo
         if slo is None or not slo.source:
             return self.settings.classes
-        said = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
+        strategies = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
         return {
             name: annotation.Wish(
                 ways=(qos_class.cat_range_start_percent or 0, qos_class.cat_range_end_percent or 0),
                 percent=qos_class.mba_percent,
             )
-            for name, qos_class in said.items()
+            for name, qos_class in strategies.items()
             if qos_class.enable
         }
 
