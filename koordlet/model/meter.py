@@ -46,7 +46,7 @@ THROTTLED = Meter(name="cpu.throttled", unit="ratio", samples=_FIVE_MINUTES[5], 
 
 #: With the page cache. Seldom wished for over a while, so few samples are kept.
 MEMORY = Meter(name="memory", unit="bytes", samples=_FIVE_MINUTES[10], period=10)
-#: What cannot be had back without pain: use without the inactive page cache.
+#: What cannot be had back without cost: use without the inactive page cache.
 WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
 #: Anonymous and unevictable memory: use without any page cache, as the node's own is counted.
 MEMORY_ANON = Meter(

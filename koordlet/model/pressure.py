@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def working_set(self) -> int:
-        """What cannot be had back without pain."""
+        """Memory that cannot be reclaimed cheaply: use without inactive page cache."""
         return max(0, self.usage - self.inactive_file)
 
     @property

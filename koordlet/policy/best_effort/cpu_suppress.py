@@ -48,7 +48,7 @@ LEAST_CPUS = 2
 #: Each time it grows by at most one part in so many of the machine …
 _GROWTH = 10
 #: … and less than one part in so many is no change of a quota.
-_DEAF = 100
+_SMALLEST_CHANGE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +341,7 @@ class _Deciding:
             return before
         if wish.sure is Sure.NOT:
             return min(before, max(wanted, before - step))
-        small = abs(wanted - before) * _DEAF < self.use.capacity
+        small = abs(wanted - before) * _SMALLEST_CHANGE < self.use.capacity
         if small and wanted != LEAST_QUOTA_MILLI:
             return before
         return min(wanted, before + step)
