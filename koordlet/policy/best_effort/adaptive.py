@@ -1,4 +1,4 @@
-"""adaptive: best-effort work runs on idle CPU only; an operator hears who waits even so.
+"""adaptive: best-effort work runs on idle CPU only; conditions name work that still waits.
 
 Covers: when it is in charge, the files that make best-effort work yield, the configured bound, what
 latency-sensitive work waits for all the same.
@@ -45,7 +45,7 @@ _YIELDS = "best-effort work runs on idle CPU only"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Another policy of the file limits best-effort work.
     stand_back: bool = False
@@ -60,14 +60,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Since when somebody waits more than is tolerated, and what is remembered of cycles."""
+    """When waiting beyond the tolerance began, and the state of cycle measurement."""
 
     waits_since: float | None = None
     work: adaptive_work.State = adaptive_work.State()
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
-    """Why this policy is not in charge; empty where it is."""
+    """The reason that this policy is not in charge; empty where it is."""
     if now.slo is not None:
         return f"{now.slo.source or 'a cluster object'} sets the limit"
     return "policies.cpu_suppress is enabled" if settings.stand_back else ""
@@ -76,7 +76,7 @@ def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The files that make best-effort work yield, and who waits all the same."""
+    """Decide the files that make best-effort work yield, and report work that still waits."""
     why = in_charge(now, settings)
     places = groups.places(now)
     if why or not places:
@@ -126,7 +126,7 @@ def decide(
 
 
 def _bound(now: snapshot.Snapshot, use: usage.Use, settings: Settings) -> int | None:
-    """``limits.maxPercent`` of the node's CPU; ``None`` where that is all that there is."""
+    """``limits.maxPercent`` of the node's CPU; ``None`` where it does not limit the BE pool."""
     if settings.max_percent is None:
         return None
     milli = max(_LEAST_QUOTA_MILLI, use.capacity * settings.max_percent // 100)
@@ -148,7 +148,7 @@ def _quota(
 
 
 def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
-    """Seconds that latency-sensitive work waits for each second of CPU, beyond its own doing.
+    """Seconds that latency-sensitive work waits per second of CPU, beyond its own queueing.
 
     Its own are the queue that it would have on its CPUs alone, and what its own limits take from
     it. ``None`` where nothing tells.
@@ -172,7 +172,7 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
 
 
 def _since(at: float, waiting: float | None, settings: Settings, state: State) -> float | None:
-    """When it began; what is not known neither begins nor ends it."""
+    """When waiting began; an unknown value neither begins nor ends it."""
     if waiting is None:
         return state.waits_since
     if waiting <= settings.tolerance:

@@ -1,4 +1,4 @@
-"""What neighbours cost where no run queue shows it: cycles per instruction.
+"""Cycles per instruction: the cost of neighbours that no run queue shows.
 
 Covers: how many more cycles latency-sensitive work needs than it usually does, and saying so. Pure.
 Does not cover: counting (``host.counters.performance``), waiting (``adaptive``).
@@ -33,7 +33,7 @@ _SAME = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The newest window. Monotonic seconds."""
+    """The newest measurement window, in monotonic seconds."""
 
     #: When it ended, and the excess that it told of; ``None``: nothing is known.
     window_at: float | None = None
@@ -80,7 +80,7 @@ def _watched(pods: Iterable[pods.Pod]) -> Iterator[str]:
 
 
 def signal(state: State, tolerance: float) -> tuple[decision.Signal, ...]:
-    """What the newest window says; nothing where nobody counts."""
+    """The signal of the newest window; none where the machine does not count cycles."""
     if state.window_at is None:
         return ()
     return (
@@ -96,7 +96,7 @@ def signal(state: State, tolerance: float) -> tuple[decision.Signal, ...]:
 def conditions(
     state: State, tolerance: float, be_milli: int | None
 ) -> tuple[decision.Condition, ...]:
-    """Latency-sensitive work is slower than usual while best-effort work runs."""
+    """The condition that latency-sensitive work runs slower than usual beside best-effort work."""
     if not be_milli or not _slowed(state, tolerance):
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What of one resource may be promised to batch and to mid workloads, from the node's sums. Pure.
+"""Formulas for the batch and mid amounts of one resource, from the node's sums. Pure.
 
 Covers: the peer's three policies of batch, both its modes of mid, the caps of a strategy.
 Does not cover: the sums themselves, when they count (``batch_resources``).
@@ -12,7 +12,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """One resource of the node, in thousandths of a core or in bytes."""
+    """Sums of one node resource, in thousandths of a core or in bytes."""
 
     base: int
     reserved: int
@@ -32,7 +32,7 @@ class Sums:
 def offered(
     sums: Sums, name: str, strategy: strategies.Colocation, most: int | None
 ) -> tuple[int, str]:
-    """Batch of one resource, and why."""
+    """The batch amount of one resource, and its reason."""
     is_cpu = name == resources.CPU
     if is_cpu:
         reclaim, how = strategy.cpu_reclaim_threshold_percent, strategy.cpu_calculate_policy
@@ -54,7 +54,7 @@ def offered(
 
 
 def mid(sums: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:
-    """Mid of one resource: what prod asked for and will not need, or a fixed part."""
+    """The mid amount of one resource: unused prod requests, or a fixed part."""
     is_cpu = name == resources.CPU
     percent = (
         strategy.mid_cpu_threshold_percent if is_cpu else strategy.mid_memory_threshold_percent

@@ -41,7 +41,7 @@ _STEP = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: False where best-effort work together is held by a quota (rule 3).
     quota: bool = True
@@ -49,12 +49,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """There is nothing to remember."""
+    """Empty: the policy keeps no state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What one group is to have. ``None`` is no limit."""
+    """Limits requested for one group. ``None`` is no limit."""
 
     shares: int
     cpu_milli: int | None
@@ -64,7 +64,7 @@ class Asked:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The files of every pod that asks for batch or mid resources."""
+    """Decide the limit files of every pod that requests batch or mid resources."""
     deciding = _Deciding(now, past, settings)
     for pod in now.pods:
         if _concerned(pod):
@@ -82,7 +82,7 @@ def decide(
 def admit(
     now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
-    """A container that is about to start."""
+    """Adjust a container before it starts."""
     del state
     box = next((each for each in pod.containers if each.name == container), None)
     if box is None or not _concerned(pod):
@@ -97,7 +97,7 @@ def admit(
 
 
 def of_pod(pod: pods.Pod, by: float, *, quota: bool) -> Asked:
-    """What the pod's own group is to have: its containers together."""
+    """The limits of the pod's own group: the sums over its containers."""
     parts = [_of_container(box, by, quota=quota) for box in _staying(pod)]
     cpu = [part.cpu_milli for part in parts]
     memory = [part.memory_bytes for part in parts]
@@ -163,7 +163,7 @@ def _words(asked: Asked) -> str:
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, past: series.History, settings: Settings) -> None:
         self.now = now
@@ -175,7 +175,7 @@ class _Deciding:
         self.why: dict[str, str] = {}
 
     def place(self, pod: pods.Pod) -> None:
-        """The pod's group and those of its containers."""
+        """Decide the files of the pod's group and of its containers."""
         whole = of_pod(pod, self.scale, quota=self.quota)
         self.why[pod.key] = _words(whole)
         self._group(pod, pod.group, whole, pod.key)

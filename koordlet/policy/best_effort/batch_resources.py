@@ -1,4 +1,4 @@
-"""batch_resources: what of this node may be promised to batch and mid workloads.
+"""batch_resources: batch and mid resources that this node offers.
 
     batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
 
@@ -65,7 +65,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; an object of the cluster takes the place of the first."""
+    """The operator's settings; a cluster object replaces the first."""
 
     strategy: strategies.Colocation = nodeslo.DEFAULTS.colocation
     #: The base is allocatable.
@@ -78,7 +78,7 @@ class Settings:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The offer at this moment."""
+    """Decide the offer at this moment."""
     strategy = in_force(now, settings)
     if not strategy.enable:
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
@@ -112,7 +112,7 @@ def decide(
 
 
 def in_force(now: snapshot.Snapshot, settings: Settings) -> strategies.Colocation:
-    """The strategy that counts (rule 6)."""
+    """The strategy in force (rule 6)."""
     if now.slo is None:
         return strategies.overlay(settings.strategy, now.node.colocation)
     if now.slo.source == _OBJECT:
@@ -127,7 +127,7 @@ def _amounts(
     settings: Settings,
     zone: int | None = None,
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Batch and mid of the node or of one NUMA node, and why."""
+    """Batch and mid amounts of the node or of one NUMA node, with reasons."""
     amounts: dict[str, int] = {}
     reasons: dict[str, str] = {}
     among = 1 if zone is None else len(now.topology.nodes)
@@ -147,7 +147,7 @@ def _zones(
     strategy: strategies.Colocation,
     settings: Settings,
 ) -> dict[int, dict[str, int]]:
-    """What each NUMA node may hand out; nothing on a machine with one."""
+    """Amounts of each NUMA node; empty on a machine with one node."""
     nodes = [node.node for node in now.topology.nodes]
     if len(nodes) < _SEVERAL:
         return {}
@@ -212,7 +212,7 @@ def measured(
     *,
     seed: bool,
 ) -> Seen | None:
-    """What is known of one resource; ``None`` where the node itself is not."""
+    """Measurements of one resource; ``None`` where the node's own use is unknown."""
     is_cpu = name == resources.CPU
     scale = 1000.0 if is_cpu else 1.0
     seconds = float(strategy.metric_aggregate_duration_seconds or 300)
@@ -242,7 +242,7 @@ def measured(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What is known of one resource, workload by workload."""
+    """Measurements of one resource, workload by workload."""
 
     name: str
     base: int
@@ -254,7 +254,7 @@ class Seen:
     workloads: tuple[tuple[pods.Pod, int | None], ...]
 
     def sums(self, zone: int | None = None, among: int = 1) -> batch_formulas.Sums:
-        """Of the node, or of one of its NUMA nodes."""
+        """Sums of the node, or of one of its NUMA nodes."""
         used = requested = either = prod = 0
         for pod, measured_use in self.workloads:
             part = 1.0 if zone is None else batch_zones.share(pod, self.name, zone, among)
@@ -280,7 +280,7 @@ class Seen:
 def _use(
     now: snapshot.Snapshot, past: series.History, what: meter.Meter, seconds: float, scale: float
 ) -> dict[str, int]:
-    """What each workload used; one that was not seen for long enough is missing."""
+    """Use of each workload; a workload with too short a history is missing."""
     found: dict[str, int] = {}
     groups = {pod.group for pod in now.pods if pod.group is not None}
     for pod in now.pods:

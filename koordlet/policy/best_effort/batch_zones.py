@@ -1,4 +1,4 @@
-"""What of a node's batch and mid resources each NUMA node may hand out. Pure.
+"""Shares of a node's batch and mid resources per NUMA node. Pure.
 
 Covers: the peer's rule of even parts, workloads that a scheduler placed, third parties.
 Does not cover: the formulas of one resource, and what they are made of (``batch_resources``).
@@ -47,7 +47,7 @@ def steady(
     before: Mapping[int, Mapping[str, int]],
     tolerance: float,
 ) -> Mapping[int, Mapping[str, int]]:
-    """What was said before, while nothing has moved beyond the tolerance: each is a write."""
+    """The zones published before, unless an amount moved beyond the tolerance."""
     if zones.keys() != before.keys():
         return zones
     for node, amounts in zones.items():
@@ -60,7 +60,7 @@ def steady(
 
 
 def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dict[str, int], str]:
-    """What is left of the amounts, never below nothing; and why the annotation does not count."""
+    """Amounts left after third parties, never negative; and why the annotation is ignored."""
     left = dict(amounts)
     if not annotation:
         return left, ""

@@ -1,4 +1,4 @@
-"""Which CPUs best-effort work gets, when it gets a number of them.
+"""Choice of CPUs for best-effort work that gets a number of CPUs.
 
 Covers: what there is, and the peer's choice, exactly: pairs of hardware threads in turn over NUMA
 nodes, LSR CPUs in proportion. Does not cover: how many (``cpu_suppress``), writing them
@@ -24,7 +24,7 @@ from koordlet.model import cpuset, topology
 def choose(
     machine: topology.Topology, wanted: int, shared: cpuset.CPUSet, lsr: cpuset.CPUSet
 ) -> cpuset.CPUSet:
-    """So many CPUs, of the shared ones and those of LSR workloads in proportion to their numbers.
+    """Choose ``wanted`` CPUs from the shared and the LSR CPUs, in proportion to their numbers.
 
     A pool that is smaller than its part gives nothing, as with the peer. Empty where both are.
     """
@@ -36,7 +36,7 @@ def choose(
 
 
 def pick(machine: topology.Topology, pool: cpuset.CPUSet, wanted: int) -> tuple[int, ...]:
-    """So many CPUs of a pool, in the order of the choice; none where fewer of it are online."""
+    """Pick ``wanted`` CPUs of a pool in order; none where fewer of them are online."""
     buckets = _buckets(machine, pool)
     if wanted <= 0 or wanted > sum(map(len, buckets)):
         return ()

@@ -1,4 +1,4 @@
-"""cpu_suppress: best-effort work gets what a formula leaves of the node, as the peer computes it.
+"""cpu_suppress: limits best-effort CPU by Koordinator's formula.
 
     BE = capacity * threshold% - LS used - max(system used, node reserved)
 
@@ -53,7 +53,7 @@ _SMALLEST_CHANGE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO takes the place of the first four."""
+    """The operator's settings; a NodeSLO replaces the first four."""
 
     enable: bool = False
     threshold_percent: int = 65
@@ -69,7 +69,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     #: The actuator in use; empty while there is no limit.
     using: str = ""
@@ -83,7 +83,7 @@ class State:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     using, cpus = body.get("using", ""), body.get("cpus", "")
     milli, fresh_at = body.get("milli"), body.get("fresh_at")
     if using not in ("", CPUSET, QUOTA) or not isinstance(cpus, str):
@@ -97,17 +97,17 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: a limit outlives the agent, its age begins anew."""
+    """The part of the state for a checkpoint: the limit without its age."""
     return replace(state, fresh_at=None, alarm_milli=None)
 
 
 def urgent(felt: strain.Strain, state: State) -> bool:
-    """Whether latency-sensitive work has just begun to use much more than the limit knows of."""
+    """Whether latency-sensitive use has just risen far above what the limit was computed with."""
     return state.alarm_milli is not None and 1000 * (felt.ls_lately or 0.0) > state.alarm_milli
 
 
 class Sure(enum.Enum):
-    """How much is known (rule 5)."""
+    """Certainty of a limit (rule 5)."""
 
     #: Everything: the limit may move both ways.
     ALL = "all"
@@ -119,7 +119,7 @@ class Sure(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the formula, or what is left of it, allows."""
+    """The limit that the formula, or its fallback, allows."""
 
     #: Thousandths of a core; may be negative: each actuator has its own floor.
     milli: int
@@ -148,7 +148,7 @@ def in_force(now: snapshot.Snapshot, settings: Settings) -> Settings:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The limit at this moment, and the files that hold it."""
+    """Decide the limit at this moment and the files that enforce it."""
     force = in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=State(), explanation={"limit": "not enabled"})
@@ -182,7 +182,7 @@ def decide(
 
 
 def _jumped(use: usage.Use, felt: strain.Strain | None, state: State) -> usage.Use:
-    """Where use has just jumped, that of the last tenth of a second: counters are a second old."""
+    """Replace latency-sensitive use by that of the last tenth of a second after a jump."""
     if felt is None or use.ls is None or not urgent(felt, state):
         return use
     return replace(use, ls=max(use.ls, int(1000 * (felt.ls_lately or 0.0))))
@@ -219,7 +219,7 @@ def _limit(
 
 
 def formula(use: usage.Use, force: Settings) -> Wish:
-    """The peer's sum, as written above. Everything must be known."""
+    """Compute the limit by the formula of the header; all inputs must be known."""
     ls, system = use.ls or 0, use.system_or_reserved
     milli = use.capacity * force.threshold_percent // 100 - ls - system
     reason = (
@@ -242,7 +242,7 @@ def _bounded(milli: int, reason: str, use: usage.Use, force: Settings) -> Wish:
 def _wish(
     at: float, use: usage.Use, force: Settings, state: State
 ) -> tuple[Wish | None, float | None]:
-    """What is allowed, and when everything was known last; ``None`` before there is a limit."""
+    """The limit, and when all inputs were last known; ``None`` before there is a limit."""
     if use.ls is not None:
         return formula(use, force), at
     if not state.using:
@@ -261,7 +261,7 @@ def _wish(
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(
         self,
@@ -280,7 +280,7 @@ class _Deciding:
         self.conditions: list[decision.Condition] = []
 
     def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
-        """The limit as a set of CPUs."""
+        """Apply the limit as a set of CPUs."""
         usable = shared_pools.divide(self.now).be
         lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
         before = cpuset.CPUSet.parse(self.before.cpus) & usable
@@ -313,7 +313,7 @@ class _Deciding:
         return cpu_choice.choose(self.now.topology, wanted, usable - lsr, lsr)
 
     def _present(self) -> int:
-        """How many CPUs best-effort work has now."""
+        """Number of CPUs that best-effort work has now."""
         if self.before.cpus:
             return len(cpuset.CPUSet.parse(self.before.cpus))
         sets = [self.now.groups[place.group].effective() for place in self.there]
@@ -321,7 +321,7 @@ class _Deciding:
         return min(known, default=len(self.now.topology.online))
 
     def quota(self, wish: Wish) -> tuple[int, None]:
-        """The limit as CPU time."""
+        """Apply the limit as a CPU quota."""
         milli = self._stepped(wish)
         counted = groups.timed(self.there, self.now)
         for problem in groups.untimed(self.there, self.now):

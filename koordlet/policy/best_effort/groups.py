@@ -1,4 +1,4 @@
-"""Where best-effort work runs, and the files that limit it there.
+"""Cgroups of best-effort work, and the files that limit it there.
 
 Covers: the groups that hold it, sets of CPUs, quotas and weights on them, one budget of CPU time
 shared out among several. Does not cover: how much it may have (``cpu_suppress``, ``adaptive``).
@@ -46,7 +46,7 @@ _ROOM_MILLI = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One group that is limited."""
+    """One cgroup whose best-effort work is limited."""
 
     group: str
     #: The kubelet's tier; else a workload.
@@ -56,14 +56,14 @@ class Place:
 
 
 def is_best_effort(pod: pods.Pod) -> bool:
-    """As the peer counts: by its label, or because Kubernetes calls it BestEffort."""
+    """Whether a pod is best-effort: by its label, or by its Kubernetes class."""
     if pod.kube_qos is None:
         return pod.qos is qos.Qos.BE
     return pod.raw_qos is qos.Qos.BE or pod.kube_qos is qos.KubeQos.BEST_EFFORT
 
 
 def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
-    """Every place, by path. One whose group does not exist is none."""
+    """Every existing place, by path."""
     return _places(now.pods, now.groups)
 
 
@@ -87,24 +87,24 @@ def _places(pods: tuple[pods.Pod, ...], groups: Mapping[str, cgroup.Group]) -> t
 
 @remember.last
 def any_stale(pods: tuple[pods.Pod, ...]) -> bool:
-    """Whether what is known of one may be out of date."""
+    """Whether any pod's data may be out of date."""
     return any(pod.stale for pod in pods)
 
 
 @remember.last
 def sensitive(pods: tuple[pods.Pod, ...]) -> tuple[pods.Pod, ...]:
-    """The pods with groups that are not best-effort."""
+    """Pods with a cgroup that are not best-effort."""
     return tuple(pod for pod in pods if pod.group is not None and not is_best_effort(pod))
 
 
 @remember.last
 def sensitive_groups(pods: tuple[pods.Pod, ...]) -> list[str]:
-    """Their groups and those of their containers."""
+    """Cgroups of latency-sensitive pods and of their containers."""
     return inside(sensitive(pods))
 
 
 def inside(pods: Iterable[pods.Pod]) -> list[str]:
-    """Groups of pods and of their containers, for what is counted where it happens, and only there.
+    """Cgroups of pods and of their containers, for counters that do not add up to the parent.
 
     So it is with throttling: each group has its own limit (kernel/sched/fair.c).
     """
@@ -130,7 +130,7 @@ def _is_timed(now: snapshot.Snapshot, group: str) -> bool:
 
 
 def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:
-    """What each place uses, in thousandths of a core, by its group."""
+    """CPU use of each place by its cgroup, in thousandths of a core."""
     groups = _paths(there)
     lasts = past.groups.lasts(groups, meter.CPU)
     return {group: int(1000 * (cores or 0.0)) for group, cores in zip(groups, lasts, strict=True)}
@@ -142,7 +142,7 @@ def _paths(there: tuple[Place, ...]) -> list[str]:
 
 
 def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
-    """Why some places have no files of CPU time: nobody handed the controller down to them."""
+    """Problems of places whose cgroup has no cpu controller enabled."""
     return [
         f"{place.who}: the cpu controller is not enabled for cgroup {place.group}, so it has"
         " neither weight nor quota: set CPUWeight= in its unit, or write +cpu to"
@@ -158,14 +158,14 @@ def _unified(now: snapshot.Snapshot) -> bool:
 
 
 def _has_time(now: snapshot.Snapshot, group: str) -> bool:
-    """On v2: whether the controller is handed down; also where nobody knows."""
+    """Whether the v2 cpu controller is enabled for a cgroup; True where unknown."""
     above = now.groups.get(group.rpartition("/")[0])
     passed = None if above is None else above.values.get(knob.SUBTREE.name)
     return passed is None or knob.CPU_SHARES.controller in passed.split()
 
 
 class Writer:
-    """Names the files of all places for one policy."""
+    """Builds the file actions of all places for one policy."""
 
     def __init__(self, now: snapshot.Snapshot, policy: str) -> None:
         self.now = now
@@ -177,7 +177,7 @@ class Writer:
     def sets(
         self, there: Sequence[Place], cpus: cpuset.CPUSet, reason: str
     ) -> tuple[list[action.Action], list[str]]:
-        """The set of every place, and why some cannot have it."""
+        """Cpuset actions of every place, and the problems of those that cannot have them."""
         made: list[action.Action] = []
         problems: list[str] = []
         for place in there:
@@ -237,7 +237,7 @@ class Writer:
     def quotas(
         self, there: Sequence[Place], shares: Mapping[str, int], reason: str
     ) -> list[action.Action]:
-        """The quota of every place, in thousandths of a CPU."""
+        """Quota actions of every place, in thousandths of a CPU."""
         made: list[action.Action] = []
         for place in there:
             found = limits.cpu_quota(self.now.layout, place.group, shares[place.group])
@@ -253,7 +253,7 @@ class Writer:
 def yielding(
     now: snapshot.Snapshot, there: Iterable[Place], policy: str, reason: str
 ) -> tuple[action.Action, ...]:
-    """The files that make best-effort work run when nobody else wants to.
+    """File actions that make best-effort work run on idle CPU only.
 
     Only of groups that koordlet made or that were declared to it. The kubelet's tier has the least
     weight from the kubelet, whose writes ``cpu.idle`` would make fail, and the kubelet exit.
@@ -287,10 +287,10 @@ def _protective(
 
 
 def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:
-    """One budget for several places: nobody gets more than an equal part while others want more.
+    """Split one CPU budget among places by max-min fairness.
 
     A place that uses less than its part keeps what it uses and some room; what it leaves goes to
-    the others in equal parts (max-min fairness). The parts add up to the budget, or to ``least``
+    the others in equal parts. The parts add up to the budget, or to ``least``
     for each where the budget is smaller than that.
     """
     left, waiting = max(0, total), dict(used)

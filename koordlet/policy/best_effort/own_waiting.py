@@ -1,4 +1,4 @@
-"""How long work waits for a CPU behind itself: nobody else's fault. Pure arithmetic.
+"""CPU waiting that work causes itself: a queueing model. Pure arithmetic.
 
 Covers: one group of CPUs, several workloads on sets of CPUs that may overlap, which those are.
 Does not cover: how long work does wait (``host.counters.strain``), who else is to blame.
@@ -35,7 +35,7 @@ def alone(used: float, cpus: float) -> float:
 
 
 def among(parts: Iterable[tuple[float, cpuset.CPUSet]]) -> float:
-    """The same for workloads together: what each uses, and the CPUs that it may use.
+    """Seconds of waiting per second of CPU of several workloads on sets of CPUs.
 
     What a workload uses is taken to be spread evenly over its CPUs. Endless where one set is full.
     """
@@ -56,7 +56,7 @@ def among(parts: Iterable[tuple[float, cpuset.CPUSet]]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """A latency-sensitive workload: what it runs on, and what limits it."""
+    """A latency-sensitive workload with its CPUs and its limits."""
 
     group: str
     cpus: cpuset.CPUSet
@@ -80,7 +80,7 @@ def confined(
 
 
 def _cpus(pod: pods.Pod, groups: Mapping[str, cgroup.Group]) -> cpuset.CPUSet:
-    """What its groups may run on: containers may be narrower than the pod around them."""
+    """CPUs of a pod's containers, which may be narrower than the pod's own."""
     inside = [box.group for box in pod.containers if box.group in groups] or [pod.group]
     known = (groups[path] for path in inside if path is not None and path in groups)
     return cpuset.union(each.effective() or each.cpus() or cpuset.CPUSet() for each in known)

@@ -1,4 +1,4 @@
-"""How much of the CPU that best-effort pods asked for they may have at all. Pure.
+"""CPU satisfaction of best-effort pods: their limit over their requests. Pure.
 
 Covers: the limit in force, requests and use of one moment; averages; what must be released.
 Does not cover: who goes (``policy.eviction.cpu_evict``), how much best-effort work may have
@@ -31,7 +31,7 @@ _CORE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One moment, in thousandths of a core."""
+    """CPU sums at one moment, in thousandths of a core."""
 
     at: float
     limit: float
@@ -41,7 +41,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """In percent; see rule 2."""
+    """Thresholds of satisfaction in percent (rule 2)."""
 
     lower: int
     upper: int
@@ -49,7 +49,7 @@ class Bounds:
 
     @property
     def problem(self) -> str:
-        """Why they cannot be used; empty where they can."""
+        """The reason that the bounds are invalid; empty where they are valid."""
         if not 0 < self.lower <= 60:
             return f"cpuEvictBESatisfactionLowerPercent {self.lower} is not in 1…60"
         if not 0 < self.upper < 100:
@@ -60,7 +60,7 @@ class Bounds:
 
 
 def sample(now: snapshot.Snapshot, past: series.History, policy: str | None) -> Sample | str:
-    """This moment; a text is why it is not known."""
+    """Sample this moment; a text is the reason that it is unknown."""
     there = best_effort_groups.places(now)
     used = [past.groups.last(place.group, meter.CPU) for place in there]
     if not there or None in used:
@@ -107,7 +107,7 @@ def _quota(group: cgroup.Group) -> float:
 
 
 def release(samples: Sequence[Sample], bounds: Bounds, window: float) -> int:
-    """By how much the requests must shrink, in thousandths of a core (rules 2 and 3)."""
+    """Thousandths of a core by which requests must shrink (rules 2 and 3)."""
     if not samples or len(samples) < window / 3:
         return 0
     newest, count = samples[-1], len(samples)

@@ -1,4 +1,4 @@
-"""Who uses the CPUs now: latency-sensitive work, the system, best-effort work.
+"""CPU use now of latency-sensitive work, the system and best-effort work.
 
 Covers: the peer's sums in thousandths of a core, what is reserved, how old what was read is.
 Does not cover: what follows for best-effort work (``cpu_suppress``, ``adaptive``).
@@ -27,7 +27,7 @@ FRESH_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One moment, in thousandths of a core."""
+    """CPU sums at one moment, in thousandths of a core."""
 
     capacity: int
     #: ``None``: the node's own counters are too old, or were never read.
@@ -46,12 +46,12 @@ class Use:
 
     @property
     def system_or_reserved(self) -> int:
-        """What the system takes out of the sum."""
+        """CPU of the system in the formula: measured or reserved, the larger."""
         return max(self.system or 0, self.reserved)
 
 
 def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False) -> Use:
-    """The sums at this moment."""
+    """Measure the sums at this moment."""
     capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
     kept = reserved(now, resources.CPU, capacity, seed=seed)
     node = _node(now, past)
@@ -80,7 +80,7 @@ def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
 
 
 def _problem(now: snapshot.Snapshot, past: series.History) -> str:
-    """Why the use of workloads is not known; empty where it is."""
+    """The reason that workload use is unknown; empty where it is known."""
     old = [source.name for source in now.sources if source.aged(now.at)]
     if old:
         return f"no recent data from {', '.join(old)}"
@@ -93,7 +93,7 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
 
 
 def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, int]:
-    """Latency-sensitive pods, latency-sensitive applications, best-effort work."""
+    """CPU use of latency-sensitive pods, of latency-sensitive applications, of best-effort work."""
     lasts = past.groups.lasts
     pods, applications, be = (
         int(1000 * sum(filter(None, lasts(groups, meter.CPU)))) for groups in _kinds(now.pods)
@@ -114,7 +114,7 @@ def _kinds(pods: tuple[pods.Pod, ...]) -> tuple[list[str], list[str], list[str]]
 
 
 def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = False) -> int:
-    """What is kept for the system of one resource (rule 2)."""
+    """Amount of one resource reserved for the system (rule 2)."""
     annotation = annotated(now, name)
     amount = annotation if isinstance(annotation, int) else 0
     if name == resources.CPU and not isinstance(annotation, int):
@@ -128,7 +128,7 @@ def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = F
 
 
 def annotated(now: snapshot.Snapshot, name: str) -> int | str | None:
-    """What the annotation reserves of a resource; why nobody can read it; ``None``: nothing."""
+    """Amount that the annotation reserves; a text is why it is unreadable; ``None``: nothing."""
     text = now.node.annotations.get(reserved_cpus.ANNOTATION)
     if text is None:
         return None

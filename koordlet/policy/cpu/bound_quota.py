@@ -1,4 +1,4 @@
-"""bound_quota: no limit of CPU time for pods that have CPUs of their own.
+"""bound_quota: no CPU quota for pods with exclusive CPUs.
 
 Covers: the quota of such pods and their containers, also before a container starts.
 Does not cover: which CPUs they have (``exclusive_cpus``), quotas of everybody else.
@@ -25,18 +25,18 @@ STEM = "bound_quota"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """There is nothing to configure but the mode."""
+    """Empty: only the mode is configurable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """There is nothing to remember."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The quota of every bound pod: none."""
+    """Remove the quota of every pod with exclusive CPUs."""
     del past, settings
     actions: list[action.Action] = []
     why: dict[str, str] = {}
@@ -58,7 +58,7 @@ def decide(
 def admit(
     now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
-    """A container that is about to start."""
+    """Adjust a container before it starts."""
     del settings, state, container
     if not _bound(now, pod):
         return adjustment.Adjustment()

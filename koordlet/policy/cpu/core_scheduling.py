@@ -1,4 +1,4 @@
-"""core_scheduling: who may run on the threads of one core at the same moment.
+"""core_scheduling: which workloads may share the threads of a core.
 
 Covers: the peer's groups of pods, by its labels and the class of each, as cookies of the kernel's
 core scheduling; who cannot have what was asked for, and why.
@@ -49,20 +49,20 @@ _KUBE_CLASS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     classes: frozenset[str] = frozenset(CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Who shares with whom."""
+    """Decide which workloads share cores."""
     del past
     taking = _taking_part(now, settings)
     sharing = {
@@ -99,7 +99,7 @@ def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, boo
 
 
 def group_of(pod: pods.Pod, taking: Mapping[str, bool]) -> str:
-    """The name of those that it shares cores with; empty where that is everybody."""
+    """Name of the group that a pod shares cores with; empty where it shares with everybody."""
     name = _class_of(pod)
     wish = pod.wishes.core_sharing
     if name not in taking or (wish is not None and wish.policy == NONE):
@@ -145,7 +145,7 @@ def _actions(
 
 
 def _owner(group: str, owners: Mapping[str | None, str]) -> str:
-    """Whose group it is, or is inside of."""
+    """The owner of a cgroup or of the nearest one above it."""
     while group:
         if group in owners:
             return owners[group]

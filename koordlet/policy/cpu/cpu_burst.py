@@ -60,7 +60,7 @@ _OTHERS = (qos.Qos.LSE, qos.Qos.LSR, qos.Qos.BE)
 
 
 class Pool(enum.Enum):
-    """How busy the CPUs are that pods without CPUs of their own share."""
+    """State of the shared CPU pool."""
 
     IDLE = "idle"
     COOLING = "cooling"
@@ -69,7 +69,7 @@ class Pool(enum.Enum):
 
 
 class Move(enum.Enum):
-    """Where a raised limit goes."""
+    """Direction in which a raised limit moves."""
 
     UP = "up"
     REMAIN = "remain"
@@ -79,7 +79,7 @@ class Move(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces the strategy."""
+    """The operator's settings; a NodeSLO replaces the strategy."""
 
     strategy: strategies.CpuBurst = DEFAULTS
     #: No burst and no raised limit goes beyond this many percent of the container's limit.
@@ -88,7 +88,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """One container's limit in force and its budget."""
+    """Limit in force and budget of one container."""
 
     #: Microseconds of each 100 ms.
     quota: int
@@ -149,7 +149,7 @@ def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Po
 
 
 def move(wish: Move, pool: Pool) -> Move:
-    """What becomes of a wish on a node in this state."""
+    """The move that a wish becomes in this state of the pool."""
     if pool is Pool.OVERLOADED and wish in (Move.UP, Move.REMAIN):
         return Move.DOWN
     if pool in (Pool.COOLING, Pool.UNKNOWN) and wish is Move.UP:
@@ -170,7 +170,7 @@ def target(wish: Move, current: int, base: int, percent: int) -> int:
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(
         self, now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
@@ -190,7 +190,7 @@ class _Deciding:
 
     @property
     def next_state(self) -> State:
-        """What must be remembered."""
+        """The state to keep for the next tick."""
         return State(at=self.now.at if self.steps else self.before.at, raised=self.raised)
 
     def place(self, pod: pods.Pod, asked: strategies.CpuBurst) -> None:
@@ -299,13 +299,13 @@ class _Deciding:
 def _asking(
     pods: tuple[pods.Pod, ...], strategy: strategies.CpuBurst
 ) -> list[tuple[pods.Pod, strategies.CpuBurst]]:
-    """The pods of which a limit may move, and what holds for each."""
+    """Pods whose limit may move, with their strategy."""
     found = [(pod, strategies.overlay(strategy, pod.wishes.cpu_burst)) for pod in pods if _may(pod)]
     return [(pod, asked) for pod, asked in found if asked.policy in (*_SAVING, *_RAISING)]
 
 
 def _may(pod: pods.Pod) -> bool:
-    """Whether a pod takes part. What its label says counts; without a cluster, its class."""
+    """Whether a pod may burst: by its label, or without a cluster by its class."""
     label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
     return label not in _OTHERS and pod.phase in (pods.Phase.PENDING, pods.Phase.RUNNING)
 

@@ -32,7 +32,7 @@ _LEAST, _MOST = 1.0, 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: No ratio counts as more than this.
     max_ratio: float | None = None
@@ -40,11 +40,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """There is nothing to remember."""
+    """Empty: the policy keeps no state."""
 
 
 def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:
-    """How much faster than the reference the CPUs are; ``ValueError`` for what is no ratio."""
+    """Speed of the CPUs relative to the reference; ``ValueError`` for an invalid annotation."""
     text = now.node.annotations.get(ANNOTATION)
     if text is None:
         return 1.0

@@ -1,4 +1,4 @@
-"""cpu_qos: what the kernel's scheduler is told of a workload's class, where it wants to know.
+"""cpu_qos: CPU scheduling of each class: group identity and ``cpu.idle``.
 
 Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
 workloads; ``cpu.idle`` of groups that koordlet made or that were declared to it.
@@ -58,7 +58,7 @@ _NONE = nodeslo.NEUTRAL.cpu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     #: ``LSR``, ``LS`` or ``BE`` to the strategy, where the class has one.
     classes: Mapping[str, strategies.CpuQos] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(
@@ -99,7 +99,7 @@ def _strategies(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, stra
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(
         self, now: snapshot.Snapshot, classes: Mapping[str, strategies.CpuQos], most: int
@@ -119,7 +119,7 @@ class _Deciding:
     # Group identity (rules 1 to 3) ----------------------------------------------------------------
 
     def identities(self) -> None:
-        """Of every group that has one."""
+        """Decide the group identity of every group that has one."""
         if self.by_cores:
             return
         wanted: dict[str, tuple[int, str]] = {}
@@ -170,7 +170,7 @@ class _Deciding:
     # Idle groups (rule 4) -------------------------------------------------------------------------
 
     def idle(self) -> None:
-        """Best-effort work that runs when nobody else wants to."""
+        """Decide ``cpu.idle`` of best-effort work."""
         if not self.classes["BE"].sched_idle:
             return
         places = groups.places(self.now)
@@ -191,7 +191,7 @@ class _Deciding:
     # Core scheduling (rule 5) ---------------------------------------------------------------------
 
     def core_sharing(self) -> None:
-        """Who asked for cores that are not shared with others."""
+        """Report requests for core scheduling, which is off."""
         asked = [
             pod.key
             for pod in self.pods

@@ -1,4 +1,4 @@
-"""Sets of CPUs as files: what shall run where, turned into desired files, parents first.
+"""Cpuset files: wanted CPUs per cgroup, turned into file actions, parents first.
 
 Covers: cutting sets to the groups above, v1 groups inside that must fit, handing the controller
 down on v2, nodes of memory, comparing what the kubelet owns.
@@ -36,7 +36,7 @@ NODE = "node"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """One group and the CPUs that it shall have."""
+    """One cgroup and the CPUs that it shall have."""
 
     group: str | None
     #: The pod key, or ``NODE``.
@@ -64,7 +64,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The outcome."""
+    """Result of ``write``."""
 
     actions: tuple[action.Action, ...] = ()
     conditions: tuple[decision.Condition, ...] = ()
@@ -87,7 +87,7 @@ def write(
     hand_down: bool,
     narrow: tuple[str, ...] = (),
 ) -> Files:
-    """The files of everybody. ``hand_down`` allows switching the controller on (v2).
+    """File actions of all wanted groups; ``hand_down`` allows enabling the controller (v2).
 
     ``narrow`` is what the last decision said of that.
     """

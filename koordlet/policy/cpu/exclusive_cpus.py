@@ -1,4 +1,4 @@
-"""exclusive_cpus: the ledger of CPUs that workloads hold alone.
+"""exclusive_cpus: the ledger of exclusive CPUs.
 
 Covers: CPUs that a scheduler, the kubelet or the operator gave; choosing them for a workload that
 asks for a number; what happens to sets that clash.
@@ -47,7 +47,7 @@ SCHEMA = holdings.SCHEMA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Choose CPUs for workloads that ask for a number and that nobody decided about.
     choose: bool = True
@@ -62,7 +62,7 @@ class Settings:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Who holds what."""
+    """Decide which workload holds which CPUs."""
     del past
     giving = _Giving(now, settings, state)
     giving.run()
@@ -75,7 +75,7 @@ def decide(
 
 
 def recall(state: State) -> tuple[ledger.Claim, ...]:
-    """What is claimed while the policy fails and has not decided anything yet."""
+    """Claims of the checkpoint, used while the policy fails before its first decision."""
     return tuple(
         ledger.Claim(
             owner=ledger.Owner(holding.owner),
@@ -92,12 +92,12 @@ def recall(state: State) -> tuple[ledger.Claim, ...]:
 
 
 def turn(pod: pods.Pod) -> tuple[bool, int, str, str]:
-    """The order within a turn."""
+    """Sort key within a turn."""
     return (pod.qos is not qos.Qos.LSE, -(pod.priority or 0), pod.key, pod.uid)
 
 
 class _Giving:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, before: State) -> None:
         self.now = now
@@ -145,7 +145,7 @@ class _Giving:
     # What others decided -------------------------------------------------------------------------
 
     def _disbelieved(self, pods: Sequence[pods.Pod]) -> set[str]:
-        """UIDs of those whose annotation does not count; that of best-effort work only narrows."""
+        """UIDs of pods whose CPU annotation is refused; that of best-effort work only narrows."""
         asking = () if self.settings.trust_annotations else pods
         refused = {pod.uid: requests.disbelieved(pod, self.now) for pod in asking}
         for pod in asking:
@@ -157,7 +157,7 @@ class _Giving:
         return {uid for uid, why in refused.items() if why}
 
     def _strangers(self, listed: set[str]) -> None:
-        """CPUs that the kubelet holds for pods that nobody lists, or that are refused others."""
+        """Claim CPUs that the kubelet holds for pods that no source lists."""
         state = self.now.kubelet.cpu if self.now.kubelet is not None else None
         if state is None or state.policy != "static":
             return
@@ -241,7 +241,7 @@ class _Giving:
     # What is decided here ------------------------------------------------------------------------
 
     def _asked(self, pod: pods.Pod) -> allocation.Request | None:
-        """What a workload asks for without names; a condition where that contradicts itself."""
+        """The request of a workload without named CPUs; a condition where it is contradictory."""
         if pod.cpus is not None:
             return None
         asked = requests.ask(pod, self.now.node.labels)
@@ -297,7 +297,7 @@ class _Giving:
         self._repacked = found or {}
 
     def _allocate(self, request: allocation.Request) -> allocation.Grant | allocation.Refusal:
-        """Isolated CPUs are for those who name them, and only else for those who need them."""
+        """Allocate without isolated CPUs first, with them only if necessary."""
         unasked = self.isolated - request.preferred
         found = self._node(unasked).allocate(request)
         if unasked and isinstance(found, allocation.Refusal):
@@ -321,7 +321,7 @@ class _Giving:
     # Rows ----------------------------------------------------------------------------------------
 
     def _known(self, pod: pods.Pod) -> bool:
-        """Whether it was granted this very set before."""
+        """Whether the workload held exactly this set before."""
         row = self.before.of(pod.uid, Origin.NAMED)
         return row is not None and row.cpus == str(pod.cpus)
 
@@ -378,7 +378,7 @@ class _Giving:
         )
 
     def _overlaps(self, cpus: cpuset.CPUSet, holder: str) -> None:
-        """What the kubelet gave although it was not free is said, and not fought over."""
+        """Report CPUs that the kubelet assigned although they were not free."""
         wrong = cpus & (self.reserved | self.taken)
         if wrong:
             message = f"the kubelet assigned it CPUs {wrong}, which are already reserved or held"

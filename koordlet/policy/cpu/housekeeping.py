@@ -1,4 +1,4 @@
-"""housekeeping: the kernel's own work keeps off CPUs that workloads hold alone.
+"""housekeeping: keeps kernel work off exclusive CPUs.
 
 Covers: interrupts and the kernel threads of unbound work queues. Does not cover: finding their
 files (``host.topology.kernel_work``), kernel threads that a driver has bound, ticks
@@ -24,7 +24,7 @@ STEM = "housekeeping"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     interrupts: bool = True
     kernel_threads: bool = True
@@ -34,13 +34,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """There is nothing to remember."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Where the kernel's own work shall run."""
+    """Decide where kernel work shall run."""
     del past
     good, why = _good(now, settings)
     actions = [
@@ -67,7 +67,7 @@ def _good(now: snapshot.Snapshot, settings: Settings) -> tuple[cpuset.CPUSet, st
 
 
 def _value(path: str, text: str, good: cpuset.CPUSet, settings: Settings) -> str:
-    """What a file shall say, in its own form; empty where it is not our business."""
+    """The new text of a file in its own form; empty where it is left alone."""
     is_list = path.endswith("_list")
     threads = path.endswith("/cpumask")
     if not (settings.kernel_threads if threads else settings.interrupts):

@@ -1,4 +1,4 @@
-"""CPUs that the kernel does not balance (``isolcpus``): out of the pools where that leaves enough.
+"""Isolated CPUs (``isolcpus``): out of the pools where the rest is enough.
 
 Covers: whether they are, and what is said of it. Does not cover: the pools (``shared_pools``), CPUs
 that a workload holds alone (``exclusive_cpus``): who names isolated ones gets them.
@@ -22,13 +22,13 @@ _HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Ow
 
 
 def aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
-    """The isolated CPUs that are in no pool."""
+    """Isolated CPUs that are in no pool."""
     isolated = now.topology.isolated & now.topology.online
     return cpuset.CPUSet() if not isolated or _why_in(now, isolated) else isolated
 
 
 def _why_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
-    """Why they are in the pools like any others; empty where they are not."""
+    """The reason that isolated CPUs stay in the pools; empty where they do not."""
     kubelet = now.kubelet
     policy = kubelet.configuration.cpu_manager_policy if kubelet and kubelet.configuration else ""
     if policy == "static" or (kubelet and kubelet.cpu and kubelet.cpu.policy == "static"):
@@ -50,7 +50,7 @@ def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
 
 
 def conditions(now: snapshot.Snapshot) -> tuple[decision.Condition, ...]:
-    """What people should know of them."""
+    """Conditions about isolated CPUs."""
     isolated = now.topology.isolated & now.topology.online
     if not isolated:
         return ()

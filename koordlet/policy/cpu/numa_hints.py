@@ -1,4 +1,4 @@
-"""Which NUMA nodes one workload may use: the smallest set in which all of it fits.
+"""Choice of NUMA nodes for one workload: the smallest set in which it fits.
 
 Covers: policies, the choice, how quantities are split over the chosen nodes.
 Does not cover: concrete CPUs (``accumulator``).
@@ -32,7 +32,7 @@ BUDGET = 4096
 
 
 class Policy(enum.Enum):
-    """What a node or a workload says about NUMA."""
+    """NUMA topology policy of a node or a workload."""
 
     NONE = ""
     BEST_EFFORT = "BestEffort"
@@ -42,7 +42,7 @@ class Policy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """What one NUMA node has left."""
+    """Free resources of one NUMA node."""
 
     node: int
     free: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def _open(_nodes: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """What somebody says of sets of nodes beyond whether they fit."""
+    """Preferences among sets of NUMA nodes that fit."""
 
     score: Callable[[tuple[int, ...]], int] = _any
     barred: Callable[[tuple[int, ...]], bool] = _open
@@ -82,7 +82,7 @@ def choose(
     taste: Taste = NONE,
     far: Callable[[int, int], int] = lambda node, other: 10 if node == other else 20,
 ) -> Choice | None:
-    """The choice; ``None`` when the policy refuses the workload here."""
+    """Choose NUMA nodes; ``None`` where the policy refuses the workload."""
     if policy is Policy.NONE or not zones:
         return Choice(None)
     sizes = 1 if policy is Policy.SINGLE else len(zones)
@@ -139,7 +139,7 @@ def fits(zones: Sequence[Zone], wants: Mapping[str, int]) -> bool:
 
 
 def zoned(zones: Sequence[Zone], wants: Mapping[str, int]) -> tuple[str, ...]:
-    """Those resources of a workload that nodes have."""
+    """Requested resources that NUMA nodes account for."""
     return tuple(name for name in sorted(wants) if wants[name] > 0 and _is_zoned(name, zones))
 
 

@@ -1,4 +1,4 @@
-"""Workloads that want the shared pool of few NUMA nodes: which nodes, and that they stay there.
+"""NUMA homes of workloads that run in the shared pool of few nodes.
 
 Covers: ``ConstrainedBurst`` for workloads that no scheduler decided about.
 Does not cover: a scheduler's decision (``numaNodeResources``), exclusive CPUs.
@@ -21,7 +21,7 @@ Home = tuple[int, ...]
 
 
 def wants(pod: pods.Pod) -> int:
-    """Thousandths of a CPU for which its home must be large enough; 0: it wants none."""
+    """Thousandths of a CPU that a home must hold; 0: the pod wants no home."""
     granted = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
     if granted or not requests.constrained(pod):
         return 0

@@ -1,4 +1,4 @@
-"""The kubelet's tiers and pods: how narrow they may be around the containers in them. Pure.
+"""CPU sets of the kubelet's QoS cgroups and pods around their containers. Pure.
 
 Covers: tiers narrowed to the pool of their class, tiers and pods that must stay wide, or become so.
 Does not cover: the pools (``shared_pools``), files (``cpuset_files``).
@@ -38,12 +38,12 @@ def only_leaves(now: snapshot.Snapshot) -> bool:
 
 
 def static(now: snapshot.Snapshot) -> bool:
-    """Whether the kubelet writes sets into containers by itself."""
+    """Whether the kubelet's CPU manager policy is static."""
     return now.kubelet is not None and now.kubelet.static_cpus
 
 
 def unknown(now: snapshot.Snapshot) -> bool:
-    """Whether there is a kubelet of which nobody knows that."""
+    """Whether there is a kubelet whose CPU manager policy is unknown."""
     if now.kubelet is not None and now.kubelet.knows_cpus:
         return False
     return any(pod.source in _OF_KUBELET and pod.kube_qos is not None for pod in now.pods)
@@ -55,7 +55,7 @@ def narrowed(
     wanted: Sequence[Wanted],
     wishes: Mapping[str, str],
 ) -> list[Wanted]:
-    """The tiers of every tree that holds a pod: their pool, and what workloads in them need."""
+    """Wanted sets of QoS cgroups: their pool and what workloads in them need."""
     declared = {want.group for want in wanted}
     made: list[Wanted] = []
     for path, tier in _paths(now):
@@ -84,7 +84,7 @@ def narrowed(
 def opened(
     now: snapshot.Snapshot, wanted: Sequence[Wanted], wishes: Mapping[str, str]
 ) -> list[Wanted]:
-    """What is wanted of containers, with room around them for what the kubelet writes (v1)."""
+    """Wanted sets of containers, with room around them for the kubelet's writes (v1)."""
     made = [
         replace(want, around=now.topology.online)
         if want.leaves and _hinders(now, want.group, wishes)
@@ -109,7 +109,7 @@ def _paths(now: snapshot.Snapshot) -> list[tuple[str, qos.KubeQos]]:
 def _whole(
     now: snapshot.Snapshot, path: str, tier: qos.KubeQos, wishes: Mapping[str, str]
 ) -> Iterator[Wanted]:
-    """v1: a tier that shall not be narrowed, and that the kernel took CPUs from that came back.
+    """Restore, on cgroup v1, a tier that the kernel shrank while CPUs were offline.
 
     It stays named from then on, as one does that was narrowed before: groups that were born in it
     meanwhile have what it had, and the kernel takes nothing from it that they have.
@@ -132,7 +132,7 @@ def _all(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, why: str) -> Want
 
 
 def _hinders(now: snapshot.Snapshot, path: str | None, wishes: Mapping[str, str]) -> bool:
-    """Whether the kubelet's set does not fit into a group, or did not before we widened it."""
+    """Whether a cgroup is too narrow for the kubelet's default set, or was before koordlet."""
     group = None if path is None else now.groups.get(path)
     cpus = None if group is None else group.cpus()
     if cpus is None or path is None:

@@ -1,4 +1,4 @@
-"""Chosen sets laid out anew, as if everybody came at once, and whether that is worth it.
+"""Repacking: a new layout of chosen CPU sets, and whether it is worth the moves.
 
 Covers: the layout, its cost. Does not cover: moving anybody (``exclusive_cpus``).
 
@@ -43,7 +43,7 @@ def better(
     reserved: cpuset.CPUSet,
     others: Iterable[allocation.Holding],
 ) -> Mapping[str, cpuset.CPUSet] | None:
-    """UID to new CPUs; ``None`` where a new layout costs as much, or cannot be made."""
+    """New CPUs by UID; ``None`` where a new layout is impossible or not cheaper."""
     fixed = tuple(others)
     holdings = list(fixed)
     found: dict[str, cpuset.CPUSet] = {}
@@ -64,7 +64,7 @@ def better(
 
 
 def cost(shape: cpu_shape.Shape, sets: Iterable[cpuset.CPUSet], held: cpuset.CPUSet) -> Cost:
-    """What a layout costs."""
+    """The cost of a layout."""
     every = [cpus.bits for cpus in sets]
     cores = [core.bits for core in shape.cores]
     whole = held.bits

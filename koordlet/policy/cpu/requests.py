@@ -1,4 +1,4 @@
-"""What a workload asks of CPUs, in the allocator's terms.
+"""A workload's request for CPUs, in the allocator's terms.
 
 Covers: who may hold CPUs alone, how many it asks for, how they shall lie, what contradicts itself.
 Does not cover: what is free (``allocation``), who gets it first (``exclusive_cpus``).
@@ -49,19 +49,19 @@ NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why what it asks for cannot be."""
+    """The reason that a request is contradictory."""
 
     why: str
 
 
 def may_hold(pod: pods.Pod) -> bool:
-    """Whether CPUs may be this workload's alone (rule 1)."""
+    """Whether a workload may hold exclusive CPUs (rule 1)."""
     kind = pod.raw_qos or pod.qos
     return kind not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
 def disbelieved(pod: pods.Pod, now: snapshot.Snapshot) -> str:
-    """Why the CPUs that are named for it do not count (rule 1); empty where they do."""
+    """The reason that named CPUs are refused (rule 1); empty where they count."""
     if pod.declared or pod.kubelet_owned or pod.cpus is None:
         return ""
     if not (_is_bound(pod) or _of_node(now)):
@@ -73,19 +73,19 @@ def disbelieved(pod: pods.Pod, now: snapshot.Snapshot) -> str:
 
 
 def exclusive(pod: pods.Pod) -> accumulator.Exclusive:
-    """What it would rather not share with others that ask for the same."""
+    """The exclusive policy of a pod."""
     binding = pod.wishes.binding
     text = binding.exclusive if binding is not None else None
     return _EXCLUSIVE.get(text or "None", accumulator.Exclusive.NONE)
 
 
 def constrained(pod: pods.Pod) -> bool:
-    """Whether it asks for the shared pool of few NUMA nodes."""
+    """Whether a pod requests the shared pool of few NUMA nodes."""
     return _policy(pod.wishes.binding)[0] == CONSTRAINED
 
 
 def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem | None:
-    """What it asks the allocator for; ``None``: for nothing."""
+    """The allocation request of a pod; ``None`` where it requests none."""
     count = _count(pod)
     if count is None or isinstance(count, Problem):
         return count

@@ -1,4 +1,4 @@
-"""Who wants CPUs kept from workloads: the node's annotations, the kubelet, the operator.
+"""Requests to reserve CPUs: from node annotations, the kubelet and the operator.
 
 Covers: reading each of them into one kind of wish.
 Does not cover: granting wishes, remembering them (``reserved_cpus``).
@@ -33,7 +33,7 @@ _APPLY = ("", "Default", "ReservedCPUsOnly")
 
 
 class Use(enum.Enum):
-    """What the CPUs are kept for."""
+    """The use of reserved CPUs."""
 
     #: Nobody that we place.
     MACHINE = "machine"
@@ -45,7 +45,7 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """A list, or a number of CPUs."""
+    """A request for listed CPUs, or for a number of CPUs."""
 
     #: One wish of each source counts, and one is remembered.
     source: str
@@ -62,7 +62,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A wish that nobody can read: the last valid one of its source counts."""
+    """An unreadable wish: the last valid one of its source stays in force."""
 
     source: str
     why: str
@@ -70,7 +70,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A source that has not answered yet: what it wished last counts."""
+    """A source that has not answered yet: its last wish stays in force."""
 
     source: str
 

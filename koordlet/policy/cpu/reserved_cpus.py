@@ -1,4 +1,4 @@
-"""reserved_cpus: CPUs that belong to the machine and to no workload.
+"""reserved_cpus: CPUs reserved for the machine.
 
 Covers: which CPUs are reserved, by whom, what happens to a reservation that makes no sense.
 Does not cover: reading wishes (``reservation_requests``), keeping workloads off the CPUs
@@ -34,7 +34,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     cpus: cpuset.CPUSet | None = None
     quantity_milli: int | None = None
@@ -43,7 +43,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """What a source was granted last."""
+    """CPUs last granted to one source."""
 
     source: str
     origin: str
@@ -57,7 +57,7 @@ class Reserve:
     uid: str = ""
 
     def claim(self, cpus: cpuset.CPUSet) -> ledger.Claim:
-        """It as a claim."""
+        """The ledger claim of this reserve."""
         return ledger.Claim(
             owner=ledger.Owner.RESERVED if self.use == Use.MACHINE.value else ledger.Owner.SYSTEM,
             cpus=cpus,
@@ -75,7 +75,7 @@ class State:
     reserves: tuple[Reserve, ...] = ()
 
     def of(self, source: str) -> Reserve | None:
-        """That of one source."""
+        """The reserve of one source."""
         return next((reserve for reserve in self.reserves if reserve.source == source), None)
 
 
@@ -83,7 +83,7 @@ _TEXTS = ("source", "origin", "cpus", "use", "holder", "uid")
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     rows = body.get("reserves")
     if not isinstance(rows, list):
         msg = "reserves is no list"
@@ -106,7 +106,7 @@ def _row(body: object) -> Reserve:
 
 
 def recall(state: State) -> tuple[ledger.Claim, ...]:
-    """What is claimed while the policy fails and has not decided anything yet."""
+    """Claims of the checkpoint, used while the policy fails before its first decision."""
     return tuple(
         reserve.claim(cpuset.CPUSet.parse(reserve.cpus))
         for reserve in state.reserves
@@ -142,7 +142,7 @@ class _RefusedError(Exception):
 
 
 class _Granting:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, machine: topology.Topology, settings: Settings, before: State) -> None:
         self.machine = machine
@@ -155,7 +155,7 @@ class _Granting:
         self.conditions: list[decision.Condition] = []
 
     def take(self, found: reservation_requests.Found) -> None:
-        """One wish."""
+        """Grant one wish, or keep the last valid one."""
         if isinstance(found, Wish):
             self._wish(found)
             return
@@ -228,7 +228,7 @@ class _Granting:
         self._say("ReservedCPUsInvalid", "Refused", f"{why}; {stays}")
 
     def _again(self, source: str) -> cpuset.CPUSet:
-        """What its source was granted last, where that can still be."""
+        """Grant what the source had last, where that is still possible."""
         row = self.before.of(source)
         if row is None:
             return cpuset.CPUSet()

@@ -1,4 +1,4 @@
-"""The machine as bitmaps: what choosing CPUs looks at again and again.
+"""The topology as bitmaps, for choosing CPUs fast.
 
 Covers: cores, L3 domains, NUMA nodes and sockets as integers with one bit per CPU, built once.
 Does not cover: choosing (``accumulator``), what a topology says (``model.topology``).
@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def online(self) -> int:
-        """All CPUs."""
+        """All online CPUs."""
         bits = 0
         for core in self.cores:
             bits |= core.bits

@@ -1,4 +1,4 @@
-"""shared_pools: who may run on which CPUs.
+"""shared_pools: the LS and BE pools, and the cpuset of every workload.
 
 Covers: the LS and BE pools per NUMA node, which of them a workload runs in, the tiers of the
 kubelet, what a container gets before it starts.
@@ -49,7 +49,7 @@ Homes = Mapping[str, pool_homes.Home]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Switch the cpuset controller on along the way to a declared v2 group that lacks it.
     enable_controllers: bool = False
@@ -59,7 +59,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     #: v1 group to ``inode:cpu list``: what it wanted before we first narrowed it.
     wishes: Mapping[str, str] = field(default_factory=dict)
@@ -70,12 +70,12 @@ class State:
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: who runs where is looked at anew."""
+    """The part of the state for a checkpoint: without narrow containers."""
     return replace(state, narrow=())
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     wishes, homes = body.get("wishes"), body.get("homes")
     if not isinstance(wishes, dict) or not isinstance(homes, dict):
         msg = "wishes and homes must be objects"
@@ -101,7 +101,7 @@ def _home(nodes: object) -> pool_homes.Home:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the machine is divided."""
+    """Division of the machine's CPUs."""
 
     system: cpuset.CPUSet
     ls: cpuset.CPUSet
@@ -167,7 +167,7 @@ def decide(
 
 
 def divide(now: snapshot.Snapshot) -> Shares:
-    """The pools that the claims of this moment leave."""
+    """Divide the CPUs that the claims leave into pools."""
     online = now.topology.online
     reserved = now.ledger.held(ledger.Owner.RESERVED)
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online

@@ -56,7 +56,7 @@ Settings = strategies.Threshold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     round: release_round.State
     samples: tuple[satisfaction.Sample, ...] = ()

@@ -33,7 +33,7 @@ EMPTY_DIR, POD, CONTAINER = "emptydirfs.limit", "ephemeralpodfs.limit", "ephemer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: ``None``: on machines without a kubelet only.
     act: bool | None = None
@@ -41,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Nothing is remembered: a limit is broken or not."""
+    """Empty: a limit is broken or not, whatever came before."""
 
 
 def decide(

@@ -63,7 +63,7 @@ _STALE_DISKS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     limits: tuple[thresholds.Threshold, ...] = thresholds.parse(thresholds.Texts())
     #: Seconds that a condition holds after its last threshold was met.
@@ -92,7 +92,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     book: pressure_state.Book = field(default_factory=pressure_state.Book)
     #: When the last pass was; ``None`` before the first.
@@ -129,7 +129,7 @@ def keep(state: State) -> Kept:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     return State(
         book=pressure_state.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
     )

@@ -25,7 +25,7 @@ from koordlet.policy.eviction import candidates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     victims: tuple[eviction.Eviction, ...] = ()
     #: When somebody was chosen last.

@@ -48,7 +48,7 @@ _NEUTRAL_WEIGHT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     #: Of best-effort work.
     be: tuple[strategies.Block, ...] = ()
@@ -60,7 +60,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 def asked(now: snapshot.Snapshot, settings: object) -> bool:
@@ -107,7 +107,7 @@ def _strategies(
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
         self.now = now

@@ -60,7 +60,7 @@ _VENDOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     #: ``LSR``, ``LS`` or ``BE`` to the strategy, where the class has one.
     classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def high(asked: strategies.MemoryQos, request: int, most: int) -> int | None:
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
         self.now = now

@@ -56,7 +56,7 @@ _MOST = 10**14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces classes and total."""
+    """The operator's settings; a NodeSLO replaces classes and total."""
 
     #: Bits per second; 0: nothing is shaped.
     total: int = 0
@@ -71,7 +71,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(

@@ -34,12 +34,12 @@ _NODE_CRITICAL = "system-node-critical"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Nothing is configured but the mode."""
+    """Empty: only the mode is configurable."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(
@@ -81,7 +81,7 @@ def _owners(pods: tuple[pods.Pod, ...]) -> Iterator[tuple[str, _Owner]]:
 
 
 def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
-    """Whose group it is, or is inside of."""
+    """The owner of a cgroup or of the nearest one above it."""
     while group:
         if group in owners:
             return owners[group]

@@ -47,7 +47,7 @@ _LEAST = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces the classes."""
+    """The operator's settings; a NodeSLO replaces the classes."""
 
     classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
     #: Never more than this at once from one pod.

@@ -38,7 +38,7 @@ FILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     system: strategies.System = field(default_factory=strategies.System)
     #: ``min_free_kbytes`` is never above this part of the machine's memory, in percent.
@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Nothing is remembered."""
+    """Empty: the policy keeps no state."""
 
 
 def decide(

@@ -44,7 +44,7 @@ _PREFIX = "koordlet-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Group of a class to what it shall have; a class that is not here has no group.
     classes: Mapping[str, annotation.Wish] = field(
@@ -79,7 +79,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     #: Whether it was mounted when we last looked.
     mounted: bool = False
@@ -92,7 +92,7 @@ class State:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """A state from its checkpoint."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     seen = body.get("unlimited", {})
     if not isinstance(seen, Mapping) or not all(isinstance(v, int) for v in seen.values()):
         raise ValueError("unlimited is not a map of numbers")
@@ -156,7 +156,7 @@ def admit(
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, state: State) -> None:
         self.now = now
