@@ -1,4 +1,4 @@
-"""Evicting through the store of objects: as disruption budgets allow, or by deleting the pod.
+"""API eviction backend: evicts through the API server as disruption budgets allow, or deletes.
 
 Covers: both requests, what each answer means, the event on the pod.
 Does not cover: pauses and numbers (``apply.evictor``).
@@ -27,7 +27,7 @@ _BUDGET = 10.0
 
 
 class ApiEviction:
-    """Asks the store. ``delete`` does not ask disruption budgets."""
+    """Evicts one pod through the API; ``delete`` bypasses disruption budgets."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ApiEviction:
         return _later(str(error), error, None)
 
     async def _stays(self, ref: objects.Ref, uid: str) -> bool:
-        """Whether this very pod is there and not on its way; also where nobody can tell."""
+        """Whether this pod still exists and is not being deleted; True where unknown."""
         named = selectors.Selector(fields=f"metadata.name={ref.name}")
         try:
             found = await objects.collect(
@@ -97,7 +97,7 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 
 
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
-    """What people see on the pod."""
+    """The event on the evicted pod."""
     namespace, _, name = victim.pod.partition("/")
     eviction_event = object_event.Happening(
         subject=object_event.Subject(

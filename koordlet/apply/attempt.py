@@ -1,4 +1,4 @@
-"""One attempt at an action: once more where the kernel's refusal was a race that is over.
+"""One attempt at an action, retried once after a race with another writer.
 
 Covers: the second try. Does not cover: the calls (``apply.perform``), which refusals are races
 (``apply.refusals``).
@@ -17,7 +17,7 @@ def twice(
     step: plan.Step,
     manager: units.Manager | None,
 ) -> perform.Effect:
-    """Do it, and once more where the kernel's refusal was a race that is over."""
+    """Carry out an action, and retry it once where the cause of the refusal is gone."""
     wanted = step.action
     try:
         if isinstance(wanted, action.WriteFile):

@@ -1,4 +1,4 @@
-"""Bursts beside quotas: no burst is above the quota that will be in force in its group. Pure.
+"""CPU bursts capped at the quota that will be in force in their cgroup. Pure.
 
 Covers: cutting bursts that are wanted, lowering one that is there where a quota shall go below it.
 Does not cover: how much may be saved up (``cpu_burst``), the order of both (``apply.turns``).
@@ -33,7 +33,7 @@ _OTHER: Mapping[str, Knob] = {
 
 
 def beside(layout: cgroup.Layout, wanted: kinds.FileAction) -> tuple[str, str] | None:
-    """The file and the row of the burst beside a quota, or of the quota beside a burst."""
+    """File and row of the burst for a quota, or of the quota for a burst."""
     row = _OTHER.get(wanted.knob)
     target = None if row is None else layout.file(row, wanted.group)
     return None if row is None or target is None else (target, row.name)
@@ -45,7 +45,7 @@ def fit(
     texts: Mapping[str, str],
     going_back: Mapping[str, journal.Entry],
 ) -> dict[str, action.Action]:
-    """All that is wanted, by target, with bursts for which its quotas leave room.
+    """Wanted actions by target, with bursts that fit their quotas.
 
     ``texts`` is what is there, ``going_back`` what nobody wants any more.
     """
@@ -85,7 +85,7 @@ def _lowered(quota: kinds.FileAction, target: str, row: str) -> action.WriteFile
 
 
 def _usec(text: str) -> float:
-    """The quota of a text of either version; what says nothing sets no bound."""
+    """The quota in a text of either cgroup version; unreadable text is no bound."""
     try:
         usec = forms.Bandwidth().parse(text).usec
     except ValueError:

@@ -1,4 +1,4 @@
-"""What was born with a value of ours that we never wrote, and what it would have without us. Pure.
+"""Files that inherited a value of koordlet's: cpuset copies, forked processes. Pure.
 
 Covers: sets of v1 groups inside of a group that we narrow, processes forked by one that we touched.
 Does not cover: the journal (``Agent.adopt``).
@@ -28,7 +28,7 @@ def find(
     now: snapshot.Snapshot,
     entries: Mapping[str, journal.Entry],
 ) -> Iterator[tuple[action.WriteFile, str]]:
-    """Every such file that is not in the journal, and the text that it would have without us."""
+    """Inherited files that are not in the journal, and their value without koordlet."""
     wanted = tuple(wanted)
     yield from _sets(wanted, now, entries)
     yield from _forked(wanted, now, entries)

@@ -1,4 +1,4 @@
-"""What applying means for a cookie of core scheduling: whose it is, giving it, taking it back.
+"""Core-scheduling cookies: ownership, assignment and removal.
 
 Covers: one action for all that share cores with each other alone.
 Does not cover: the calls (``host.process.core_cookies``), who shall share
@@ -37,7 +37,7 @@ _ROUNDS = 4
 
 
 class Completing:
-    """Fills in what a policy cannot know, for one plan: what is asked of the kernel's side once."""
+    """Completes core-scheduling actions with the cookies of processes, once per plan."""
 
     def __init__(self, now: snapshot.Snapshot, entries: Mapping[str, journal.Entry]) -> None:
         self._seen = now.cookies.by_process() if now.cookies is not None else None
@@ -49,7 +49,7 @@ class Completing:
         self._ours = {0}.union(*self._known.values())
 
     def complete(self, wanted: action.Action) -> action.Action:
-        """With the cookie that the journal knows, and whether all is as it shall be."""
+        """An action with the journal's cookie, and whether it is already satisfied."""
         if self._seen is None or not isinstance(wanted, action.ShareCore):
             return wanted
         seen = self._seen
@@ -71,7 +71,7 @@ class Completing:
 
 
 def _cookies(values: Iterable[str], seen: Mapping[int, int]) -> Iterator[int]:
-    """The cookies that journaled texts stand for, now."""
+    """Current cookies of journaled values."""
     for value in values:
         if value.startswith(kinds.LEADER):
             found = seen.get(int(value.removeprefix(kinds.LEADER)), 0)
@@ -82,7 +82,7 @@ def _cookies(values: Iterable[str], seen: Mapping[int, int]) -> Iterator[int]:
 
 
 def undo(entry: journal.Entry) -> action.ShareCore:
-    """Nobody has it any more."""
+    """The action that clears koordlet's cookie from all processes."""
     return action.ShareCore(
         target=entry.target,
         members=(),
@@ -93,7 +93,7 @@ def undo(entry: journal.Entry) -> action.ShareCore:
 
 
 def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
-    """The cookie in hexadecimal, and what is not as wanted."""
+    """Assign or clear a cookie; returns it in hexadecimal, and what differs."""
     cores = host.cores()
     if wanted.gone:
         return _clear(host, cores, wanted.gone)
@@ -117,7 +117,7 @@ def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
 
 
 def _holder(cores: Cores, write: action.ShareCore) -> int:
-    """A member that has it; where all of them ended, the next plan makes a new one."""
+    """A member that has the cookie; ``ESRCH`` where all of them ended."""
     wanted = int(write.cookie, 16)
     found = next((pid for pid in write.members if _of(cores, pid) == wanted), None)
     if found is None:
@@ -126,7 +126,7 @@ def _holder(cores: Cores, write: action.ShareCore) -> int:
 
 
 def _of(cores: Cores, pid: int) -> int | None:
-    """A process's; ``None`` where it ended."""
+    """The cookie of a process; ``None`` where it ended."""
     try:
         return cores.get(pid)
     except OSError as error:

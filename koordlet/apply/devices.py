@@ -1,4 +1,4 @@
-"""Files with one line for each device: which lines are ours, writing them, putting them back.
+"""Files with one line per device: koordlet's lines, writing and restoring them.
 
 Covers: ``io.max``, ``io.weight``, ``io.cost.*``, ``blkio.throttle.*`` and what else is ``Keyed``.
 Does not cover: whether and when (``apply.planner``, ``apply.executor``).
@@ -32,7 +32,7 @@ def form_of(wanted: action.Action) -> forms.Keyed | None:
 
 
 def write(host: root.HostRoot, wanted: action.WriteFile) -> tuple[str, str]:
-    """Write each line; our devices as they read now, and what was refused."""
+    """Write each line; returns koordlet's devices as read back, and refusals."""
     lines = wanted.value.splitlines()
     answers = host.write_each(host.at(wanted.target), [f"{line}\n".encode() for line in lines])
     refused = [(line, answer) for line, answer in zip(lines, answers, strict=True) if answer != 0]
@@ -53,7 +53,7 @@ def write(host: root.HostRoot, wanted: action.WriteFile) -> tuple[str, str]:
 
 
 def complete(write: action.Action, entry: journal.Entry | None) -> action.Action:
-    """What is wanted, with the lines that put back devices which are not wanted any more."""
+    """A wanted file, with lines that restore devices no longer wanted."""
     if entry is None or not isinstance(write, action.WriteFile) or write.knob not in FORMS:
         return write
     form = FORMS[write.knob]
@@ -65,7 +65,7 @@ def complete(write: action.Action, entry: journal.Entry | None) -> action.Action
 
 
 def undo(entry: journal.Entry, write: action.WriteFile, current: str) -> tuple[str, str]:
-    """The lines that put our devices back, and which of them somebody else has written since."""
+    """Lines that restore koordlet's devices, and devices that another program wrote since."""
     form = form_of(write) or forms.Keyed()
     before = forms.devices(entry.original or "")
     back: list[str] = []
@@ -82,7 +82,7 @@ def undo(entry: journal.Entry, write: action.WriteFile, current: str) -> tuple[s
 
 
 def original(entry: journal.Entry, write: action.WriteFile, was: str) -> str:
-    """Another writer changed some devices: what was before us, his lines included."""
+    """The new original after another program changed some devices."""
     form = form_of(write) or forms.Keyed()
     ours = {d for d, texts in _ours(entry).items() if _stands(form, d, texts, was)}
     kept = [line for line in was.splitlines() if line.partition(" ")[0] not in ours]
@@ -91,7 +91,7 @@ def original(entry: journal.Entry, write: action.WriteFile, was: str) -> str:
 
 
 def _ours(entry: journal.Entry) -> dict[str, list[Mapping[str, str]]]:
-    """What each device of ours may hold of us."""
+    """Values that koordlet wrote per device."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for text in entry.values:
         for device, fields in forms.devices(text).items():

@@ -1,4 +1,4 @@
-"""Draft after draft: what is new is compared, what is known to be as it was is not looked at again.
+"""Draft cache: reuses the last draft, and what it read, while nothing has changed.
 
 Covers: whether the last draft still stands, which files a draft has to read.
 Does not cover: what is in a draft (``apply.planner``), reading (``apply.present``).
@@ -56,7 +56,7 @@ class Drafter:
         acting: bool,
         route: Route = planner.as_it_is,
     ) -> tuple[planner.Draft, bool]:
-        """The draft, and whether it is that of the last pass.
+        """Make the draft of this pass; the flag says whether the last one still stands.
 
         ``told`` changes with whatever the kernel tells; ``acting``: drafts are carried out.
         """
@@ -92,11 +92,11 @@ class Drafter:
         return self._last.draft, True
 
     def doubt(self) -> None:
-        """Somebody wrote where the kernel tells this reader nothing: the next draft looks."""
+        """Invalidate the cached draft: an unwatched file may have changed."""
         self._trust = standstill.Trust()
 
     def touched(self, results: Iterable[result.Result]) -> None:
-        """A plan was carried out: what it wrote is not known any more."""
+        """Forget the contents of files that a plan has written."""
         texts: dict[str, str] | None = None
         for outcome in results:
             if outcome.step is not None and not isinstance(outcome.step.action, kinds.FILES):

@@ -1,4 +1,4 @@
-"""Carries evictions out beside the loop: at most so many at a time, none twice, each told.
+"""Evictor: carries evictions out beside the loop, with limits on number and rate.
 
 Covers: what is under way, rate and number, pauses after a refusal, waiting for a pod to go.
 Does not cover: who shall go (``policy``), how it is done (``api_eviction``, ``local_eviction``).
@@ -36,7 +36,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one attempt."""
+    """Result of one attempt."""
 
     done: bool
     detail: str
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Way(Protocol):
-    """How a pod is made to go."""
+    """Eviction backend: evicts one pod through the API or locally."""
 
     def __call__(self, victim: eviction.Eviction) -> Awaitable[Outcome]:
         """One attempt; it ends when the pod is on its way."""
@@ -55,7 +55,7 @@ class Way(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is not exceeded."""
+    """Limits on evictions."""
 
     in_flight: int = 1
     per_minute: int = 10
@@ -63,7 +63,7 @@ class Limits:
 
 @dataclass(slots=True)
 class _Begun:
-    """What is known of one pod."""
+    """State of one eviction."""
 
     victim: eviction.Eviction
     at: float
@@ -76,7 +76,7 @@ class _Begun:
     why: str = ""
 
     def under_way(self, now: float) -> bool:
-        """Whether relief by this one is still to be waited for."""
+        """Whether this eviction is in flight and its relief still to come."""
         if self.running:
             return True
         return (
@@ -91,7 +91,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class Evictor:
-    """Everything that is being evicted by one agent."""
+    """All evictions of one agent."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Evictor:
         task.add_done_callback(self._tasks.discard)
 
     def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
-        """Begin what a step asks for, or say why not yet."""
+        """Begin the eviction of a step, or return the reason to wait."""
         wanted = step.action
         assert isinstance(wanted, action.Evict)  # noqa: S101 -- the executor asks for these only
         victim, at = wanted.victim, now.at
@@ -137,7 +137,7 @@ class Evictor:
     def _why_not(
         self, victim: eviction.Eviction, now: snapshot.Snapshot
     ) -> tuple[result.Verdict, str]:
-        """Why it cannot begin now; an empty text where it can."""
+        """The reason that an eviction cannot begin now; empty where it can."""
         found = next((each for each in now.pods if each.uid == victim.uid), None)
         if found is None:
             return result.Verdict.VANISHED, "the pod is no longer on this node"
@@ -172,7 +172,7 @@ class Evictor:
         return ""
 
     def _forget(self, now: snapshot.Snapshot) -> None:
-        """What is gone is gone, and its relief is there."""
+        """Drop finished evictions; their resources count as released."""
         here = {pod.uid for pod in now.pods if pod.active}
         for uid in [
             uid for uid, begun in self._known.items() if uid not in here and not begun.running
@@ -203,7 +203,7 @@ class Evictor:
         )
 
     async def close(self) -> None:
-        """Leave what is under way to itself: what was asked for cannot be taken back."""
+        """Cancel the tasks; evictions that were requested cannot be taken back."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -57,7 +57,7 @@ class Evictor(Protocol):
     """Carries evictions out (``apply.evictor``), beside the loop."""
 
     def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
-        """Begin one, or say why not yet."""
+        """Begin an eviction, or return the reason to wait."""
 
 
 class Executor:
@@ -87,7 +87,7 @@ class Executor:
         *,
         patience: float = SLICE,
     ) -> tuple[result.Result, ...]:
-        """Do every enforced step, in order. ``report`` hears each result as it happens."""
+        """Carry out every enforced step in order; ``report`` gets each result."""
         run = _Run(self, now, report, time.monotonic() + patience)
         run.for_disk = disk.PATIENCE if patience <= SLICE else disk.LONG
         run.collect()
@@ -103,23 +103,23 @@ class Executor:
         return tuple(run.results)
 
     def finish(self, now: snapshot.Snapshot, report: Report, seconds: float) -> bool:
-        """Wait for what the worker has, and take its answers; ``False`` where it is stuck."""
+        """Wait for the worker and take its answers; ``False`` where it is stuck."""
         drained = self.worker.drain(seconds)
         _Run(self, now, report, 0.0).collect()
         self.book.flush()
         return drained
 
     def stale(self) -> absence.Stale | None:
-        """What does not come back from the kernel or systemd."""
+        """The call that the kernel or systemd has not returned from."""
         return self.worker.stale()
 
     def close(self) -> None:
-        """Give the thread back."""
+        """Stop the worker thread."""
         self.worker.close()
 
 
 class _Run:
-    """One plan on its way."""
+    """Runs one plan."""
 
     def __init__(self, hands: Executor, now: snapshot.Snapshot, report: Report, end: float) -> None:
         self.hands = hands
@@ -185,7 +185,7 @@ class _Run:
         return False
 
     def _has_looked(self, step: plan.Step) -> bool:
-        """Whether it is known what a unit's properties are now; they are its originals."""
+        """Whether the current properties of a unit are known; they are its originals."""
         wanted = step.action
         hands = self.hands
         if (
@@ -248,7 +248,7 @@ class _Run:
         return self._done(step, effect, contested=contested)
 
     def _held_back(self, step: plan.Step) -> result.Result | None:
-        """The journal has to know of an action first, or of its group."""
+        """The result of a step that waits for the journal; ``None`` where it need not."""
         wanted = step.action
         if wanted.target in self._unwritten:
             if isinstance(wanted, action.WriteFile):
@@ -261,7 +261,7 @@ class _Run:
         return _result(step, result.Verdict.WAITING, detail)
 
     def _attempt(self, step: plan.Step) -> perform.Effect | None:
-        """Do it here or in the worker; ``None`` where it is not done in time."""
+        """Carry out a step here or in the worker; ``None`` where it is not done in time."""
         if not kinds.may_block(step.action):
             return attempt.twice(self.host, self.now.layout, step, self.hands.manager)
         call = functools.partial(
@@ -277,7 +277,7 @@ class _Run:
         return _effect(answer.get())
 
     def collect(self) -> None:
-        """What the disk and the worker have done since the last plan."""
+        """Take the results of the disk and the worker since the last plan."""
         self.book.collect()
         for target, answer in self.hands.worker.collect().items():
             step = self.hands.away.pop(target, None)
@@ -327,7 +327,7 @@ class _Run:
                 self.book.forget(target)
 
     def _settle(self) -> None:
-        """Tell the journal what was read back, of the groups that are there now."""
+        """Record in the journal what was read back."""
         inodes: dict[str, int] = {}
         entries, done = self.book.entries, self.book.done
         for wanted, value in self._landed:
@@ -369,7 +369,7 @@ class _Run:
         return _result(step, result.Verdict.REFUSED, detail, error.errno)
 
     def _is_gone(self, wanted: action.Action) -> bool:
-        """Whether the file went without its group, and its value with it.
+        """Whether the file is gone although its cgroup exists.
 
         v2 takes a controller's files away once the group above hands it down no more, as systemd
         does when no unit there has a property of it; later files begin anew.

@@ -1,4 +1,4 @@
-"""Memory limits that would hurt: one below what is in use is held, not written.
+"""Memory limits below current use are held back, not written.
 
 Covers: which files limit memory, what is in use there, whether a value leaves room.
 Does not cover: what a limit should be (``policy``).
@@ -27,7 +27,7 @@ PART = 32
 
 
 def problem(host: root.HostRoot, wanted: action.Action) -> str:
-    """Why a memory limit must wait; empty when it need not, or is none."""
+    """The reason that a memory limit must wait; empty where it need not."""
     if not wanted.target.endswith(_NAMES) or not isinstance(wanted, kinds.FILES):
         return ""
     directory, _, name = wanted.target.rpartition("/")

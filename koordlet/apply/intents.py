@@ -1,4 +1,4 @@
-"""What the journal must know before a plan is carried out: originals, and every value on its way.
+"""Journal entries of a plan: originals, and every value that koordlet may write.
 
 Covers: the entries of one plan, who has written a file that was ours, groups' identities.
 Does not cover: the file on disk (``state.journal``), carrying the plan out (``apply.executor``).
@@ -26,7 +26,7 @@ class Intents:
         self._inodes: dict[str, int] = {}
 
     def inode(self, wanted: action.Action) -> int:
-        """The identity of the group that an action is about; 0 when it is not there."""
+        """The inode of an action's cgroup; 0 where it does not exist."""
         directory = kinds.directory(wanted)
         found = self._inodes.get(directory)
         if found is None:
@@ -34,7 +34,7 @@ class Intents:
         return found
 
     def unknown(self, wanted: action.Action) -> str:
-        """Why nobody knows which group this is about, and so whose original the journal holds."""
+        """The reason that an action's cgroup cannot be identified; empty where it can."""
         if not kinds.journaled(wanted):
             return ""  # an eviction names a pod, which is no directory
         try:
@@ -44,7 +44,7 @@ class Intents:
         return ""
 
     def contested(self, step: plan.Step) -> bool:
-        """True where a file that was ours holds somebody else's value."""
+        """Whether another program overwrote koordlet's value in a file."""
         wanted = step.action
         entry = self._book.entries.get(wanted.target)
         if entry is None or step.was is None or not isinstance(wanted, kinds.FILES):
@@ -93,7 +93,7 @@ class Intents:
         looked: Mapping[str, unit_properties.Properties],
         patience: float,
     ) -> frozenset[str]:
-        """Put the entries of these steps on disk; the targets that have to wait for it.
+        """Write the entries of these steps to disk; returns the targets that must wait for it.
 
         What is put back never waits: its original is on disk already, and neither a full disk nor
         one that hangs must keep us from leaving. Nor does a value that is known there as ours and
@@ -130,7 +130,7 @@ class Intents:
         )
 
     def _known(self, wanted: action.Action, contested: set[str]) -> journal.Entry | None:
-        """The entry of the same group, unless another writer has made his value the original.
+        """The journal entry of the same cgroup, unless another program's value became the original.
 
         A unit that was started anew has another group and the same properties: what they were
         before us is known from the entry alone, also while systemd does not answer and the file
@@ -149,7 +149,7 @@ class Intents:
         wanted: action.SetUnitProperty,
         properties: unit_properties.Properties,
     ) -> journal.Entry:
-        """With the unit's own originals: those of before, where systemd still has what we set."""
+        """An entry with the unit's originals; the old ones where systemd still has koordlet's."""
         file = wanted.target.rpartition("/")[2]
         before = self._book.entries.get(wanted.target)
         ours = () if before is None or before.unit != wanted.unit else before.values
@@ -163,7 +163,7 @@ class Intents:
         )
 
     def _of_parts(self, made: journal.Entry, wanted: action.WriteFile, was: str) -> journal.Entry:
-        """Another writer changed some domains or devices; of the others ours is no original."""
+        """An entry with a new original after another program changed some domains or devices."""
         before = self._book.entries[made.target]
         if _is_schemata(wanted):
             original = resctrl.original(before, was)
@@ -193,7 +193,7 @@ def _is_schemata(wanted: action.Action) -> bool:
 
 
 def _with(entry: journal.Entry, wanted: action.Action) -> journal.Entry:
-    """The entry with one more value that may be ours, named last."""
+    """The entry with one more value that koordlet may have written, last."""
     value = kinds.value(wanted)
     values = entry.values
     if values[-1:] == (value,):
@@ -203,7 +203,7 @@ def _with(entry: journal.Entry, wanted: action.Action) -> journal.Entry:
 
 
 def inode_of(host: root.HostRoot, directory: str, *, known: int | None = None) -> int:
-    """The identity of a group, or of a process; 0 when it is not there.
+    """The identity of a cgroup or of a process; 0 where it does not exist.
 
     Where there is no answer it is what is ``known``; without that, silence raises.
     """
@@ -220,7 +220,7 @@ def inode_of(host: root.HostRoot, directory: str, *, known: int | None = None) -
 
 
 def back(entry: journal.Entry) -> action.WriteFile:
-    """The write that puts back what a file held before us."""
+    """The write that restores a file's original."""
     return action.WriteFile(
         target=entry.target,
         value=entry.original or "",

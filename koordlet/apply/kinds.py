@@ -76,7 +76,7 @@ def row_of(wanted: FileAction) -> knob.Knob | None:
 
 
 def phase(wanted: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each kind
-    """When in a plan an action takes place."""
+    """The phase of an action in a plan."""
     match wanted:
         case action.MakeDir():
             return Phase.MAKE
@@ -110,7 +110,7 @@ def _phase_of_write(wanted: action.WriteFile) -> Phase:
 
 
 def satisfied(wanted: action.Action, current: str | None) -> bool:  # noqa: PLR0911 -- as above
-    """Whether the machine already is as the action wants it. ``None``: nothing is there."""
+    """Whether the machine already is as the action wants it; ``None``: the target is absent."""
     match wanted:
         # The most by far, so the first.
         case action.WriteFile() | action.SetUnitProperty():
@@ -151,7 +151,7 @@ def same(write: FileAction, wanted: str, current: str) -> bool:
 
 
 def is_ours(wanted: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
-    """Whether a text read from a file is one that we wrote.
+    """Whether koordlet wrote a text that was read from a file.
 
     ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, all of
     them if need be, and does not bring them back.
@@ -182,14 +182,14 @@ def journaled(wanted: action.Action) -> bool:
 
 
 def may_block(wanted: action.Action) -> bool:
-    """Whether the loop must not wait for it: systemd, and what may sleep in the kernel."""
+    """Whether an action may block: systemd calls, and writes that sleep in the kernel."""
     if isinstance(wanted, action.WriteFile):
         return wanted.knob in _SLEEPING
     return isinstance(wanted, _BLOCKING)
 
 
 def value(wanted: action.Action) -> str:
-    """What an action brings, as the journal and a person see it."""
+    """The value of an action, as the journal and reports show it."""
     if isinstance(wanted, FILES):
         return wanted.value
     match wanted:
@@ -222,7 +222,7 @@ def directory(wanted: action.Action) -> str:
 
 
 def relies(wanted: action.Action, failed: action.WriteFile) -> bool:
-    """Sets rely on the ones above and below them; so does a second write of the same file.
+    """Whether an action depends on a failed write: the same file, or a set above or below.
 
     Files outside of the table are no such sets: an interrupt that cannot be moved stops nobody.
     """

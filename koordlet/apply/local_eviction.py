@@ -1,4 +1,4 @@
-"""Evicting on a machine without a cluster: a unit is stopped, a group's processes end.
+"""Local eviction backend: stops a systemd unit or ends the processes of a cgroup.
 
 Covers: systemd units, plain groups on both versions, time to end in order, then no more.
 Does not cover: pauses and numbers (``apply.evictor``).
@@ -29,14 +29,14 @@ _USUAL_GRACE = 30
 
 
 class LocalEviction:
-    """Ends what runs in a pod's group."""
+    """Evicts one workload by ending the processes in its cgroup."""
 
     def __init__(self, host: root.HostRoot, layout: cgroup.Layout) -> None:
         self._host = host
         self._layout = layout
 
     async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
-        """One attempt: until nothing runs there any more. Where nobody answers, nothing is over."""
+        """One attempt, which ends when the cgroup is empty."""
         directory = self._directory(victim.group) if victim.group else None
         if directory is None:
             return evictor.Outcome(done=False, detail="the pod's cgroup is unknown or gone")
@@ -67,7 +67,7 @@ class LocalEviction:
         )
 
     def _directory(self, group: str) -> str | None:
-        """Where its processes are listed."""
+        """A directory of the cgroup that lists its processes."""
         for controller in ("memory", "pids", "cpuset", "cpu", ""):
             where = self._layout.holder(controller)
             if where is None:
@@ -78,7 +78,7 @@ class LocalEviction:
         return None
 
     def _pids(self, directory: str) -> Iterator[int]:
-        """Of the group and of all below it; what vanishes meanwhile has no processes."""
+        """Processes of the cgroup and of all below it."""
         try:
             text = self._host.text(self._host.at(f"{directory}/cgroup.procs"))
             names = self._host.list(self._host.at(directory))
@@ -120,7 +120,7 @@ class LocalEviction:
 
 
 async def _systemctl(*words: str) -> str:
-    """What systemd complains of; empty where it does not."""
+    """The error message of systemctl; empty on success."""
     try:
         asked = await asyncio.create_subprocess_exec(
             "systemctl",

@@ -1,4 +1,4 @@
-"""What applying means for the queueing of a network link: making, changing and removing a tree.
+"""Queueing of a network link: making, changing and removing an HTB tree.
 
 Covers: one action for one side of one link.
 Does not cover: the texts and whose they are (``model.queueing``), reading
@@ -36,7 +36,7 @@ _ALL = 0x0003
 
 
 def carry_out(host: root.HostRoot, wanted: action.SetQdisc) -> tuple[str, str]:
-    """What is read back, and what of it is not as wanted."""
+    """Set one side of a link; returns what is read back, and what differs."""
     found = queueing.of_target(wanted.target)
     if not host.live or found is None:
         raise OSError(errno.EOPNOTSUPP, "the host's network is not available", wanted.target)
@@ -52,7 +52,7 @@ def carry_out(host: root.HostRoot, wanted: action.SetQdisc) -> tuple[str, str]:
 
 
 def undo(entry: journal.Entry) -> action.SetQdisc:
-    """Ours goes, also where it is the original: an agent whose journal was lost left it then."""
+    """The action that removes koordlet's queueing, even where the journal has it as original."""
     before = entry.original
     return action.SetQdisc(
         target=entry.target,

@@ -1,4 +1,4 @@
-"""The order of writes: every prefix of a plan is accepted by the kernel and regretted by nobody.
+"""The order of writes: every prefix of a plan is valid to the kernel and safe to stop at.
 
 Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks.
 Does not cover: the turns of all other files (``apply.turns``), what to write (``policy``), dropping
@@ -79,7 +79,7 @@ def order(
 
 
 def _phase(wanted: action.Action, texts: Mapping[str, str]) -> kinds.Phase:
-    """The coarse order; what limits would be refused beside is out of the way of units, too."""
+    """The phase of an action; writes that clear the way for limits come in their own."""
     phase = kinds.phase(wanted)
     if phase is kinds.Phase.FREE and isinstance(wanted, action.WriteFile):
         clears = turns.clears(wanted, texts.get(wanted.target, ""))
@@ -105,7 +105,7 @@ class _Move:
 def _sets(
     writes: Sequence[action.WriteFile], texts: Mapping[str, str], effects: Mapping[str, str]
 ) -> Iterable[Ordered]:
-    """Order the writes of all nesting sets; rows of the table do not constrain each other."""
+    """Order the writes of nested sets, each row of the table by itself."""
     rows = sorted({write.knob for write in writes}, key=_mems_first)
     for row in rows:
         moves = [_move(write, texts, effects) for write in writes if write.knob == row]
@@ -117,7 +117,7 @@ def _sets(
 
 
 def _mems_first(row: str) -> tuple[bool, str]:
-    """A v1 group needs mems before it can take tasks, and more memory never hurts anybody."""
+    """Sort key of rows: mems first, because a v1 group without mems takes no task."""
     return (row != knob.CPUSET_MEMS.name, row)
 
 
@@ -165,7 +165,7 @@ def _heights(moves: Sequence[_Move]) -> dict[str, int]:
 
 
 def _pin(moves: Sequence[_Move]) -> Iterable[Ordered]:
-    """Step 0: what lives on its parent's set gets it as its own before the parent's is widened."""
+    """Step 0: pin an inherited cpuset explicitly before widening its parent."""
     wider = {move.write.group for move in moves if move.new - move.old}
     for move in moves:
         above = wider.intersection(cgroup.ancestors(move.write.group))
@@ -208,7 +208,7 @@ def _narrow(moves: Sequence[_Move], tree: _Tree) -> Iterable[Ordered]:
 
 
 def _effects(moves: Sequence[_Move]) -> dict[str, cpuset.CPUSet]:
-    """Without a set of its own, or with one that has nothing of theirs, it has the nearest one's.
+    """The set that each group will live on: its own within its parents', else the nearest parent's.
 
     Empty where no set is planned at all: it will live on one that does not change.
     """

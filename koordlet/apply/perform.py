@@ -1,4 +1,4 @@
-"""Carries out one action through the port, and reads back what came of it.
+"""Carries out one action on the host, and reads the result back.
 
 Covers: the system calls of each kind. Does not cover: whether and when (``apply.executor``).
 """
@@ -19,7 +19,7 @@ _OF_LINES = frozenset({knob.SCHEMATA.name, *devices.FORMS})
 
 
 class Effect(NamedTuple):
-    """What the machine says after an action."""
+    """The state read back after an action."""
 
     #: The text read back (for a file), or a word.
     value: str
@@ -35,7 +35,7 @@ def perform(  # noqa: PLR0911 -- one return for each kind
     undo: bool = False,
     manager: units.Manager | None = None,
 ) -> Effect:
-    """Do it. ``OSError`` is the kernel's refusal.
+    """Carry out an action. ``OSError`` is the kernel's refusal.
 
     With ``undo`` it is enough that the text is back: what it amounts to was never our choice.
     """
@@ -91,7 +91,7 @@ def _bytes(value: str) -> bytes:
 def write(
     host: root.HostRoot, layout: cgroup.Layout, wanted: action.WriteFile, *, undo: bool = False
 ) -> Effect:
-    """Write one file, and say what it says then."""
+    """Write one file and read it back."""
     value = wanted.value
     if wanted.knob in _OF_LINES:
         return Effect(
@@ -113,7 +113,7 @@ def write(
 
 
 def _not_effective(host: root.HostRoot, layout: cgroup.Layout, wanted: action.WriteFile) -> str:
-    """v2 takes any list, and falls back to the parent's whole set when nothing of it is left."""
+    """The difference between wanted and effective CPUs: v2 falls back to the parent's set."""
     holder = layout.holder(knob.CPUSET_CPUS.controller)
     where = layout.file(knob.CPUSET_EFFECTIVE, wanted.group)
     if where is None or holder is None or not holder.unified:

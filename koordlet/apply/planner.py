@@ -1,4 +1,4 @@
-"""Merges all decisions into one plan: what to do, what to put back, in which order. Pure.
+"""Planner: merges all decisions into one ordered plan of writes and restores. Pure.
 
 Covers: merging and conflicts, the diff, which entries of the journal are put back, restore.
 Does not cover: what is put back for an entry (``apply.undoing``), the order inside a phase
@@ -37,7 +37,7 @@ from koordlet.state import journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The plan, and what its carrying out has to know beside it."""
+    """A plan, and the entries that it leaves as they are."""
 
     plan: plan.Plan
     left: tuple[undoing.Left, ...] = ()
@@ -106,14 +106,14 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
 
 
 def as_it_is(wanted: action.Action) -> action.Action:
-    """The way of an action that needs none of its own."""
+    """The identity route."""
     return wanted
 
 
 def desired(
     outcomes: Iterable[chain.Outcome], route: Callable[[action.Action], action.Action] = as_it_is
 ) -> Wanted:
-    """What all policies want together; ``route`` gives each merged action the way that it takes."""
+    """Merge what all policies want; ``route`` converts each merged action."""
     wanted = Wanted()
     for outcome in outcomes:
         for write in outcome.decision.actions if outcome.decision is not None else ():
@@ -129,7 +129,7 @@ def draft(
     there: present.Present,
     entries: Mapping[str, journal.Entry],
 ) -> Draft:
-    """The plan that takes the machine from what is there to what the policies want."""
+    """Make the plan from the machine's state to what the policies want."""
     failed = {outcome.stem for outcome in round_.outcomes if outcome.failure}
     cookies = core_cookies.Completing(now, entries)
     enforced = {
@@ -155,7 +155,7 @@ def draft(
 def _runs_by(
     entry: journal.Entry, now: snapshot.Snapshot, wanted: Mapping[str, action.Action]
 ) -> bool:
-    """Whether these are the memory nodes that a v1 group was given beside its CPUs.
+    """Whether an entry is the ``mems`` that a v1 group got together with its CPUs.
 
     It had none, and without any the kernel lets no task in (ENOSPC): they stay as long as the CPUs.
     """
@@ -166,14 +166,14 @@ def _runs_by(
 
 
 def again(before: Draft, round_: chain.Round, now: snapshot.Snapshot) -> Draft:
-    """The same steps, with what the policies say now beside them."""
+    """The same steps, with the policies' new explanations."""
     return replace(before, plan=_plan(round_, now, before.plan.steps, before.plan.conflicts))
 
 
 def restore(
     now: snapshot.Snapshot, there: present.Present, entries: Mapping[str, journal.Entry]
 ) -> Draft:
-    """The plan that puts everything back. The same code path as forgetting one target."""
+    """The plan that restores everything, by the code that restores one target."""
     back = _undo(now, there, entries.values(), ())
     steps = _steps((), now, there, undo=back.actions)
     return Draft(plan=plan.Plan(steps=tuple(steps)), left=tuple(back.left))
@@ -185,7 +185,7 @@ def _undo(
     entries: Collection[journal.Entry],
     wanted: Iterable[action.Action],
 ) -> undoing.Undoing:
-    """What goes back; rule 3 leaves the rest, and in the journal."""
+    """Restore the entries that are readable; rule 3 leaves the rest in the journal."""
     known = [entry for entry in entries if entry.target not in there.unknown]
     back = undoing.undo(now, there, known, wanted)
     for entry in entries if len(known) < len(entries) else ():
@@ -235,7 +235,7 @@ def _plan(
 
 
 def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
-    """That of a policy that enforces, else of one that only says what it would do."""
+    """The limit of an enforcing policy, else of one in shadow, marked as not in force."""
     shown: best_effort.Limit | None = None
     for outcome in outcomes:
         limit = outcome.decision.limit if outcome.decision is not None else None
@@ -251,7 +251,7 @@ def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
 
 
 def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
-    """Workloads that have made more groups inside themselves than are followed."""
+    """Conditions of workloads with more child cgroups than koordlet follows."""
     names = {pod.group: pod.key for pod in now.pods} if now.crowded else {}
     holder = now.layout.holder(knob.CPUSET_CPUS.controller)
     for group, narrowed in sorted(now.crowded.items()):
@@ -270,7 +270,7 @@ def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
 def _in_effect(
     actions: Iterable[action.Action], now: snapshot.Snapshot, there: present.Present
 ) -> Mapping[str, str]:
-    """Sets that are not what their text says.
+    """Effective sets that differ from their file's text.
 
     On v2 a group that was never set, or has nothing left of its set, lives on its parent's.
     """

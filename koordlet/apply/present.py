@@ -1,4 +1,4 @@
-"""What is there now at the places that a plan is about: the planner's view of the machine.
+"""Current contents of all targets of a plan: the planner's view of the machine.
 
 Covers: the value, and reading it through the port.
 Does not cover: snapshots for policies (``host.observe``); this reads only what is about to change.
@@ -25,7 +25,7 @@ _OF_PROCESSES = (action.MoveTasks.__name__, action.ShareCore.__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """Contents by path. What is not there is not in the mapping."""
+    """Contents by path. An absent target is not in the mapping."""
 
     #: Files: their text. Directories: ``kinds.PRESENT`` once usable. Task moves: see ``kinds``.
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def read(
     journaled: Iterable[journal.Entry],
     known: Present = _NOTHING,
 ) -> Present:
-    """Look at every target of ``actions`` and of ``journaled``.
+    """Read every target of ``actions`` and of ``journaled``.
 
     Files that the snapshot already holds are not read again, nor those that are ``known`` to say
     what is wanted, or what stands beside it.
@@ -108,7 +108,7 @@ class _Look:
         self._links = now.links.links
 
     def knew(self, target: str) -> bool:
-        """Take what is known of a file already; ``False`` where that is nothing."""
+        """Use what is already known of a file; ``False`` where nothing is known."""
         text, inode = self._known.texts.get(target), self._known.inodes.get(target)
         if text is None or inode is None:
             return False
@@ -116,19 +116,19 @@ class _Look:
         return True
 
     def at(self, wanted: action.Action) -> None:
-        """Of whatever is no file."""
+        """Read the target of an action that is not a file."""
         self._try(wanted.target, lambda: self._at(wanted))
 
     def at_entry(self, entry: journal.Entry) -> None:
-        """Of whatever the journal knows."""
+        """Read the target of a journal entry."""
         self._try(entry.target, lambda: self._at_entry(entry))
 
     def file(self, target: str, path: str, row: str) -> None:
-        """Of a file of a group."""
+        """Read a file of a cgroup."""
         self._try(target, lambda: self._file(target, path, row))
 
     def _try(self, target: str, look: Callable[[], None]) -> None:
-        """What gets no answer is unknown, and not gone."""
+        """Run a read; a read without an answer makes its target unknown, not absent."""
         try:
             look()
         except OSError as error:

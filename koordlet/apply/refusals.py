@@ -1,4 +1,4 @@
-"""The kernel said no: what that means, and whether the reason is gone already.
+"""Kernel refusals: their meaning, and whether their cause is gone already.
 
 Covers: a sentence for each errno, telling a race from a refusal.
 Does not cover: what a refusal costs (``apply.executor``), for how long (``apply.backoff``).
@@ -44,7 +44,7 @@ _OF_CORES = {
 
 
 def explain(number: int | None, wanted: action.Action) -> str:
-    """A sentence for a refusal."""
+    """Explain a refusal in a sentence."""
     if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
         return _OF_CORES[number]
     return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(wanted)!r})"
@@ -53,7 +53,7 @@ def explain(number: int | None, wanted: action.Action) -> str:
 def is_over(
     host: root.HostRoot, layout: cgroup.Layout, wanted: action.Action, number: int | None
 ) -> bool:
-    """Whether the reason of a refusal is gone, so that asking once more makes sense."""
+    """Whether the cause of a refusal is gone, so that one retry makes sense."""
     if number in _AGAIN:
         return not isinstance(wanted, action.Reclaim)
     row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None

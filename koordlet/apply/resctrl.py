@@ -1,4 +1,4 @@
-"""What applying means for resctrl: values domain by domain, threads in batches, the mount.
+"""resctrl writes: values domain by domain, threads in batches, the mount.
 
 Covers: writing ``schemata``, moving threads without losing forks, mounting; putting values back.
 Does not cover: what shall be (``policy.resctrl.resctrl``), when and in which order
@@ -38,7 +38,7 @@ class RefusedError(OSError):
 
 
 def write(host: root.HostRoot, write: action.WriteFile) -> tuple[str, str]:
-    """Write what differs; what is read back of it, and what was refused.
+    """Write the domains that differ; returns what is read back, and refusals.
 
     Raises where the group is gone or nothing at all was taken.
     """
@@ -69,7 +69,7 @@ def write(host: root.HostRoot, write: action.WriteFile) -> tuple[str, str]:
 
 
 def _status(host: root.HostRoot, target: str) -> str:
-    """The kernel's words; ``ok`` is what it says about an unknown domain."""
+    """The kernel's ``last_cmd_status``; empty for ``ok``."""
     mount = target.rpartition("/")[0]
     for place in (mount, mount.rpartition("/")[0]):
         with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ def words(error: OSError) -> str:
 
 
 def undisturbed(entry: journal.Entry, current: str) -> bool:
-    """Whether nobody else wrote: every domain that we changed has our value or the original's.
+    """Whether every domain that koordlet changed has its value or the original.
 
     Ours may be in force in some domains only (we were killed on the way, or a cache went offline
     and came back with all its ways).
@@ -99,7 +99,7 @@ def undisturbed(entry: journal.Entry, current: str) -> bool:
 
 
 def original(entry: journal.Entry, current: str) -> str:
-    """What to put back from now on, where somebody else wrote: his values are it there."""
+    """The new original after another program wrote: its values replace the old original's."""
     there, before = schemata.parse(current), schemata.parse(entry.original or "")
     ours = [schemata.parse(text) for text in entry.values]
     merged: dict[str, dict[int, int]] = {}
@@ -111,7 +111,7 @@ def original(entry: journal.Entry, current: str) -> str:
 
 
 def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
-    """The text that puts our domains back, and which of them somebody else has written since."""
+    """Text that restores koordlet's domains, and domains that another program wrote since."""
     there, before = schemata.parse(current), schemata.parse(entry.original or "")
     ours = [schemata.parse(text) for text in entry.values]
     back: dict[str, dict[int, int]] = {}
@@ -132,7 +132,7 @@ def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
 
 
 def astray(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[int, ...]:
-    """Which of the threads are not in the group yet."""
+    """Threads that are not in the group yet."""
     if not wanted.pids:
         return ()
     members = set(tasks.numbers(host, wanted.target))
@@ -140,7 +140,7 @@ def astray(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[int, ...]:
 
 
 def move(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[str, str]:
-    """Move the threads, and those that are forked meanwhile; how many, and what was refused."""
+    """Move threads and their new forks; returns the number moved, and refusals."""
     path = host.at(wanted.target)
     todo: Iterable[int] = wanted.pids
     refused: dict[int, int] = {}
@@ -165,7 +165,7 @@ def move(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[str, str]:
 
 
 def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
-    """All that these files list, as they list it: ten thousand numbers need not become numbers."""
+    """Members listed in these files, as bytes."""
     found: set[bytes] = set()
     for file in files:
         found.update(tasks.words(host, file))
@@ -175,7 +175,7 @@ def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
 def _newcomers(
     host: root.HostRoot, wanted: action.MoveTasks, before: set[bytes], refused: Mapping[int, int]
 ) -> list[int]:
-    """Threads of the workloads that are not in the group now, and that may be taken."""
+    """New threads of the workloads that are not in the group yet."""
     free = _members(host, wanted.taken_from) if wanted.threads_of else set()
     if free <= before:
         # Nobody forked there meanwhile: hundreds of containers need not be asked.
@@ -185,7 +185,7 @@ def _newcomers(
 
 
 def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | None:
-    """Back to the root group: the workloads' threads in a group that was there before us."""
+    """The action that moves threads back to the root group from a group of another program."""
     group = entry.target.removeprefix(f"{now.mount}/").removesuffix("/tasks")
     inside = [
         pid
@@ -229,7 +229,7 @@ def mounted_at(host: root.HostRoot, target: str) -> bool:
 
 
 def unmount(entry: journal.Entry) -> action.Mount:
-    """The mount that we made goes."""
+    """The action that unmounts koordlet's mount."""
     return action.Mount(
         target=entry.target,
         fstype="resctrl",
@@ -241,7 +241,7 @@ def unmount(entry: journal.Entry) -> action.Mount:
 
 
 def foreign(now: resctrl.Resctrl | None, removed: Iterable[str]) -> list[str]:
-    """Groups that unmounting would destroy, and that are not ours."""
+    """Groups of other programs that unmounting would destroy."""
     if now is None:
         return []
     going = set(removed)

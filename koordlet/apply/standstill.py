@@ -1,4 +1,4 @@
-"""Whether the last draft still stands: nothing of it was to be done, and nothing has changed.
+"""Whether the last draft still stands: it had nothing to do, and nothing has changed.
 
 Covers: comparing two passes, how long the files that neither shows are trusted to be as they were.
 Does not cover: the slow lane, which trusts nothing (``agent.tick``).
@@ -15,18 +15,18 @@ _PASSES = 9
 
 
 class Trust:
-    """Until something is told, and for a few passes only: not all that happens is told."""
+    """Trust in unread files: until an event arrives, and for a few passes only."""
 
     def __init__(self) -> None:
         self._known: object = None
         self._left = -1
 
     def begins(self, known: object) -> None:
-        """Everything was looked at; ``known`` changes with all that is told from now on."""
+        """Begin anew after all files were read; ``known`` changes with every event."""
         self._known, self._left = known, _PASSES
 
     def lasts(self, known: object) -> bool:
-        """Whether one pass more may trust."""
+        """Whether one more pass may trust unread files."""
         self._left = self._left - 1 if known == self._known else -1
         return self._left >= 0
 
@@ -38,7 +38,7 @@ def stands(
     *,
     acting: bool = True,
 ) -> bool:
-    """Whether nothing of the draft of the pass before was to be done, and that would be said again.
+    """Whether the last draft had nothing to do and would be the same again.
 
     What policies in shadow would do is not done; where nobody acts, neither is the rest.
     Only while the kernel tells what happens are the groups the same object; else each draft is made

@@ -1,4 +1,4 @@
-"""The turn of a write that no set constrains: rows first, then the tree. Pure.
+"""The order of writes that are not nested sets: rows first, then the tree. Pure.
 
 Covers: the sort key of one write. Does not cover: sets, switches, directories (``apply.ordering``).
 
@@ -29,7 +29,7 @@ _CLEARS = 10
 
 
 def turn(wanted: action.WriteFile, current: str) -> Key:
-    """When a write takes its turn: rank, depth (from the side that is written first), target."""
+    """Sort key of a write: rank, depth (from the side that is written first), target."""
     row = kinds.row_of(wanted)
     depth = cgroup.depth(wanted.group)
     if row is None:
@@ -41,5 +41,5 @@ def turn(wanted: action.WriteFile, current: str) -> Key:
 
 
 def clears(wanted: action.WriteFile, current: str) -> bool:
-    """Whether what is there would have limits and weights of the same group refused."""
+    """Whether the current value would make the kernel refuse limits of the same cgroup."""
     return turn(wanted, current)[0] <= _CLEARS

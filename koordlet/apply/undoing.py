@@ -1,4 +1,4 @@
-"""Putting back: what to do about a journal entry that no policy wants any more. Pure.
+"""Restore: actions for journal entries that no policy wants any more. Pure.
 
 Covers: files, switches, groups and the tasks in them, one function for each.
 Does not cover: which entries those are (``apply.planner``), doing it (``apply.executor``).
@@ -29,7 +29,7 @@ from koordlet.state import journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Something of ours that is not put back, and why."""
+    """A journal entry that is not restored, and why."""
 
     target: str
     why: str
@@ -41,7 +41,7 @@ class Left:
 
 @dataclass(slots=True)
 class Undoing:
-    """What putting back amounts to."""
+    """Actions and leftovers of a restore."""
 
     actions: list[action.Action] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Undoing:
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
     ) -> None:
-        """Note something that is not put back."""
+        """Record an entry that is not restored."""
         self.left.append(Left(target=entry.target, why=why, forget=forget, tell=tell))
 
 
@@ -67,7 +67,7 @@ def undo(
     entries: Iterable[journal.Entry],
     wanted: Iterable[action.Action],
 ) -> Undoing:
-    """What to do about journal entries that nobody wants any more, beside what is wanted."""
+    """Restore journal entries that no policy wants, beside what is wanted."""
     todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     undoing = Undoing()
     for write in wanted if todo else ():
@@ -124,7 +124,7 @@ def _undo_move(
     there: present.Present,
     removed: set[str],
 ) -> None:
-    """Tasks go back when the group that we made for them goes; ``_undo_directory`` sees to it.
+    """Tasks go back when koordlet's group is removed; ``_undo_directory`` does it.
 
     Threads of workloads in a resctrl group that was there before us go back by themselves.
     """
@@ -262,7 +262,7 @@ def _undo_devices(
 def _by_parts(
     undoing: Undoing, entry: journal.Entry, write: action.WriteFile, found: tuple[str, str]
 ) -> None:
-    """Some of a file goes back, and some of it somebody else has written since."""
+    """Restore a part of a file; another program wrote the rest since."""
     back, foreign = found
     if foreign:
         why = f"another program has written {foreign} since"
@@ -289,7 +289,7 @@ def _undo_switches(
 def _original(
     entry: journal.Entry, now: snapshot.Snapshot, there: present.Present, undoing: Undoing
 ) -> tuple[str, str]:
-    """The value to put back, and why there is none."""
+    """The value to restore, or the reason that there is none."""
     text = entry.original or ""
     if entry.knob not in _CUT:
         return (
@@ -318,7 +318,7 @@ def _original(
 
 
 def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
-    """All that a v2 set takes: the kernel refuses what the machine has no room for (ERANGE)."""
+    """All members that a v2 set accepts; the kernel refuses others (ERANGE)."""
     return now.topology.possible if entry.knob == knob.CPUSET_CPUS.name else _CUT[entry.knob](now)
 
 
@@ -342,7 +342,7 @@ def _unified(now: snapshot.Snapshot) -> bool:
 
 
 def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.Present) -> bool:
-    """Whether the kernel asks for none, or nothing lives on it: no process, on v1 no set inside."""
+    """Whether a set may be emptied: no process uses it, and on v1 no child set."""
     group = now.groups.get(entry.group)
     if group is None:
         return False
@@ -358,7 +358,7 @@ def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.P
 
 
 def _waits_for_children(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> bool:
-    """v1 refuses to empty a set while one below it is not: those of ours go first, in this pass."""
+    """Whether child sets must be emptied first (v1)."""
     if entry.original or entry.knob not in _CUT or _unified(now):
         return False
     return any(
@@ -379,7 +379,7 @@ EFFECTIVE = {
 
 
 def _room(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
-    """What the groups above will leave.
+    """Members that the parent groups will leave.
 
     The nearest planned one, cut to those in between; without one, the parent as observed.
     """
@@ -397,7 +397,7 @@ def _room(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpu
 
 
 def parsed(text: str) -> cpuset.CPUSet:
-    """A set from a text of the kernel; empty where it is none."""
+    """Parse a set; empty where the text is malformed."""
     try:
         return cpuset.CPUSet.parse(text)
     except ValueError:

@@ -243,7 +243,7 @@ class _Writer:
             )
 
     def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
-        """What the groups above will leave."""
+        """Members that the parent groups will leave."""
         return cpuset_room.of(self.now, group.path, self.sets)
 
     def _write(self, want: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:

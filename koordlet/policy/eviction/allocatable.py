@@ -1,4 +1,4 @@
-"""Pods go whose requests are more than what the node offers to their class. Pure.
+"""Allocatable eviction: evicts pods whose requests exceed what the node offers. Pure.
 
 Covers: the peer's allocatable evictions, of one resource in both of its classes.
 Does not cover: which resource (``cpu_allocatable_evict``, ``memory_allocatable_evict``), candidates
@@ -25,7 +25,7 @@ from koordlet.policy.eviction import candidates, release_round
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """One resource, and how the peer calls what is done for it."""
+    """One resource, and Koordinator's name of the eviction feature."""
 
     stem: str
     name: str
@@ -36,7 +36,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """In percent of what is allocatable; ``None`` is not configured."""
+    """Thresholds in percent of allocatable; ``None`` is not configured."""
 
     threshold: int | None
     lower: int | None
@@ -46,7 +46,7 @@ class Bounds:
 def decide(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds, state: release_round.State
 ) -> decision.Decision[release_round.State | None]:
-    """Who goes at this moment."""
+    """Decide which pods to evict at this moment."""
     found = list(_classes(now, feature, bounds))
     signals = [signal for signal, _ in found]
     held = release_round.stale(now)
@@ -61,7 +61,7 @@ def decide(
 def _classes(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds
 ) -> Iterator[tuple[decision.Signal, int]]:
-    """Of each class the signal, and what must be released."""
+    """The signal of each class, and the amount to release."""
     threshold, lower, bound = bounds.threshold, bounds.lower, bounds.priority
     for resource in feature.resources:
         name = f"allocatable.{resource.rpartition('/')[2]}"

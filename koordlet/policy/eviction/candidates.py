@@ -1,4 +1,4 @@
-"""Whom the co-location peers would evict, and in which order. Pure.
+"""Eviction candidates and their order, as Koordinator has them. Pure.
 
 Covers: candidates of best-effort features and of those that ask for consent; what a pod uses.
 Does not cover: how many of them go (``release_round``), how much is short (the policies).
@@ -33,7 +33,7 @@ FRESH_SECONDS = 10.0
 def best_effort(
     now: snapshot.Snapshot, feature: str, key: Callable[[pods.Pod], float]
 ) -> list[pods.Pod]:
-    """Pods of the class BE, the first to go first; ``key`` is what is larger in those."""
+    """Pods of the class BE in eviction order; larger ``key`` first."""
     found = [pod for pod in now.pods if pod.raw_qos is qos.Qos.BE and _may(pod, feature)]
 
     def compared(pod: pods.Pod, other: pods.Pod) -> int:
@@ -43,7 +43,7 @@ def best_effort(
 
 
 def consenting(now: snapshot.Snapshot, feature: str, bound: int, size: Size) -> list[pods.Pod]:
-    """Pods up to a priority that consented, the first to go first."""
+    """Consenting pods up to a priority, in eviction order."""
     found = [
         (pod, amount)
         for pod in now.pods
@@ -76,7 +76,7 @@ def _compared(pod: pods.Pod, other: pods.Pod, key: Callable[[pods.Pod], float]) 
 
 
 def memory(now: snapshot.Snapshot, past: series.History) -> Size:
-    """Bytes of memory without page cache, which is what goes with a pod."""
+    """Size of a pod in bytes of memory without page cache."""
 
     def size(pod: pods.Pod) -> int | None:
         for what in (meter.MEMORY_ANON, meter.WORKING_SET, meter.MEMORY):
@@ -89,7 +89,7 @@ def memory(now: snapshot.Snapshot, past: series.History) -> Size:
 
 
 def cpu(now: snapshot.Snapshot, past: series.History) -> Size:
-    """Thousandths of a core in use."""
+    """Size of a pod in thousandths of a core in use."""
 
     def size(pod: pods.Pod) -> int | None:
         found = _counted(pod, now, past, meter.CPU)

@@ -1,4 +1,4 @@
-"""cpu_evict: pods go while best-effort work is starved of CPU, or the node uses too much of it.
+"""cpu_evict: evicts pods while best-effort work lacks CPU or the node uses too much.
 
 Covers: the peer's BECPUEvict (satisfaction) and CPUEvict (use): windows, release, cool time.
 Does not cover: satisfaction itself (``policy.best_effort.satisfaction``), candidates
@@ -68,7 +68,7 @@ def decide(
     settings: strategies.Threshold,
     state: State | None,
 ) -> decision.Decision[State | None]:
-    """Who goes at this moment."""
+    """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
@@ -106,7 +106,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What a moment is judged by."""
+    """Inputs of one decision."""
 
     now: snapshot.Snapshot
     past: series.History
@@ -199,7 +199,7 @@ def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.S
 
 
 def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | None:
-    """Thousandths of a core that the node uses on average."""
+    """Average CPU use of the node in thousandths of a core."""
     if now.metric is not None and resources.CPU in now.metric.node:
         return now.metric.node[resources.CPU]
     age = past.node.age(meter.CPU, now.at)

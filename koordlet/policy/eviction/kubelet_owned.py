@@ -1,4 +1,4 @@
-"""Beside a kubelet: for what nobody is evicted by us, because the kubelet does it. Pure.
+"""Evictions that koordlet leaves to the kubelet of the node. Pure.
 
 Covers: whether there is one, why a victim is only named, the condition that tells of thresholds
 which come too late.
@@ -29,7 +29,7 @@ _UNKNOWN = "the kubelet's own thresholds are not known yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """The kubelet of this node, as far as it evicts."""
+    """Eviction state of the kubelet on this node."""
 
     there: bool = False
     act: bool | None = None
@@ -40,7 +40,7 @@ class Neighbour:
     unknown: str = ""
 
     def held(self, due: thresholds.Threshold, capacity: int) -> str:
-        """Why a victim is only named; empty where it goes."""
+        """The reason that a victim is named but not evicted; empty where it is evicted."""
         if not self.there:
             return "policies.node_pressure.act is false" if self.act is False else ""
         if not self.act:
@@ -59,7 +59,7 @@ class Neighbour:
         return self.late(due, capacity)
 
     def late(self, threshold: thresholds.Threshold, capacity: int | None) -> str:
-        """Why a threshold that would be acted on is not; empty where it is, or nobody wants it."""
+        """The reason that a threshold comes too late to act on; empty where it does not."""
         if not self.there or not self.act or threshold.signal not in thresholds.SIGNALS:
             return ""
         if self.unknown:
@@ -95,7 +95,7 @@ def neighbour(
 
 
 def is_there(now: snapshot.Snapshot) -> bool:
-    """Whether this node has a kubelet or a control plane, and is not on its own."""
+    """Whether this node has a kubelet or a control plane."""
     return any(not source.local for source in now.sources)
 
 
@@ -104,7 +104,7 @@ def conditions(
     configured: Iterable[thresholds.Threshold],
     found: Mapping[str, pressure_signals.Observation],
 ) -> Iterator[decision.Condition]:
-    """One, where somebody wants that we act beside a kubelet that is known."""
+    """The condition about late thresholds, where ``act`` is set beside a kubelet."""
     if not beside.there or not beside.act:
         return
     late = [

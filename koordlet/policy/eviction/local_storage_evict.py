@@ -1,4 +1,4 @@
-"""local_storage_evict: pods that hold more of the node's disk than their own limits allow.
+"""local_storage_evict: evicts pods that exceed their ephemeral-storage limits.
 
 Covers: limits of emptyDir volumes, of whole pods, of single containers, as the kubelet judges them.
 Does not cover: a disk that fills up (``node_pressure``), measuring (the kubelet's statistics).
@@ -47,7 +47,7 @@ class State:
 def decide(
     now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Every offender."""
+    """Decide to evict every offender."""
     if groups.any_stale(now.pods) or any(source.aged(now.at) for source in now.sources):
         return decision.Decision(
             next_state=state, explanation={"held": "the list of pods may be out of date"}
@@ -77,7 +77,7 @@ def decide(
 
 
 def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str, str]]:
-    """Pod, which kind of limit, why. Only the kubelet's statistics measure files."""
+    """Offending pods with the limit and the reason; only the kubelet measures files."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     if summary is None:
         return
@@ -94,7 +94,7 @@ def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str, str]]:
 def _broken(
     pod: pods.Pod, statistics: kubelet.PodStatistics, *, dedicated: bool
 ) -> Iterator[tuple[str, str]]:
-    """The limits that a pod breaks (rule 1)."""
+    """Limits that a pod exceeds (rule 1)."""
     for volume in pod.volumes:
         used = (
             statistics.volumes[volume.name].used_bytes

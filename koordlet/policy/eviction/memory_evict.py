@@ -1,4 +1,4 @@
-"""memory_evict: pods go while the node uses more memory than a part of its capacity.
+"""memory_evict: evicts pods while the node uses more memory than a percentage of its capacity.
 
 Covers: the peer's BEMemoryEvict and MemoryEvict: threshold, release, cool time.
 Does not cover: candidates and their order (``candidates``), counting what is released
@@ -48,7 +48,7 @@ def decide(
     settings: strategies.Threshold,
     state: release_round.State | None,
 ) -> decision.Decision[release_round.State | None]:
-    """Who goes at this moment."""
+    """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
@@ -83,7 +83,7 @@ def decide(
 
 
 def bounds(force: strategies.Threshold) -> tuple[int, int]:
-    """From which percent on pods go, and down to which."""
+    """Percentages at which eviction begins and ends."""
     threshold = force.memory_evict_threshold_percent
     threshold = _THRESHOLD if threshold is None else threshold
     lower = force.memory_evict_lower_percent

@@ -1,4 +1,4 @@
-"""What is said of an eviction: the kubelet's sentences, for status, event and audit. Pure.
+"""Eviction messages in the kubelet's sentences, for status, event and audit. Pure.
 
 Covers: messages, annotations of the event, words of the conditions.
 Does not cover: who goes (``ranking``), publishing.
@@ -66,7 +66,7 @@ def message(
     due: thresholds.Threshold,
     seen: pressure_signals.Observation | None,
 ) -> str:
-    """Why this pod, in sentences."""
+    """The reason that this pod is evicted, in sentences."""
     resource = thresholds.RESOURCE[due.signal]
     text = f"The node was low on resource: {resource}. "
     if due.signal == thresholds.SWAP:
@@ -88,7 +88,7 @@ def message(
 
 
 def event_annotations(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> Mapping[str, str]:
-    """Of the pod's event."""
+    """Annotations of the pod's event."""
     if use is None:
         return {}
     large = list(_large(pod, use, resource))
@@ -114,7 +114,7 @@ def _whole(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> tuple[str, 
 
 
 def _large(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> Iterator[tuple[str, str, str]]:
-    """Containers that use more than they asked for, in the order of the statistics."""
+    """Containers above their request, in the order of the statistics."""
     if use is None or resource not in (resources.MEMORY, resources.EPHEMERAL_STORAGE):
         return
     counted = use.container_memory if resource == resources.MEMORY else use.container_disk

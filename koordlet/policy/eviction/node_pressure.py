@@ -1,4 +1,4 @@
-"""node_pressure: a node that runs out of memory, disk, inodes or processes, and who goes then.
+"""node_pressure: evicts pods when memory, disk, inodes or PIDs run short.
 
 Covers: when a pass takes place, conditions, the one victim of a pass, when nobody is evicted.
 Does not cover: the numbers (``pressure_signals``), grace periods and minimum reclaim
@@ -112,7 +112,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What of it outlives this process."""
+    """The part of the state for a checkpoint."""
 
     first: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, float] = field(default_factory=dict)
@@ -123,7 +123,7 @@ _GRAIN = 30.0
 
 
 def keep(state: State) -> Kept:
-    """The part that is worth a checkpoint."""
+    """The part of the state for a checkpoint."""
     seen = {kind: at - at % _GRAIN for kind, at in state.book.seen.items()}
     return Kept(first=state.book.first, seen=seen)
 
@@ -144,7 +144,7 @@ def _times(body: object) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look(pressure_report.Look):
-    """What one tick is about, with what only this policy needs of it."""
+    """Inputs of one tick."""
 
     past: series.History
     settings: Settings
@@ -175,7 +175,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Signals and conditions at this moment, and who shall go."""
+    """Decide signals, conditions and evictions at this moment."""
     look = _look(now, past, settings)
     below = frozenset(
         pressure_state.name(threshold)
@@ -199,7 +199,7 @@ def decide(
 
 
 def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]:
-    """One pass over all thresholds: who shall go, and page cache that is taken back before."""
+    """One pass over all thresholds: victims, and page cache to reclaim first."""
     now, settings = look.now, look.settings
     page = pressure_state.turn(look.configured, look.found, state.book, now.at, settings.transition)
     asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
@@ -225,7 +225,7 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
 def _first(
     look: _Look, due: tuple[thresholds.Threshold, ...], eased: float | None
 ) -> thresholds.Threshold | None:
-    """What is acted on: the first that may be, else the first, for which the victim is named."""
+    """The threshold to act on: the first that may be acted on, else the first."""
     since = math.inf if eased is None else look.now.at - eased
     ready = [
         threshold for threshold in due if not 0 <= since < own_thresholds.pause(threshold.signal)
@@ -239,7 +239,7 @@ def _first(
 
 
 def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Condition]]:
-    """What is told and evicts nobody."""
+    """Signals and conditions that evict nobody."""
     settings = look.settings
     signals, conditions = stalls.judge(look.now, settings.stalls, settings.swap)
     if settings.tight_percent is not None:
@@ -265,7 +265,7 @@ def _conditions(
 def _believed(
     found: Mapping[str, pressure_signals.Observation], at: float
 ) -> dict[str, pressure_signals.Observation]:
-    """Without what is too old: a file system that hangs says nothing any more."""
+    """Observations that are recent enough."""
     return {
         signal: observation
         for signal, observation in found.items()
@@ -303,7 +303,7 @@ def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bo
 
 
 def _stale(now: snapshot.Snapshot) -> str:
-    """Why what is known of workloads may be out of date; empty where it is not."""
+    """The reason that pod data may be out of date; empty where it is current."""
     old = [source.name for source in now.sources if source.aged(now.at)]
     if old:
         return f"no recent data from {', '.join(old)}"
@@ -357,14 +357,14 @@ def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) ->
 
 
 def _runs(pod: pods.Pod, past: series.History) -> bool:
-    """A workload of a machine without a cluster runs where its group is, and a task in it."""
+    """Whether a workload runs; without a cluster, whether its cgroup has tasks."""
     if pod.kube_qos is not None or not pod.active:
         return pod.active
     return pod.group is not None and past.groups.last(pod.group, meter.PIDS) != 0
 
 
 def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
-    """Rule 5: whether who uses how much was read some seconds ago, and is being read anew."""
+    """Rule 5: whether to wait for counters that are being read again."""
     if look.past.complete or due.signal in thresholds.DISK_SIGNALS:
         return False
     now = look.now.at

@@ -1,4 +1,4 @@
-"""What each pod uses of what a node may run out of: memory, processes, file systems. Pure.
+"""Resource use of each pod: memory, processes, file systems. Pure.
 
 Covers: the one place that says whose number counts. Does not cover: ranking by it.
 
@@ -28,7 +28,7 @@ INODES = "inodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Of one pod. ``None`` is not known, and counts as nothing."""
+    """Use of one pod. ``None`` is unknown and counts as nothing."""
 
     memory: int | None = None
     processes: int | None = None
@@ -41,7 +41,7 @@ class Use:
 
 
 def of(pod: pods.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
-    """What a pod uses; ``None`` where nobody says anything."""
+    """Use of a pod; ``None`` where no source reports it."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     statistics = summary.pods.get(pod.uid) if summary is not None else None
     counted = _counted(pod, past)
@@ -67,7 +67,7 @@ def _counted(pod: pods.Pod, past: series.History) -> Use | None:
 
 
 def _memory(group: str, past: series.History) -> float | None:
-    """The working set; all that it uses until its page cache was read, seconds after its start."""
+    """The working set of a cgroup; all of its memory until its page cache was read."""
     found = past.groups.last(group, meter.WORKING_SET)
     return past.groups.last(group, meter.MEMORY) if found is None else found
 

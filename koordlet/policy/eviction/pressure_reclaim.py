@@ -1,4 +1,4 @@
-"""Page cache that is taken back before anybody is evicted for memory. Pure.
+"""Page cache reclaim before evictions for memory. Pure.
 
 Covers: when that can be enough, from whom, how much. Does not cover: who goes otherwise
 (``node_pressure``), dead containers and images (no machine has any that are ours: on one of its own
@@ -36,7 +36,7 @@ def asked(
     seen: pressure_signals.Observation,
     policy: str,
 ) -> tuple[action.Reclaim, ...]:
-    """What is taken back for a threshold; nothing where that cannot be enough."""
+    """Reclaim actions for a threshold; none where they cannot free enough."""
     where = now.pressure.pods if due.signal == thresholds.ALLOCATABLE_MEMORY else now.pressure.root
     if due.signal not in thresholds.MEMORY_SIGNALS or where is None or now.pressure.swap_total != 0:
         return ()

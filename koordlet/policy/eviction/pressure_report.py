@@ -1,4 +1,4 @@
-"""The signals of a node as people see them: observed, threshold, since when, and why not. Pure.
+"""Node pressure signals for reports: observed, threshold, since when, why not. Pure.
 
 Covers: one row for each threshold that is configured. Does not cover: deciding (``node_pressure``),
 signals without a threshold that evicts (``stalls``, ``tight_groups``).
@@ -21,7 +21,7 @@ from koordlet.policy.eviction import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was seen at one moment, and what it is compared with."""
+    """Observations at one moment and the thresholds for them."""
 
     now: snapshot.Snapshot
     #: Without what is too old.
@@ -33,7 +33,7 @@ class Look:
 
 
 def signals(look: Look, book: pressure_state.Book) -> Iterator[decision.Signal]:
-    """In the order of the configuration."""
+    """Signals in the order of the configuration."""
     for threshold in look.configured:
         seen = look.found.get(threshold.signal)
         if seen is None:

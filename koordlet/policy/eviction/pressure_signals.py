@@ -1,4 +1,4 @@
-"""What is available of each resource that a node may run out of, as the kubelet counts it. Pure.
+"""Eviction signals of the node, as the kubelet counts them. Pure.
 
 Covers: the kubelet's signals from what was read here and from what the kubelet itself says.
 Does not cover: thresholds (``node_pressure``), reading (``host.counters.pressure``).
@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Of one signal."""
+    """Available amount and capacity of one signal."""
 
     available: int
     capacity: int
@@ -36,7 +36,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """Of one moment."""
+    """Observations of one moment."""
 
     by_signal: Mapping[str, Observation] = field(default_factory=dict)
     #: How file systems are shared out, as ``model.pressure`` names it.
@@ -46,7 +46,7 @@ class Observations:
 
 
 def observe(now: snapshot.Snapshot) -> Observations:
-    """Every signal that can be told now."""
+    """Observe every signal."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     systems, layout = _systems(now.pressure, summary)
     found = dict(_memory(now.pressure, summary))

@@ -1,4 +1,4 @@
-"""What a node remembers of its thresholds from one pass to the next, as the kubelet does. Pure.
+"""State of thresholds from pass to pass, as the kubelet keeps it. Pure.
 
 Covers: which thresholds are met, since when, grace periods, minimum reclaim, conditions that do not
 oscillate, observations that are no news.
@@ -29,7 +29,7 @@ from koordlet.policy.eviction import pressure_signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """What is remembered. Times are monotonic seconds."""
+    """State of all thresholds. Times are monotonic seconds."""
 
     #: Of each threshold that is met, since when.
     first: Mapping[str, float] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The outcome of one pass."""
+    """Result of one pass."""
 
     book: Book
     #: Everything that is met, whatever its grace period.
@@ -55,7 +55,7 @@ class Page:
 
 
 def name(threshold: thresholds.Threshold) -> str:
-    """What a threshold is remembered by."""
+    """The key of a threshold."""
     return f"{threshold.signal}<{threshold.value.text}/{threshold.grace:g}"
 
 

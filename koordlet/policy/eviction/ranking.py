@@ -1,4 +1,4 @@
-"""Which pod goes first when a node runs out of something, in the kubelet's order. Pure.
+"""Eviction order of pods under node pressure, as the kubelet's. Pure.
 
 Covers: the keys for memory, file systems, inodes and processes, who is passed over.
 Does not cover: when anybody must go (``node_pressure``), the order of the co-location peers
@@ -41,7 +41,7 @@ _PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 class Ranked(NamedTuple):
-    """One pod at its place."""
+    """One ranked pod."""
 
     #: What it is compared by, its UID last; the smallest goes first.
     order: tuple[int | str, ...]
@@ -74,7 +74,7 @@ _Order = Callable[[pods.Pod, pod_use.Use | None], tuple[int | str, ...]]
 
 
 def spared(pod: pods.Pod) -> str:
-    """Why a pod never goes; empty where it may."""
+    """The reason that a pod is never evicted; empty where it may be."""
     if pod.static:
         return "static or mirror pod"
     if pod.critical:
@@ -85,7 +85,7 @@ def spared(pod: pods.Pod) -> str:
 def rank(
     signal: str, layout: str, pods: Iterable[tuple[pods.Pod, pod_use.Use | None]]
 ) -> list[Ranked]:
-    """The pods, the first to go first. What people are shown of it is worked out when asked for."""
+    """Rank pods in eviction order."""
     order = _order(signal, layout)
     found = [Ranked(order(pod, use), pod, use) for pod, use in pods]
     found.sort(key=_FIRST)
@@ -96,7 +96,7 @@ _FIRST = operator.itemgetter(0)
 
 
 def _order(signal: str, layout: str) -> _Order:
-    """What pods are compared by."""
+    """The sort key for a signal."""
     if signal == thresholds.PIDS:
         return _by_processes
     if thresholds.RESOURCE[signal] == resources.MEMORY:

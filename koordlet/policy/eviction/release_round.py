@@ -1,4 +1,4 @@
-"""One round of evictions as the co-location peers have them: until enough is released. Pure.
+"""One round of evictions until enough is released, as Koordinator's. Pure.
 
 Covers: how many candidates go, those that were chosen before, the pause after a choice, relief.
 Does not cover: candidates and their order (``candidates``), how much is short (the policies).
@@ -34,7 +34,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one feature wants to be released, why, and of whom."""
+    """The amount that one feature must release, its reason and its candidates."""
 
     policy: str
     #: The peer's name of the feature.
@@ -49,7 +49,7 @@ class Task:
 
 
 def stale(now: snapshot.Snapshot) -> str:
-    """Why what is known of workloads may be out of date; empty where it is not."""
+    """The reason that pod data may be out of date; empty where it is current."""
     old = [source.name for source in now.sources if source.aged(now.at)]
     if old:
         return f"no recent data from {', '.join(old)}"
@@ -123,7 +123,7 @@ def _eviction(
 def decided(
     state: State, signals: Sequence[decision.Signal], held: str = ""
 ) -> decision.Decision[State | None]:
-    """The decision of a policy; ``held`` is why nothing is done now (rule 5)."""
+    """The decision of a policy; ``held`` is the reason to evict nothing now (rule 5)."""
     return decision.Decision(
         next_state=state,
         actions=() if held else tuple(_act(victim) for victim in state.victims),

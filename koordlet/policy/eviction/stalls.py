@@ -1,4 +1,4 @@
-"""Signals of our own beside the kubelet's: time lost to pressure, and swap space. Pure.
+"""koordlet's own pressure signals: stall time and swap space. Pure.
 
 Covers: limits on the averages of the pressure files, swap left, the conditions that follow.
 Does not cover: evicting: these only tell, so that a scheduler and people know.
@@ -22,7 +22,7 @@ _SWAP_CONDITION = "SwapPressure"
 def judge(
     now: snapshot.Snapshot, limits: Mapping[str, float], swap: thresholds.Value | None
 ) -> tuple[list[decision.Signal], list[decision.Condition]]:
-    """The signals that have a limit, and the conditions that they are evidence of."""
+    """Judge the signals that have a limit, and the conditions that follow."""
     signals = [_stall(now, name, percent) for name, percent in sorted(limits.items())]
     if swap is not None:
         signals.append(_swap(now, swap))

@@ -1,4 +1,4 @@
-"""Workloads that are about to run into their own memory limit: a signal of ours. Pure.
+"""Workloads close to their own memory limit: a signal of koordlet's. Pure.
 
 Covers: the one that is nearest to its limit, the condition that follows.
 Does not cover: evicting: this only tells, since such a workload harms nobody but itself.
@@ -17,7 +17,7 @@ CONDITION = "WorkloadMemoryTight"
 def judge(
     now: snapshot.Snapshot, past: series.History, percent: int
 ) -> tuple[decision.Signal, decision.Condition]:
-    """Met while some workload has used this percent of its limit."""
+    """Judge the workload that is closest to its memory limit."""
     known = [
         (used / limit, pod, used, limit)
         for pod in now.pods

@@ -1,4 +1,4 @@
-"""A container that is about to start: what the policies want for it, before its first instruction.
+"""Container admission: what the policies adjust before a container starts.
 
 Covers: last snapshot + newcomer → the same decide as the clock's → what this container gets.
 Does not cover: asking (``workloads.nri``), remembering (``Line.admit``), doing it (the runtime).
@@ -29,7 +29,7 @@ from koordlet.policy.framework import chain, registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """The answer, and the round that it comes from."""
+    """The adjustment of a container, and the round of policies behind it."""
 
     adjustment: adjustment.Adjustment
     said: chain.Round
@@ -60,7 +60,7 @@ def admit(
     states: Mapping[str, object],
     last: Mapping[str, decision.Decision[object]],
 ) -> Admission:
-    """What this container of the newcomer gets. Pure: the caller keeps the states of the round."""
+    """Decide the adjustment of a container. Pure: the caller keeps the round's states."""
     seen = dataclasses.replace(now, pods=among(now.pods, newcomer))
     said = chain.decide(
         [row for row in rows if row.timeless],

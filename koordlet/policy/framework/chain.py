@@ -19,7 +19,7 @@ from koordlet.policy.framework import registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one policy said, or how it failed."""
+    """The decision of one policy, or its failure."""
 
     stem: str
     mode: plan.Mode
@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What all policies said about one snapshot."""
+    """The decisions of all policies about one snapshot."""
 
     outcomes: tuple[Outcome, ...]
     #: What counts: without the claims of policies in shadow mode.
@@ -51,7 +51,7 @@ class _Question(NamedTuple):
 
 
 class Memory:
-    """What a timeless policy was asked last, and what it said: the same question is not put twice.
+    """Last decision of each timeless policy, reused while its inputs stay the same.
 
     Values that belong to the snapshot are compared by identity: the observer hands out the same
     object while nothing changed.
@@ -63,7 +63,7 @@ class Memory:
         self._answers: dict[str, tuple[_Question, decision.Decision[object]]] = {}
 
     def look(self, now: snapshot.Snapshot) -> None:
-        """The next questions are about this snapshot."""
+        """Set the snapshot that the next lookups are about."""
         world = _timeless(now)
         if not self._world or not all(map(is_, world, self._world)):
             self._world = world
@@ -71,7 +71,7 @@ class Memory:
     def recall(
         self, row: registry.Row, asked: ledger.Ledger, settings: object, state: object
     ) -> decision.Decision[object] | None:
-        """The last decision, where it still is the answer."""
+        """The last decision, where its inputs are unchanged."""
         known = self._answers.get(row.stem)
         if known is None or known[0].world is not self._world:
             return None
@@ -85,14 +85,14 @@ class Memory:
         state: object,
         decided: decision.Decision[object],
     ) -> None:
-        """Remember a decision together with the question."""
+        """Remember a decision together with its inputs."""
         self._answers.pop(row.stem, None)
         if row.timeless and decided.lasting:
             self._answers[row.stem] = (_Question(self._world, asked, settings, state), decided)
 
 
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
-    """All that a timeless policy may look at, but for the ledger."""
+    """All inputs of a timeless policy except the ledger."""
     return (
         now.node,
         now.topology,
@@ -125,7 +125,7 @@ def decide(
     last: Mapping[str, decision.Decision[object]],
     memory: Memory | None = None,
 ) -> Round:
-    """Ask every policy that is not off.
+    """Run every policy that is not off.
 
     Claims of a policy in shadow do not bind the later ones. The claims of a policy that fails are
     those of its ``last`` good decision, in its first pass those of its checkpoint: a bug must not
@@ -167,6 +167,6 @@ def decide(
 
 
 def _recalled(row: registry.Row, state: object) -> decision.Decision[object]:
-    """What a policy stands for that has failed ever since this process started."""
+    """The claims of a policy that has failed since this process started."""
     claims = row.recall(state) if row.recall is not None else ()
     return decision.Decision(next_state=state, claims=claims)

@@ -1,4 +1,4 @@
-"""The guard: a step of a policy that only optimises is taken back where it made others wait.
+"""The guard: rolls back a step of an optimising policy that made others wait.
 
 Covers: steps on trial, the control, the verdict and when it ends, the condition with its evidence.
 Does not cover: measuring and who may be tried (``agent.guard``).
@@ -72,7 +72,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """A step that was taken back, for a time."""
+    """A step that is rolled back for a time."""
 
     until: float
     was: Mapping[str, str | None]
@@ -82,7 +82,7 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the guard remembers."""
+    """State of the guard."""
 
     world: Hashable = None
     #: The last moments of which something is known, oldest first; all of one world.
@@ -94,7 +94,7 @@ class State:
 def step(
     state: State, newest: Sample, acted: Mapping[str, Mapping[str, str | None]], params: Params
 ) -> State:
-    """What is remembered after one pass; ``acted``: the files of each triable policy that acted."""
+    """The state after one pass; ``acted`` has the files of each triable policy that acted."""
     if newest.world != state.world:
         state = State(world=newest.world)
     held = {
@@ -127,7 +127,7 @@ def step(
 
 
 def _regression(samples: Iterable[Sample], tried: Trial, newest: Sample, params: Params) -> str:
-    """What got worse under the same load, in words; empty where nothing did, or nobody knows."""
+    """The regression under the same load, in words; empty where there is none or it is unknown."""
     samples = tuple(samples)
     middle = newest.at - params.window / 2
     before = _within(samples, tried.since - params.window, tried.since, params)
@@ -149,7 +149,7 @@ def _regression(samples: Iterable[Sample], tried: Trial, newest: Sample, params:
 
 
 def _within(samples: Iterable[Sample], after: float, until: float, params: Params) -> list[Sample]:
-    """What is known of a time; empty with fewer than one sample in two seconds."""
+    """Samples of a period; empty with fewer than one sample in two seconds."""
     found = [sample for sample in samples if after < sample.at <= until]
     return found if 2 * len(found) >= params.window else []
 
@@ -174,7 +174,7 @@ def _same_load(before: list[Sample], after: list[Sample], params: Params) -> boo
 
 
 def conditions(state: State) -> tuple[decision.Condition, ...]:
-    """What somebody should know of."""
+    """Conditions of rolled-back policies."""
     return tuple(
         decision.Condition(
             type="PolicyRolledBack", status=True, reason="Guard", subject=stem, message=rollback.why

@@ -66,7 +66,7 @@ Admit = Callable[[snapshot.Snapshot, object, object, pod.Pod, str], adjustment.A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One policy as the line sees it. Settings and state are opaque to everybody else."""
+    """One registered policy. Settings and state are opaque to all other code."""
 
     stem: str
     summary: str
@@ -117,7 +117,7 @@ def row(
     admit: Callable[[snapshot.Snapshot, SettingsT, StateT, pod.Pod, str], adjustment.Adjustment]
     | None = None,
 ) -> Row:
-    """Erase a policy's own types once, here: it only ever gets back what it gave."""
+    """Build a row; a policy's own types are erased here, and only here."""
     return Row(
         stem=stem,
         summary=summary,

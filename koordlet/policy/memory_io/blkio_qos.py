@@ -1,4 +1,4 @@
-"""blkio_qos: how much of a block device best-effort work and single pods may use.
+"""blkio_qos: block I/O limits of best-effort work and of single pods.
 
 Covers: bytes and operations per second, weights, and the cost model of whole devices.
 Does not cover: what a device's name means (``model.blocks``), which strategy holds (NodeSLO,
@@ -64,7 +64,7 @@ class State:
 
 
 def asked(now: snapshot.Snapshot, settings: object) -> bool:
-    """Whether anybody limits a device: only then they are looked for."""
+    """Whether any strategy limits a device; otherwise devices are not read."""
     be, root = _strategies(now, cast("Settings", settings))
     return bool(be or root) or _wished(now.pods)
 
@@ -77,7 +77,7 @@ def _wished(pods: tuple[pods.Pod, ...]) -> bool:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The lines of every device of every group that is limited."""
+    """Decide the device lines of every limited cgroup."""
     del past
     deciding = _Deciding(now, settings)
     be, root = _strategies(now, settings)
@@ -99,7 +99,7 @@ def decide(
 def _strategies(
     now: snapshot.Snapshot, settings: Settings
 ) -> tuple[tuple[strategies.Block, ...], tuple[strategies.Block, ...]]:
-    """Limits of best-effort work, and models of devices."""
+    """Strategies of best-effort work and of device models."""
     if now.slo is None or not now.slo.source:
         return settings.be, settings.root
     be, root = now.slo.classes["BE"].blkio, now.slo.classes["root"].blkio
@@ -122,7 +122,7 @@ class _Deciding:
     def limit(
         self, group: str, blocks: tuple[strategies.Block, ...], who: str, *, uid: str = ""
     ) -> None:
-        """What a group may do with each of these devices."""
+        """Limit a cgroup on each of these devices."""
         holder = self.now.layout.holder("io") or self.now.layout.holder("blkio")
         if holder is None:
             self._missing[str(self.now.layout.why_not(knob.IO_MAX))] = None
@@ -141,7 +141,7 @@ class _Deciding:
             self.why[f"{who} {number}"] = f"{shown or 'no limit'}{shared}"
 
     def model(self, blocks: tuple[strategies.Block, ...]) -> None:
-        """Targets and cost of whole devices: what weights are a part of."""
+        """Set latency targets and cost models of whole devices."""
         for number, config in self._devices(blocks, "cgroupRoot", ""):
             rlat, wlat = config.read_latency, config.write_latency
             if rlat or wlat:
@@ -197,7 +197,7 @@ class _Deciding:
         self._add((limits.Setting(row, path, line),), "", "cgroupRoot: the device's cost")
 
     def _bottom(self, group: str) -> list[str]:
-        """The groups without groups inside, at or below this one: where v1 counts."""
+        """Leaf cgroups at or below this one, where cgroup v1 throttles."""
         if self._children is None:
             self._children = self.now.children()
         inside = self._children.get(group, ())
@@ -220,7 +220,7 @@ class _Deciding:
         return tuple(made)
 
     def conditions(self) -> tuple[decision.Condition, ...]:
-        """Devices that are not there, and what this kernel cannot do."""
+        """Conditions for missing devices and unsupported files."""
         kinds = {"BlockDeviceMissing": self._absent, "BlkioQosUnsupported": self._missing}
         return tuple(
             decision.Condition(type=name, status=True, reason=STEM, message="; ".join(found))

@@ -1,4 +1,4 @@
-"""memory_qos: memory that a class is promised, and where it is slowed down before its limit.
+"""memory_qos: memory protection and throttling of each class.
 
 Covers: ``memory.min``, ``low`` and ``high`` of pods and containers, the sums that the QoS groups
 above must hold for them, ``memory.oom.group``, and the watermarks and priorities of kernels that
@@ -75,7 +75,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Bytes that are kept, and bytes that are kept as long as others have some to give."""
+    """Protected bytes: ``min`` always, ``low`` while others have memory to reclaim."""
 
     min: int = 0
     low: int = 0
@@ -87,7 +87,7 @@ class Protection:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Every file of every pod whose class asks for something."""
+    """Decide the memory files of every pod whose strategy sets something."""
     del past
     deciding = _Deciding(now, settings)
     for pod in now.pods:
@@ -104,7 +104,7 @@ def decide(
 def strategy_of(
     pod: pods.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
-    """What holds for a pod; ``None`` where nothing does."""
+    """The strategy of a pod; ``None`` where there is none."""
     label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
     name = _CLASS.get(label) if label is not None else _KUBE_CLASS.get(pod.kube_qos)
     if name is None:
@@ -127,14 +127,14 @@ def strategy_of(
 
 
 def protection(asked: strategies.MemoryQos, request: int) -> Protection:
-    """The parts of a request that are kept."""
+    """Protection computed from a request."""
     least = request * (asked.min_limit_percent or 0) // 100
     low = request * (asked.low_limit_percent or 0) // 100
     return Protection(least, max(least, low) if low > 0 else 0)
 
 
 def high(asked: strategies.MemoryQos, request: int, most: int) -> int | None:
-    """Where a container is slowed down: between its request and its limit, in whole pages."""
+    """``memory.high`` of a container: between request and limit, in whole pages."""
     percent = asked.throttling_percent or 0
     if percent <= 0 or most <= 0:
         return None
@@ -155,7 +155,7 @@ class _Deciding:
         self._missing: set[str] = set()
 
     def place(self, pod: pods.Pod) -> None:
-        """The files of one pod and of its containers."""
+        """Decide the files of one pod and of its containers."""
         asked = strategy_of(pod, self.now.slo, self.settings)
         if asked is None or not pod.active or pod.group not in self.now.groups:
             return
@@ -185,7 +185,7 @@ class _Deciding:
             self._bytes(knob.MEMORY_HIGH, group, slow, reason)
 
     def above(self) -> None:
-        """The sums of the QoS groups, without which the kernel protects no pod."""
+        """Protect the QoS cgroups by the sums of their pods, which the kernel requires."""
         for group, kept in self._sums.items():
             if group in self.now.groups:
                 self._protect(group, kept, "its pods together")
@@ -218,13 +218,13 @@ class _Deciding:
         self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
 
     def _bound(self, request: int) -> int:
-        """No promise beyond the operator's part of the machine, where its size is known."""
+        """Cap a request at the operator's percentage of the machine's memory."""
         capacity = self.now.node.capacity.get(resources.MEMORY)
         most = None if capacity is None else capacity * self.settings.max_percent // 100
         return request if most is None else min(request, most)
 
     def conditions(self) -> tuple[decision.Condition, ...]:
-        """What this kernel cannot do of it, said once."""
+        """One condition for all files that this kernel lacks."""
         if not self._missing:
             return ()
         message = "; ".join(
@@ -238,7 +238,7 @@ class _Deciding:
 
 
 def _request(pod: pods.Pod, amounts: resources.Amounts) -> int:
-    """Memory in the words of the pod's class: best-effort pods ask for batch memory."""
+    """Memory amount of the pod's class: batch memory for best-effort pods."""
     if pod.raw_qos is qos.Qos.BE and resources.BATCH_MEMORY in amounts:
         return amounts[resources.BATCH_MEMORY]
     return amounts.get(resources.MEMORY, 0)

@@ -1,4 +1,4 @@
-"""network_qos: what each class of work may send and receive, on the links to the world.
+"""network_qos: network bandwidth of each class, per link and direction.
 
 Covers: the tree of classes of each link and direction, whose addresses are in which, when nothing
 is shaped and why. Does not cover: reading and making trees (``host.devices.queueing``,
@@ -77,7 +77,7 @@ class State:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The trees of all links, or why there are none."""
+    """Decide the qdisc trees of all links, or explain why there are none."""
     del past
     total, classes, why = _asked(now, settings)
     if why:
@@ -131,7 +131,7 @@ def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decisi
 def _asked(
     now: snapshot.Snapshot, settings: Settings
 ) -> tuple[int, Mapping[int, strategies.NetworkQos], str]:
-    """Total, classes, and why nothing is shaped."""
+    """Total bandwidth, classes, and the reason that nothing is shaped."""
     slo = now.slo if now.slo is not None and now.slo.source else None
     total, classes = settings.total, settings.classes
     if slo is not None:
@@ -150,7 +150,7 @@ def _asked(
 
 
 def _annotated(node: snapshot.NodeInfo) -> int:
-    """What the node's annotation says; 0 where it says nothing that can be read."""
+    """Bandwidth of the node's annotation; 0 where it is missing or unreadable."""
     text = node.annotations.get(ANNOTATION)
     try:
         return 0 if text is None else max(0, quantity.units(text))
@@ -159,7 +159,7 @@ def _annotated(node: snapshot.NodeInfo) -> int:
 
 
 def _unknown(pods: Sequence[pods.Pod]) -> tuple[str, ...]:
-    """Pods whose packets look like those of the host, and that shall not have what that has."""
+    """Pods with hostNetwork that should not be in the system class."""
     return tuple(
         sorted(
             pod.key
@@ -181,7 +181,7 @@ def tree(
     direction: str,
     least: int,
 ) -> queueing.Tree:
-    """Classes and addresses of one direction."""
+    """Build the classes and addresses of one direction."""
     whole = _bytes(total)
     least = min(whole, max(_LEAST, _bytes(least)))
     made = {ROOT: queueing.Class(0, whole, whole)}
@@ -208,7 +208,7 @@ def tree(
 
 
 def _class_of(pod: pods.Pod) -> int | None:
-    """The class of a pod; ``None`` for the one of whatever nobody claims."""
+    """The class of a pod; ``None`` for the system class."""
     if not pod.active or pod.host_network or pod.raw_qos is qos.Qos.SYSTEM:
         return None
     return BE if groups.is_best_effort(pod) else LS
@@ -237,7 +237,7 @@ def _own(
 
 
 def _part(asked: strategies.Share | None, total: int, percent: int) -> int:
-    """So much of the whole: never more than it, never nothing."""
+    """A share of the total: never more than the total, never zero."""
     bits = None if asked is None else asked.bits
     if asked is not None and asked.percent is not None:
         percent = asked.percent

@@ -1,4 +1,4 @@
-"""oom_score: whom the kernel kills first when memory is out, by class, as the kubelet documents it.
+"""oom_score: the order in which the OOM killer takes processes, by class, as the kubelet's.
 
 Covers: ``oom_score_adj`` of the processes of every workload; the annotations of the co-location
 peer for a pod and for single containers.
@@ -45,7 +45,7 @@ class State:
 def decide(
     now: snapshot.Snapshot, _past: series.History, _settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """What each process shall say."""
+    """Decide ``oom_score_adj`` of every process."""
     total = now.pressure.total
     actions: list[action.WriteFile] = []
     why: dict[str, str] = {}
@@ -90,7 +90,7 @@ def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
 
 
 def wanted(pod: pods.Pod, box: pods.Container | None, total: int | None) -> tuple[int | None, str]:
-    """The value and why; ``None``: it is left as it is."""
+    """The wanted score and its reason; ``None`` leaves the file alone."""
     score = _annotated(pod, box)
     if score is not None:
         return score, "its annotation"

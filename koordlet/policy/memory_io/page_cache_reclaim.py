@@ -1,4 +1,4 @@
-"""page_cache_reclaim: page cache beyond a pod's part is taken back, before others pay for it.
+"""page_cache_reclaim: reclaims page cache beyond a pod's limit.
 
 Covers: the fields ``pageCacheLimit*`` of a class and of the annotation ``memoryQOS``, kept by
 asking the kernel for what is too much (``memory.reclaim``, cgroup v2).
@@ -56,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """When each group was asked last (monotonic)."""
+    """When each cgroup was last reclaimed from (monotonic)."""
 
     asked: Mapping[str, float] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ class State:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """What is taken back now."""
+    """Decide what to reclaim now."""
     asked = {group: at for group, at in state.asked.items() if 0 <= now.at - at < _PAUSE}
     actions: list[action.Action] = []
     why: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _limited(
     slo: nodeslo.NodeSlo | None,
     classes: Mapping[str, strategies.MemoryQos],
 ) -> list[tuple[pods.Pod, int]]:
-    """The pods that may not have all the page cache that they like, and what they may have."""
+    """Pods with a page cache limit, and the limit in bytes."""
     settings = memory_qos.Settings(classes=classes)
     found: list[tuple[pods.Pod, int]] = []
     for pod in workloads:
@@ -121,7 +121,7 @@ def _limited(
 
 
 def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
-    """How much page cache a pod may have, in bytes; ``None``: as much as it likes."""
+    """Page cache limit of a pod in bytes; ``None`` is unlimited."""
     if strategy.page_cache_limit_enable is False:
         return None
     batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None

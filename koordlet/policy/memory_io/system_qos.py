@@ -1,4 +1,4 @@
-"""system_qos: knobs of the whole kernel, for operators who opted in.
+"""system_qos: node-wide kernel settings, opt-in.
 
 Covers: ``vm.min_free_kbytes``, ``vm.watermark_scale_factor``, and four switches of one vendor's
 kernel, from ``systemStrategy`` of a NodeSLO or from the configuration.
@@ -53,7 +53,7 @@ class State:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The files that somebody asks for."""
+    """Decide the kernel settings that the strategy names."""
     strategy = now.slo.system if now.slo is not None and now.slo.source else settings.system
     actions: list[action.Action] = []
     wrong: list[str] = []

@@ -23,7 +23,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What ways and bandwidth a group shall have: everywhere, and in single caches."""
+    """Requested ways and bandwidth of a group: everywhere, and in single caches."""
 
     ways: Range | None = None
     #: So many ways for nobody else.
@@ -42,7 +42,7 @@ class Wish:
 
 
 def parse(text: str) -> tuple[Wish, tuple[str, ...]]:
-    """The wish, and what of the text makes no sense. One bad part does not cost the others."""
+    """Parse the annotation: the wish and its problems; one bad part does not cost the others."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:

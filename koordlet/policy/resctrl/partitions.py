@@ -1,4 +1,4 @@
-"""Partitions: parts of every cache that only certain classes use, and what they share. Pure.
+"""Cache partitions: parts of every cache that only certain classes use. Pure.
 
 Covers: which ways a partition has, a class's range and bandwidth inside of it.
 Does not cover: reading the configuration, the groups (``resctrl``).

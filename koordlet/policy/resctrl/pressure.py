@@ -1,4 +1,4 @@
-"""A noisy neighbour: best-effort work takes the bandwidth while latency-sensitive work waits.
+"""Noisy-neighbour detection: best-effort bandwidth while latency-sensitive work waits.
 
 Covers: the share of each domain's traffic that is best-effort's, the signal, the next step of the
 limit. Does not cover: reading counters (``host.resctrl.monitor``), what the pressure of latency-
@@ -35,12 +35,12 @@ class Traffic:
 
     @property
     def share(self) -> float:
-        """Best-effort's, in percent; nothing of nothing is nothing."""
+        """Share of best-effort work in percent; 0 without traffic."""
         return 100.0 * self.best_effort / self.total if self.total > 0 else 0.0
 
 
 def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Traffic, ...]:
-    """Each domain's traffic, as far as it is known.
+    """Memory traffic of each domain, as far as it is known.
 
     A control group's counters are the sum of its own tasks and of all its monitoring groups
     (Documentation/arch/x86/resctrl.rst, "mon_data"), so those are not counted again.
@@ -56,7 +56,7 @@ def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Tr
 
 
 def of(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
-    """Where best-effort work takes the memory bandwidth while latency-sensitive work waits."""
+    """Noisy-neighbour signals of a snapshot."""
     if now.resctrl is None:
         return ()
     waiting = None if now.strain is None else now.strain.waiting
@@ -96,7 +96,7 @@ def _signal(flow: Traffic, felt: float | None, share: float, limit: float) -> de
 
 
 def tightened(percent: int, found: Iterable[decision.Signal], *, most: int = 100) -> int:
-    """The next bandwidth limit of best-effort work, in percent.
+    """Compute the next bandwidth limit of best-effort work, in percent.
 
     Halved where a neighbour is noisy, a step wider where all is quiet, kept where it is not known.
     """

@@ -1,4 +1,4 @@
-"""Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
+"""resctrl: cache ways and memory bandwidth of each class, and of pods with an annotation.
 
 Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
 Does not cover: the values (``shares``), the writes (``apply.resctrl``), when a neighbour is
@@ -107,14 +107,14 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 def keep(state: State) -> State:
-    """What is worth a checkpoint: not the moment of the last look."""
+    """The part of the state for a checkpoint: without the time of the last step."""
     return replace(state, stepped=0.0)
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Groups, their values, and the threads in them."""
+    """Decide groups, their schemata and their threads."""
     del past
     deciding = _Deciding(now, settings, state)
     if now.resctrl is None:
@@ -134,7 +134,7 @@ def decide(
 def admit(
     now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
-    """The class of a container that is about to start, where its group is there.
+    """Assign a starting container to the resctrl group of its class, where it exists.
 
     A runtime that is told of a group which is not there, or takes no tasks, does not start the
     container. Nor does runc where it finds neither ``info/L3`` nor ``info/MB`` (libcontainer,
@@ -167,7 +167,7 @@ class _Deciding:
         self.why: dict[str, str] = {}
 
     def say(self, kind: str, subject: str, message: str) -> None:
-        """A condition that somebody should know of."""
+        """Add a condition."""
         self.conditions.append(
             decision.Condition(
                 type=kind, status=True, reason=STEM, message=message, subject=subject
@@ -187,7 +187,7 @@ class _Deciding:
             )
 
     def unmounted(self) -> None:
-        """Nothing to decide on; perhaps something to mount."""
+        """Decide for a machine without a resctrl mount."""
         if any(gap.feature == STEM and "not mounted" in gap.why for gap in self.now.unsupported):
             self._mount(resctrl.MOUNT_POINT)
         if self.next_state.mounted:
@@ -198,7 +198,7 @@ class _Deciding:
                 self._mount(resctrl.MOUNT_POINT)
 
     def mounted(self, there: resctrl.Resctrl) -> None:
-        """The groups of a mounted file system."""
+        """Decide the groups of a mounted resctrl file system."""
         self._mount(there.mount)
         missing = set(self.settings.mount_options) - set(there.options)
         if self.settings.mount and missing:
@@ -288,7 +288,7 @@ class _Deciding:
         return {**classes, "BE": replace(best_effort, percent=percent)}
 
     def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
-        """As many as there are classes of service left by foreign groups and the root."""
+        """The wanted groups that fit beside foreign groups and the root."""
         names = {want.name for want in wanted}
         foreign = [name for name in there.groups if name and name not in names]
         room = max(0, there.hardware.most_groups - 1 - len(foreign))
@@ -335,10 +335,10 @@ class _Deciding:
 
 
 def _locked(group: resctrl.Group) -> bool:
-    """Whether its ways are locked for data of somebody's: it takes no tasks."""
+    """Whether a group is pseudo-locked and takes no tasks."""
     return group.mode.startswith("pseudo-lock")
 
 
 def _plain(uid: str) -> bool:
-    """Whether a UID may be part of a directory's name."""
+    """Whether a UID is safe in a directory name."""
     return bool(uid) and uid.isprintable() and "/" not in uid and "\n" not in uid

@@ -1,4 +1,4 @@
-"""What the ``schemata`` of each group shall say, of one machine at one moment. Pure.
+"""Wanted ``schemata`` of each resctrl group. Pure.
 
 Covers: the ways and the bandwidth of a group, of its partition, what is refused.
 Does not cover: which groups there are (``resctrl``), arithmetic (``values``).
@@ -18,7 +18,7 @@ from koordlet.policy.resctrl import values as resctrl_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """One group that shall be."""
+    """One wanted resctrl group."""
 
     name: str
     wish: annotation.Wish
@@ -27,7 +27,7 @@ class Want:
 
     @property
     def subject(self) -> str:
-        """Who it is for, as conditions name it."""
+        """The subject of conditions about this group."""
         return self.pod.key if self.pod else f"class {self.name}"
 
     @property
@@ -37,7 +37,7 @@ class Want:
 
 
 class Rules(Protocol):
-    """The part of the settings that is asked for here."""
+    """Settings that this module reads."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ class Rules(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """All that the values of this moment depend on."""
+    """Inputs of all schemata values at one moment."""
 
     there: resctrl.Resctrl
     rules: Rules
@@ -74,7 +74,7 @@ class Sharing:
     say: Callable[[str, str, str], None]
 
     def values(self, want: Want) -> tuple[dict[str, dict[int, int]], list[str]]:
-        """Resource to domain to value, without what the kernel would refuse; and how it came."""
+        """Values by resource and domain, without refused ones, and their reasons."""
         found: dict[str, dict[int, int]] = {}
         how: dict[str, None] = {}
         for cache in self.there.hardware.caches:
@@ -89,7 +89,7 @@ class Sharing:
         return found, list(how)
 
     def _has_level(self) -> bool:
-        """Where the wanted level cannot be controlled, the ranges are about what can be."""
+        """Whether any configured cache level can be controlled."""
         return any(cache.level in self.rules.levels for cache in self.there.hardware.caches)
 
     def _ways(self, want: Want, cache: resctrl.Cache, how: dict[str, None]) -> dict[int, int]:
@@ -114,7 +114,7 @@ class Sharing:
     def _asked(
         self, want: Want, cache: resctrl.Cache, domain: int
     ) -> tuple[resctrl_values.Value | None, int]:
-        """The mask before anybody's ways are taken out, and the ways that others were promised."""
+        """The requested mask, and the ways that other groups have exclusively."""
         taken = self._alone(cache, want)
         if want.wish.alone is not None:
             return resctrl_values.top(cache, want.wish.alone, taken), 0
@@ -127,7 +127,7 @@ class Sharing:
         return part.mask(cache, *wish), taken
 
     def _alone(self, cache: resctrl.Cache, want: Want) -> int:
-        """Ways that others were promised for themselves; of several, the earlier ones'."""
+        """Ways that other groups requested exclusively; earlier groups win."""
         taken = 0
         for other in self.wanted:
             if other is want:
@@ -182,7 +182,7 @@ class Sharing:
 
 
 def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:
-    """The ways that other groups have to themselves."""
+    """Ways of groups in exclusive mode."""
     taken = 0
     for name, group in there.groups.items():
         if name != own and group.mode == "exclusive":

@@ -1,4 +1,4 @@
-"""Whose threads shall be in which resctrl group. Pure.
+"""Assignment of threads to resctrl groups. Pure.
 
 Covers: moves into control groups and into the monitoring groups of pods, what is left where it is.
 Does not cover: which groups there are (``resctrl``), moving (``apply.resctrl_tasks``).
@@ -18,7 +18,7 @@ CLASS_OF = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE
 
 
 class Limits(Protocol):
-    """The part of the settings that is asked for here."""
+    """Settings that this module reads."""
 
     @property
     def pod_monitoring(self) -> bool:
@@ -42,7 +42,7 @@ class Placing:
     def place(
         self, workloads: Sequence[pods.Pod], own: Mapping[str, str]
     ) -> Iterator[action.Action]:
-        """Every group's move, complete: also where nobody is astray. ``own``: UID to its group."""
+        """Move actions of every group, complete. ``own`` maps a UID to its own group."""
         homes: dict[str, list[pods.Pod]] = {}
         for pod in sorted(workloads, key=lambda p: (p.key, p.uid)):
             if pod.group is not None:
@@ -83,7 +83,7 @@ class Placing:
         )
 
     def _monitors(self, homes: Mapping[str, Sequence[pods.Pod]]) -> Iterator[action.Action]:
-        """A group that counts for each pod, BE first, as long as there are RMIDs."""
+        """Monitoring groups of pods, BE first, as long as there are RMIDs."""
         monitoring = self.there.hardware.monitoring
         assert monitoring is not None  # noqa: S101 -- asked before
         used = sum(1 + len(group.monitors) for group in self.there.groups.values())
