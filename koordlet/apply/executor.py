@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from koordlet.apply import (
-    attempt,
     backoff,
     headroom,
     intents,
@@ -263,9 +262,9 @@ class _Run:
     def _attempt(self, step: plan.Step) -> perform.Effect | None:
         """Carry out a step here or in the worker; ``None`` where it is not done in time."""
         if not kinds.may_block(step.action):
-            return attempt.twice(self.host, self.now.layout, step, self.hands.manager)
+            return perform.attempt(self.host, self.now.layout, step, self.hands.manager)
         call = functools.partial(
-            attempt.twice, self.host, self.now.layout, step, self.hands.manager
+            perform.attempt, self.host, self.now.layout, step, self.hands.manager
         )
         target = step.action.target
         if not self.hands.worker.submit(target, call):

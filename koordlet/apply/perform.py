@@ -1,6 +1,7 @@
 """Carries out one action on the host, and reads the result back.
 
-Covers: the system calls of each kind. Does not cover: whether and when (``apply.executor``).
+Covers: the system calls of each kind, one retry after a race with another writer.
+Does not cover: whether and when (``apply.executor``), races (``apply.refusals``).
 """
 
 from __future__ import annotations
@@ -9,9 +10,18 @@ import contextlib
 import errno
 from typing import NamedTuple, assert_never
 
-from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
+from koordlet.apply import (
+    core_cookies,
+    devices,
+    kinds,
+    network,
+    present,
+    refusals,
+    resctrl,
+    units,
+)
 from koordlet.host.fs import root
-from koordlet.model import action, cgroup, cpuset, errors, knob
+from koordlet.model import action, cgroup, cpuset, errors, knob, plan
 
 _CPUS = knob.CPUSET_CPUS.name
 #: Files of which only some lines are ours.
@@ -25,6 +35,21 @@ class Effect(NamedTuple):
     value: str
     #: Empty when it is as wanted; otherwise what is different.
     difference: str = ""
+
+
+def attempt(
+    host: root.HostRoot, layout: cgroup.Layout, step: plan.Step, manager: units.Manager | None
+) -> Effect:
+    """Carry out an action, and retry it once where the cause of the refusal is gone."""
+    wanted = step.action
+    try:
+        if isinstance(wanted, action.WriteFile):
+            return write(host, layout, wanted, undo=step.undo)
+        return perform(host, layout, wanted, undo=step.undo, manager=manager)
+    except OSError as error:
+        if not refusals.is_over(host, layout, wanted, error.errno):
+            raise
+    return perform(host, layout, wanted, undo=step.undo, manager=manager)
 
 
 def perform(  # noqa: PLR0911 -- one return for each kind
