@@ -1,4 +1,4 @@
-"""What workloads will need: peaks learned from what they used, and what prod will not need.
+"""Prediction of use: peaks of workloads, and reclaimable prod resources.
 
 Covers: one pair of histograms for each workload and each class, the prediction from them, what of
 it is saved. Does not cover: files (``state.checkpoint``), who uses the result. Pure.
@@ -39,7 +39,7 @@ PARTS = 16
 
 @dataclass(slots=True)
 class _Model:
-    """What was learned of one subject."""
+    """Histograms of one subject."""
 
     by_resource: tuple[histogram.Histogram, ...]
     #: When its first and its last sample came.
@@ -75,12 +75,12 @@ class Expectation:
         model.last = now
 
     def wake(self, now: float) -> None:
-        """Nobody could be seen until now: all have half an hour again."""
+        """Restart the expiry of all models."""
         for model in self._models.values():
             model.last = now
 
     def forget(self, now: float) -> None:
-        """Drop who was not seen for a while: memory is bounded by who is there."""
+        """Drop models of subjects not seen for a while."""
         gone = [who for who, model in self._models.items() if now - model.last > EXPIRY_SECONDS]
         for who in gone:
             del self._models[who]

@@ -1,4 +1,4 @@
-"""Samples that survive a restart: what each space remembers of use, as one value and back. Pure.
+"""Saved samples: history of use, to and from a checkpoint. Pure.
 
 Covers: which meters, their form, damage. Does not cover: when it is saved
 (``agent.saved_history``).

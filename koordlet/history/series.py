@@ -1,4 +1,4 @@
-"""All that this process remembers of what was used: one space for each kind of subject.
+"""History of use: one space for each kind of subject.
 
 Covers: which spaces there are. Does not cover: what they do (``history.space``).
 """
@@ -25,7 +25,7 @@ _SHARED: _Pair = (meter.CPU_SHARE, meter.MEMORY_SHARE)
 
 
 class History:
-    """What policies and reports may ask about the past."""
+    """All spaces of history."""
 
     def __init__(self) -> None:
         #: By cgroup path.

@@ -1,4 +1,4 @@
-"""Whose use it is: of each class of workloads, and of the system, which is all the rest.
+"""Use by class of workloads and by the system, which is all the rest.
 
 Covers: sums over workloads as series of their own, system = node - workloads, never below zero.
 Does not cover: use of a single workload (``history.groups``). Pure.

@@ -1,4 +1,4 @@
-"""Block devices: what a name in a limit means in the numbers that the kernel takes.
+"""Block devices: device names in limits, resolved to the kernel's numbers.
 
 Covers: devices, partitions, volume groups, volumes of pods, to whole devices.
 Does not cover: reading them (``host.devices.blocks``), limits (``policy.memory_io.blkio_qos``).
@@ -34,7 +34,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """All of one machine."""
+    """All block devices of one machine."""
 
     devices: tuple[Block, ...] = ()
     #: Pod UID and name of the volume's directory to the number of what is mounted there.
@@ -43,7 +43,7 @@ class Blocks:
     cost_files: frozenset[str] = frozenset()
 
     def find(self, kind: str, name: str, uid: str = "") -> tuple[str, ...]:
-        """The numbers of the whole devices that are meant, in order; empty: there are none."""
+        """Numbers of the whole devices behind a name, in order; empty where there are none."""
         found: list[str] = []
         if kind == "volumegroup":
             for device in self.devices:

@@ -1,4 +1,4 @@
-"""Text of JSON or YAML as documents, whatever somebody made it to be.
+"""JSON and YAML documents from untrusted text.
 
 Covers: both forms, several documents, bounds on size, on nesting and on what aliases expand to.
 Does not cover: reading a file, what a document means.

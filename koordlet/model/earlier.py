@@ -1,4 +1,4 @@
-"""Whether a threshold of ours comes before the kubelet's own, so that we may act on it beside one.
+"""Comparison of koordlet's eviction thresholds with the kubelet's.
 
 Covers: the kubelet's thresholds as it uses them, comparing two of a signal.
 Does not cover: learning them (``workloads.kubelet``, ``config.kubelet_file``), what follows.
@@ -18,7 +18,7 @@ from koordlet.model import thresholds
 
 
 def of_kubelet(texts: thresholds.Texts, layout: str) -> tuple[thresholds.Threshold, ...]:
-    """All that it acts on (rule 3); ``ThresholdError`` where that cannot be read."""
+    """Thresholds that the kubelet acts on (rule 3); ``ThresholdError`` where unreadable."""
     return thresholds.with_containerfs(thresholds.parse(texts), layout)
 
 
@@ -39,7 +39,7 @@ def rival(
 
 
 def words(ours: thresholds.Threshold, theirs: thresholds.Threshold) -> str:
-    """Both of them, and what is wrong."""
+    """Describe a threshold that is not earlier than the kubelet's."""
     soft = "" if theirs.hard else " soft threshold"
     kubelets = f"the kubelet's{soft} {theirs.value.text}"
     return f"{ours.signal}<{ours.value.text} is not earlier than {kubelets}"

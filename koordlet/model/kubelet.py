@@ -1,4 +1,4 @@
-"""What the kubelet of this node says beside its pods.
+"""State of the kubelet: configuration, allocations, statistics.
 
 Covers: its configuration, its allocations of CPUs and memory, its statistics.
 Does not cover: asking it (``workloads.kubelet``).
@@ -15,7 +15,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The part of a KubeletConfiguration that decides what is left to us."""
+    """Fields of the KubeletConfiguration that koordlet uses."""
 
     cpu_manager_policy: str = "none"
     cpu_manager_options: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class MemoryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystem:
-    """Bytes and inodes; ``None`` where it does not say."""
+    """Bytes and inodes of a file system; ``None`` where unknown."""
 
     available_bytes: int | None = None
     capacity_bytes: int | None = None
@@ -81,7 +81,7 @@ class FileSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatistics:
-    """Of one pod."""
+    """Statistics of one pod."""
 
     uid: str
     working_set_bytes: int | None = None
@@ -129,7 +129,7 @@ Holdings = Mapping[tuple[str, str], ContainerDevices]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubelet:
-    """Everything that it said last."""
+    """The kubelet's last answers."""
 
     configuration: Configuration | None = None
     summary: Summary | None = None
@@ -139,11 +139,11 @@ class Kubelet:
 
     @property
     def knows_cpus(self) -> bool:
-        """Whether it has said how it manages CPUs."""
+        """Whether its CPU manager policy is known."""
         return self.configuration is not None or self.cpu is not None
 
     @property
     def static_cpus(self) -> bool:
-        """Whether it writes sets of CPUs into containers by itself."""
+        """Whether its CPU manager policy is static."""
         policy = self.configuration.cpu_manager_policy if self.configuration is not None else ""
         return policy == "static" or (self.cpu is not None and self.cpu.policy == "static")

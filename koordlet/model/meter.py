@@ -1,4 +1,4 @@
-"""What is measured: the vocabulary of counters, history, policies and reports.
+"""Meters: the quantities of counters, history, policies and reports.
 
 Covers: each quantity, its unit, whether it grows, how long it is remembered.
 Does not cover: the files that say it (``host.counters.files``), values (``model.counters``).
@@ -14,7 +14,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Meter:
-    """One quantity. Compared by identity: there is one object for each."""
+    """One measured quantity, compared by identity."""
 
     name: str
     #: The unit of what is shown.

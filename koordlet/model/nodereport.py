@@ -1,4 +1,4 @@
-"""What an agent tells a scheduler of its node: one immutable value for each node.
+"""Node report of an agent to a scheduler.
 
 Covers: the value. Does not cover: how it travels (``rpc.ingest``), what a scheduler makes of it.
 

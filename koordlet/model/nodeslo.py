@@ -50,7 +50,7 @@ class NodeSlo:
     unread: frozenset[tuple[str, ...]] = frozenset()
 
     def unread_of(self, section: str, keys: Collection[str]) -> tuple[str, ...]:
-        """Which keys of a section could not be read now, or the section as a whole."""
+        """Unreadable keys of a section, or the section as a whole."""
         places = sorted(path for path in self.unread if path[0] == section)
         return tuple(path[-1] for path in places if len(path) == 1 or path[1] in keys)
 

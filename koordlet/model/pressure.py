@@ -1,4 +1,4 @@
-"""What was read of the resources that a whole node may run out of.
+"""Node pressure readings: memory, file systems, PIDs, swap, stalls.
 
 Covers: memory of the root and of all pods, file systems, processes, swap, as numbers of one moment.
 Does not cover: reading them (``host.counters.pressure``), what is too little

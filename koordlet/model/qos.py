@@ -10,7 +10,7 @@ import enum
 
 
 class Qos(enum.Enum):
-    """What a workload was promised about CPUs, strongest first."""
+    """QoS class of a workload, strongest first."""
 
     #: Exclusive CPUs, shared with nobody.
     LSE = "LSE"
@@ -25,7 +25,7 @@ class Qos(enum.Enum):
 
     @property
     def exclusive(self) -> bool:
-        """True where the class may hold CPUs that no other such workload gets."""
+        """Whether workloads of the class may hold exclusive CPUs."""
         return self in (Qos.LSE, Qos.LSR)
 
 

@@ -1,4 +1,4 @@
-"""How the packets of a network link queue: classes with rates, and who belongs to which.
+"""HTB tree of a network link: classes with rates, and their addresses.
 
 Covers: the tree of classes as one text, which is what is compared, journaled and shown; whose
 queueing a text is. Does not cover: reading and making it (``host.devices.queueing``,
@@ -38,7 +38,7 @@ _HEAD = "htb 4b4c: default "
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """One class: what it gets for certain and at most, in bits per second."""
+    """One HTB class: guaranteed and maximum rate, in bits per second."""
 
     parent: int
     rate: int
@@ -79,7 +79,7 @@ class Links:
 
 
 def target(link: str, direction: str) -> str:
-    """What an action names: no file says it."""
+    """The target of an action for one side of a link."""
     return f"/net/{link}/{direction}"
 
 
@@ -90,17 +90,17 @@ def of_target(text: str) -> tuple[str, str] | None:
 
 
 def detour(index: int) -> str:
-    """The name of the device through which that arrives which a link gets."""
+    """The name of the ifb device for a link's ingress."""
     return f"kl-ifb{index}"
 
 
 def is_ours(text: str) -> bool:
-    """Whether koordlet made it."""
+    """Whether koordlet made a queueing."""
     return text.startswith(_HEAD) or text == UNFINISHED
 
 
 def is_free(text: str) -> bool:
-    """Whether nobody made it."""
+    """Whether a queueing is the kernel's default."""
     return text == NONE or _FREE.fullmatch(text) is not None
 
 

@@ -18,7 +18,7 @@ _LEAST, _MOST = -(1 << 63), 1 << 64
 
 
 def load(data: bytes) -> object:
-    """The document; ``ValueError`` where there is none that we could have written."""
+    """Load a document; ``ValueError`` where koordlet cannot have written it."""
     try:
         found: object = _DECODER.decode(data.decode())
     except RecursionError as error:

@@ -1,4 +1,4 @@
-"""The journal: what was there before we came, on disk before we change it.
+"""Journal: original values, on disk before koordlet changes them.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
 Does not cover: what its text amounts to (``state.journal_reading``), one record
@@ -119,11 +119,11 @@ class Journal:
     # Facts ---------------------------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Hear of what the disk has done since."""
+        """Take the results of finished disk errands."""
         self.disk.collect()
 
     def intend(self, entries: Iterable[Entry], patience: float = disk.OPENING) -> Collection[str]:
-        """Put what is about to happen on disk, with one fsync for all of it.
+        """Write intents to disk, with one fsync for all of them.
 
         The targets of which that is not known in time: nothing may be written there yet.
         """

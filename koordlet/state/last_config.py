@@ -23,7 +23,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class UntrustedError(Exception):
-    """There is something, and it is not taken for the last good configuration."""
+    """The file exists but cannot be trusted as the last good configuration."""
 
 
 def keep(path: Path, text: str) -> None:

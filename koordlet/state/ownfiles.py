@@ -38,7 +38,7 @@ _WAYS = {errno.ELOOP: "is a symbolic link", errno.ENXIO: "is a pipe or a socket"
 
 
 class UntrustedError(OSError):
-    """Somebody else may have made it, or may change it."""
+    """A file or directory that others may have made or can change."""
 
     def __init__(self, path: Path, why: str, fix: str) -> None:
         super().__init__(errno.EPERM, why, str(path))

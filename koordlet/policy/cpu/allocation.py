@@ -71,7 +71,7 @@ class Refusal:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """All of them."""
+        """All decoded annotations of a pod."""
         return self.why, *self.also
 
 
