@@ -41,7 +41,7 @@ def test_time_lost_makes_a_pod_go() -> None:
 
     assert not first.evictions
     assert ["MemoryStalled"] == holding(first)
-    assert "soft: 10 s of 10 s" in first.signals[0].why
+    assert "soft threshold: 10 s of 10 s" in first.signals[0].why
     assert (B.key, "pressure.memory.full.avg10") == (victim.pod, victim.signal)
     assert ("41.5%", "40%") == (victim.observed, victim.threshold)
     assert [B.key, A.key, CRITICAL.key] == [one.pod for one in victim.ranking]

@@ -222,8 +222,8 @@ def test_a_nodeslo_decides_and_the_nodes_annotation_has_the_total() -> None:
     [
         (slo(enable=False), "no class"),
         (slo(policy_name="terway-qos"), "terway-qos"),
-        (slo(total=0), "no total"),
-        (slo(total=None), "no total"),
+        (slo(total=0), "no valid total"),
+        (slo(total=None), "no valid total"),
     ],
 )
 def test_when_a_nodeslo_wants_nothing(said: nodeslo.NodeSlo, why: str) -> None:
