@@ -65,7 +65,11 @@ def _sets(
     holder = now.layout.holder("cpuset")
     if holder is None or holder.unified:
         return
-    sets = [write for write in wanted if isinstance(write, action.WriteFile) and _is_set(write)]
+    sets = [
+        write
+        for write in wanted
+        if isinstance(write, action.WriteFile) and write.knob == knob.CPUSET_CPUS.name
+    ]
     if all(write.target in entries for write in sets):
         return
     written = {write.target for write in sets} | entries.keys()
@@ -82,10 +86,6 @@ def _sets(
         copied = original and own == theirs and own < cpuset.CPUSet.parse(original)
         originals[write.target] = original if copied else str(own)
         yield write, originals[write.target]
-
-
-def _is_set(wanted: action.WriteFile) -> bool:
-    return wanted.knob == knob.CPUSET_CPUS.name
 
 
 def _cpus(now: snapshot.Snapshot, path: str) -> cpuset.CPUSet | None:

@@ -144,7 +144,8 @@ def _clear(host: root.HostRoot, cores: Cores, values: Iterable[str]) -> tuple[st
     ours: set[int] | None = None
     refused: list[int] = []
     for _ in range(_ROUNDS):
-        seen = {pid: cookie for pid in _processes(host) if (cookie := _of(cores, pid))}
+        pids = (int(name) for name in host.list(host.proc()) if name.isdigit())
+        seen = {pid: cookie for pid in pids if (cookie := _of(cores, pid))}
         if ours is None:
             ours = set(_cookies(values, seen))
         theirs = [pid for pid, cookie in seen.items() if cookie in ours]
@@ -152,7 +153,3 @@ def _clear(host: root.HostRoot, cores: Cores, values: Iterable[str]) -> tuple[st
             return "0", ""
         refused = _refused(cores.copy(cores.without(), theirs))
     raise root.fail(refused[0] if refused else errno.EAGAIN, "a process that keeps its cookie")
-
-
-def _processes(host: root.HostRoot) -> list[int]:
-    return [int(name) for name in host.list(host.proc()) if name.isdigit()]

@@ -106,7 +106,10 @@ def _sets(
     writes: Sequence[action.WriteFile], texts: Mapping[str, str], effects: Mapping[str, str]
 ) -> Iterable[Ordered]:
     """Order the writes of nested sets, each row of the table by itself."""
-    rows = sorted({write.knob for write in writes}, key=_mems_first)
+    # Mems first: a v1 group without mems takes no task, and more memory never hurts.
+    rows = sorted(
+        {write.knob for write in writes}, key=lambda row: (row != knob.CPUSET_MEMS.name, row)
+    )
     for row in rows:
         moves = [_move(write, texts, effects) for write in writes if write.knob == row]
         moves.sort(key=lambda move: _top_down(move.write))
@@ -114,11 +117,6 @@ def _sets(
         yield from _pin(moves)
         yield from _widen(moves, tree)
         yield from _narrow(moves, tree)
-
-
-def _mems_first(row: str) -> tuple[bool, str]:
-    """Sort key of rows: mems first, because a v1 group without mems takes no task."""
-    return (row != knob.CPUSET_MEMS.name, row)
 
 
 def _move(wanted: action.WriteFile, texts: Mapping[str, str], effects: Mapping[str, str]) -> _Move:

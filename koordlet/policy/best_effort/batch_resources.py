@@ -231,7 +231,7 @@ def measured(
     rest = max(node - sum(use.values()), 0)
     return Seen(
         name=name,
-        base=_base(now, capacity, name) if seed else capacity,
+        base=now.node.allocatable.get(name, capacity) if seed else capacity,
         reserved=usage.reserved(now, name, capacity, seed=seed),
         node=node,
         system=rest + sum(use.get(pod.uid, 0) for pod in beside),
@@ -313,7 +313,3 @@ def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | 
         return 1000 * len(now.topology.online)
     total = past.node.last("", meter.MEMORY_TOTAL)
     return None if total is None else int(total)
-
-
-def _base(now: snapshot.Snapshot, capacity: int, name: str) -> int:
-    return now.node.allocatable.get(name, capacity)

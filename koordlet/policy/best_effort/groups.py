@@ -181,7 +181,7 @@ class Writer:
         made: list[action.Action] = []
         problems: list[str] = []
         for place in there:
-            room = self._room(place.group)
+            room = cpuset_room.of(self.now, place.group) & self.now.topology.online
             if not cpus & room:
                 problems.append(
                     f"{place.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}"
@@ -217,9 +217,6 @@ class Writer:
                 protective=True,
                 narrows=True,
             )
-
-    def _room(self, group: str) -> cpuset.CPUSet:
-        return cpuset_room.of(self.now, group) & self.now.topology.online
 
     def _unified(self, row: knob.Knob) -> bool:
         holder = self.now.layout.holder(row.controller)

@@ -88,11 +88,8 @@ def rank(
     """Rank pods in eviction order."""
     order = _order(signal, layout)
     found = [Ranked(order(pod, use), pod, use) for pod, use in pods]
-    found.sort(key=_FIRST)
+    found.sort(key=operator.itemgetter(0))
     return found
-
-
-_FIRST = operator.itemgetter(0)
 
 
 def _order(signal: str, layout: str) -> _Order:

@@ -72,7 +72,9 @@ def decide(
         if not low <= value <= most:
             wrong.append(f"{name}: {value} is outside {low}…{most}, {path} stays unchanged")
             continue
-        actions.append(_write(path, str(value), f"{name} is {asked}"))
+        reason = f"{name} is {asked}"
+        write = action.WriteFile(target=path, value=str(value), policy=STEM, reason=reason)
+        actions.append(write)
     if strategy.sched_features:
         names = ", ".join(sorted(strategy.sched_features))
         wrong.append(
@@ -84,10 +86,6 @@ def decide(
         conditions=_conditions(wrong),
         explanation={wanted.target: wanted.reason for wanted in actions},
     )
-
-
-def _write(path: str, value: str, reason: str) -> action.WriteFile:
-    return action.WriteFile(target=path, value=value, policy=STEM, reason=reason)
 
 
 def _conditions(wrong: list[str]) -> tuple[decision.Condition, ...]:
