@@ -135,12 +135,10 @@ class Number:
         """The text to write."""
         if value is None:
             if not self.unlimited:
-                msg = "this file has no value for no limit"
-                raise ValueError(msg)
+                raise ValueError("this file has no value for no limit")
             return self.unlimited
         if not self.low <= value <= self.high:
-            msg = f"{value} is not in {self.range}"
-            raise ValueError(msg)
+            raise ValueError(f"{value} is not in {self.range}")
         return str(value)
 
     def same(self, wanted: str, current: str) -> bool:
@@ -199,8 +197,7 @@ class Bandwidth:
         """The text to write: quota and period."""
         bounded = value.usec is None or value.usec in QUOTAS
         if not bounded or value.period_usec not in PERIODS:
-            msg = f"{value} is not in {self.range}"
-            raise ValueError(msg)
+            raise ValueError(f"{value} is not in {self.range}")
         return f"{'max' if value.usec is None else value.usec} {value.period_usec}"
 
     def same(self, wanted: str, current: str) -> bool:
@@ -234,8 +231,7 @@ class Keyed:
         """The line of a device; ``None`` is no limit."""
         major, _, minor = device.partition(":")
         if not fields or not (major.isdigit() and minor.isdigit()):
-            msg = f"not a device with limits: {device!r} {fields}"
-            raise ValueError(msg)
+            raise ValueError(f"not a device with limits: {device!r} {fields}")
         shown = ((name, self.unset if v is None else str(v)) for name, v in fields.items())
         return " ".join([device, *(f"{name}={value}" if name else value for name, value in shown)])
 

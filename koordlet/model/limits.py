@@ -122,8 +122,7 @@ def device(
 def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tuple[Setting, ...]:
     form = row.form
     if not isinstance(form, forms.Number):
-        msg = f"{row.name} holds no number of bytes"
-        raise TypeError(msg)
+        raise TypeError(f"{row.name} holds no number of bytes")
     # A limit follows what is in use: a file that says more than memory can be stops no policy.
     inside = None if size is None else min(size, form.high)
     return _one(layout, group, row, form.text(inside))

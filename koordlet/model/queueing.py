@@ -131,8 +131,7 @@ def parse(spelled: str) -> Tree:
     """The tree of a text of ours; ``ValueError`` where it is none."""
     head, *lines = spelled.split("\n")
     if not head.startswith(_HEAD):
-        msg = f"not a tree of classes: {head[:80]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"not a tree of classes: {head[:80]!r}")
     classes: dict[int, Class] = {}
     addresses: dict[str, int] = {}
     for line in lines:
@@ -142,6 +141,5 @@ def parse(spelled: str) -> Tree:
         elif found := _IN.fullmatch(line):
             addresses.update(dict.fromkeys(found[2].split(" "), int(found[1])))
         else:
-            msg = f"not a class and no addresses: {line[:80]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not a class and no addresses: {line[:80]!r}")
     return Tree(int(head.removeprefix(_HEAD)), classes, addresses)

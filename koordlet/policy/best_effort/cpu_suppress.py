@@ -87,11 +87,9 @@ def revive(body: Mapping[str, object]) -> State:
     using, cpus = body.get("using", ""), body.get("cpus", "")
     milli, fresh_at = body.get("milli"), body.get("fresh_at")
     if using not in ("", CPUSET, QUOTA) or not isinstance(cpus, str):
-        msg = f"no such actuator or set: {using!r}, {cpus!r}"
-        raise ValueError(msg)
+        raise ValueError(f"no such actuator or set: {using!r}, {cpus!r}")
     if not isinstance(milli, int | None) or not isinstance(fresh_at, int | float | None):
-        msg = "milli and fresh_at must be numbers"
-        raise ValueError(msg)
+        raise ValueError("milli and fresh_at must be numbers")
     cpuset.CPUSet.parse(cpus)
     return State(using=str(using), cpus=cpus, milli=milli, fresh_at=fresh_at)
 

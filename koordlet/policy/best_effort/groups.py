@@ -91,6 +91,14 @@ def any_stale(pods: tuple[pods.Pod, ...]) -> bool:
     return any(pod.stale for pod in pods)
 
 
+def stale(now: snapshot.Snapshot) -> str:
+    """The reason that the list of pods may be out of date; empty where it is current."""
+    old = [source.name for source in now.sources if source.aged(now.at)]
+    if old:
+        return f"no recent data from {', '.join(old)}"
+    return "the list of pods may be out of date" if any_stale(now.pods) else ""
+
+
 @remember.last
 def sensitive(pods: tuple[pods.Pod, ...]) -> tuple[pods.Pod, ...]:
     """Pods with a cgroup that are not best-effort."""

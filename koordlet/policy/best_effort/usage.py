@@ -81,11 +81,8 @@ def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
 
 def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     """The reason that workload use is unknown; empty where it is known."""
-    old = [source.name for source in now.sources if source.aged(now.at)]
-    if old:
-        return f"no recent data from {', '.join(old)}"
-    if best_effort_groups.any_stale(now.pods):
-        return "the list of pods may be out of date"
+    if stale := best_effort_groups.stale(now):
+        return stale
     age = past.groups.age(meter.CPU, now.at)
     if now.pods and (age is None or age > FRESH_SECONDS):
         return "the counters of the workloads are too old"

@@ -71,19 +71,16 @@ def revive(body: Mapping[str, object]) -> State:
     """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     rows = body.get("holdings")
     if not isinstance(rows, list):
-        msg = "holdings is no list"
-        raise ValueError(msg)
+        raise ValueError("holdings is no list")
     return State(holdings=tuple(_row(row) for row in rows))
 
 
 def _row(body: object) -> Holding:
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
-        msg = f"no holding: {body!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no holding: {body!r:.80}")
     since = body.get("since")
     if isinstance(since, bool) or not isinstance(since, int | float):
-        msg = f"no time: {since!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no time: {since!r:.80}")
     texts = {name: str(body[name]) for name in _TEXTS}
     Origin(texts["origin"])
     ledger.Owner(texts["owner"])

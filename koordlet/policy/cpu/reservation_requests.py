@@ -129,16 +129,14 @@ def _annotated(body: Mapping[str, object]) -> Wish | None:
         return Wish(source=NODE, origin=origin, cpus=cpus, problem=problem)
     amounts = body.get("resources")
     if amounts is not None and not isinstance(amounts, dict):
-        msg = f"resources: expected an object, found {str(amounts)[:40]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"resources: expected an object, found {str(amounts)[:40]!r}")
     amount = (amounts or {}).get(resources.CPU)
     if amount is None:
         return None
     try:
         count = _whole(quantity.milli(_text(amount)))
     except ValueError as error:
-        msg = f"resources.cpu: {error}"
-        raise ValueError(msg) from None
+        raise ValueError(f"resources.cpu: {error}") from None
     return Wish(source=NODE, origin=origin, count=count, problem=problem)
 
 
@@ -147,8 +145,7 @@ def _system(body: Mapping[str, object]) -> Wish | None:
     if listed in (None, ""):
         return None
     if alone not in (None, True, False):
-        msg = f"cpusetExclusive: expected true or false, found {str(alone)[:40]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"cpusetExclusive: expected true or false, found {str(alone)[:40]!r}")
     return Wish(
         source=SYSTEM,
         origin=f"annotation {SYSTEM_ANNOTATION}",
@@ -204,12 +201,10 @@ def _list(name: str, value: object) -> cpuset.CPUSet:
     try:
         return cpuset.CPUSet.parse(_text(value))
     except ValueError as error:
-        msg = f"{name}: {error}"
-        raise ValueError(msg) from None
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        msg = f"expected text, found {type(value).__name__}"
-        raise ValueError(msg)
+        raise ValueError(f"expected text, found {type(value).__name__}")
     return str(value)

@@ -86,19 +86,16 @@ def revive(body: Mapping[str, object]) -> State:
     """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     rows = body.get("reserves")
     if not isinstance(rows, list):
-        msg = "reserves is no list"
-        raise ValueError(msg)
+        raise ValueError("reserves is no list")
     return State(reserves=tuple(_row(row) for row in rows))
 
 
 def _row(body: object) -> Reserve:
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
-        msg = f"no reservation: {body!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no reservation: {body!r:.80}")
     count = body.get("count")
     if isinstance(count, bool) or not isinstance(count, int):
-        msg = f"no number: {count!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no number: {count!r:.80}")
     texts = {name: str(body[name]) for name in _TEXTS}
     Use(texts["use"])
     texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))

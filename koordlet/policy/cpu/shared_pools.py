@@ -78,15 +78,13 @@ def revive(body: Mapping[str, object]) -> State:
     """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     wishes, homes = body.get("wishes"), body.get("homes")
     if not isinstance(wishes, dict) or not isinstance(homes, dict):
-        msg = "wishes and homes must be objects"
-        raise ValueError(msg)
+        raise ValueError("wishes and homes must be objects")
     for path, wish in wishes.items():
         inode, _, cpus = str(wish).partition(":")
         int(inode)
         cpuset.CPUSet.parse(cpus)
         if not isinstance(path, str) or not isinstance(wish, str):
-            msg = f"not a wish: {path!r}: {wish!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not a wish: {path!r}: {wish!r}")
     return State(
         wishes=dict(wishes), homes={str(uid): _home(nodes) for uid, nodes in homes.items()}
     )
@@ -94,8 +92,7 @@ def revive(body: Mapping[str, object]) -> State:
 
 def _home(nodes: object) -> pool_homes.Home:
     if not isinstance(nodes, list) or not all(type(node) is int for node in nodes):
-        msg = f"not a home: {nodes!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"not a home: {nodes!r:.80}")
     return tuple(nodes)
 
 

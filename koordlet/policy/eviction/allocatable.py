@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from koordlet.model import decision, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import candidates, release_round
 
 
@@ -49,7 +50,7 @@ def decide(
     """Decide which pods to evict at this moment."""
     found = list(_classes(now, feature, bounds))
     signals = [signal for signal, _ in found]
-    held = release_round.stale(now)
+    held = groups.stale(now)
     if held:
         return release_round.decided(state, signals, held)
     tasks = [_task(now, feature, bounds, *judged) for judged in found if judged[0].met]

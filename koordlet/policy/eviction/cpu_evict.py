@@ -22,6 +22,7 @@ from koordlet.history import series
 from koordlet.model import decision, meter, resources, snapshot, strategies
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
@@ -89,7 +90,7 @@ def decide(
     seen = _Seen(now=now, past=past, force=force, window=window)
     samples = _starved(seen, state.samples, tasks, signals)
     _busy(seen, tasks, signals)
-    held = release_round.stale(now)
+    held = groups.stale(now)
     after = state.round
     if not held:
         relieved = bool(signals) and all(signal.met is False for signal in signals)

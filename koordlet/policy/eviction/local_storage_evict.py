@@ -48,16 +48,11 @@ def decide(
     now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide to evict every offender."""
-    if groups.any_stale(now.pods) or any(source.aged(now.at) for source in now.sources):
-        return decision.Decision(
-            next_state=state, explanation={"held": "the list of pods may be out of date"}
-        )
+    if stale := groups.stale(now):
+        return decision.Decision(next_state=state, explanation={"held": stale})
     beside = any(not source.local for source in now.sources)
-    held = (
-        ""
-        if settings.act or (settings.act is None and not beside)
-        else "not evicting: the kubelet evicts for this limit"
-    )
+    acts = settings.act or (settings.act is None and not beside)
+    held = "" if acts else "not evicting: the kubelet evicts for this limit"
     found = tuple(_eviction(victim, signal, why, held) for victim, signal, why in offenders(now))
     return decision.Decision(
         next_state=state,

@@ -18,6 +18,7 @@ import typing
 
 from koordlet.history import series
 from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
@@ -71,7 +72,7 @@ def decide(
         met=found[0] >= threshold if found and not why else None,
         why=why,
     )
-    held = why or release_round.stale(now)
+    held = why or groups.stale(now)
     if found is None or held:
         return release_round.decided(state, [signal], held)
     percent, capacity = found

@@ -137,8 +137,7 @@ def revive(body: Mapping[str, object]) -> State:
 
 def _times(body: object) -> dict[str, float]:
     if not isinstance(body, dict) or not all(isinstance(at, int | float) for at in body.values()):
-        msg = "times must be numbers by name"
-        raise ValueError(msg)
+        raise ValueError("times must be numbers by name")
     return {str(name): float(at) for name, at in body.items()}
 
 
@@ -194,7 +193,7 @@ def decide(
         evictions=state.victims,
         signals=(*pressure_report.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
-        explanation={"layout": look.layout, "held": _stale(now)},
+        explanation={"layout": look.layout, "held": groups.stale(now)},
     )
 
 
@@ -302,21 +301,13 @@ def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bo
     return wanted and (at is None or not 0 <= now.at - at < pressure_reclaim.PAUSE)
 
 
-def _stale(now: snapshot.Snapshot) -> str:
-    """The reason that pod data may be out of date; empty where it is current."""
-    old = [source.name for source in now.sources if source.aged(now.at)]
-    if old:
-        return f"no recent data from {', '.join(old)}"
-    return "the list of pods may be out of date" if groups.any_stale(now.pods) else ""
-
-
 # Victims -----------------------------------------------------------------------------------------
 
 
 def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[eviction.Eviction, ...]:
     """Rules 2, 3 and 5."""
     now, past = look.now, look.past
-    if _stale(now):
+    if groups.stale(now):
         return ()
     # Late: a node that lacks nothing ranks nobody.
     from koordlet.policy.eviction import local_storage_evict, pod_use, ranking  # noqa: PLC0415

@@ -48,14 +48,6 @@ class Task:
     size: candidates.Size
 
 
-def stale(now: snapshot.Snapshot) -> str:
-    """The reason that pod data may be out of date; empty where it is current."""
-    old = [source.name for source in now.sources if source.aged(now.at)]
-    if old:
-        return f"no recent data from {', '.join(old)}"
-    return "the list of pods may be out of date" if any(pod.stale for pod in now.pods) else ""
-
-
 def turn(
     now: snapshot.Snapshot, state: State, tasks: Sequence[Task], *, cool: float, relieved: bool
 ) -> State:
