@@ -44,6 +44,11 @@ class Condition:
     subject: str = "node"
 
 
+@dataclass(frozen=True, slots=True)
+class Stateless:
+    """State of a policy that remembers nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(Generic[StateT]):
     """The outcome of one policy for one snapshot.

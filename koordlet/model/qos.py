@@ -43,6 +43,10 @@ DEFAULT_OF_KUBE = {
     KubeQos.BURSTABLE: Qos.LS,
     KubeQos.BEST_EFFORT: Qos.BE,
 }
+#: The class in a NodeSLO, and the resctrl group, of each QoS class; SYSTEM has none.
+SLO_CLASS = {Qos.LSE: "LSR", Qos.LSR: "LSR", Qos.LS: "LS", Qos.BE: "BE"}
+#: … and of pods without a QoS class.
+SLO_CLASS_OF_KUBE = {kube: SLO_CLASS[default] for kube, default in DEFAULT_OF_KUBE.items()}
 
 
 class Band(enum.Enum):

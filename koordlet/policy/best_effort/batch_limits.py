@@ -29,6 +29,7 @@ from koordlet.policy.cpu import cpu_normalization
 from koordlet.policy.framework import limit_files
 
 STEM = "batch_limits"
+State = decision.Stateless
 
 _CPU = (resources.BATCH_CPU, resources.MID_CPU)
 _MEMORY = (resources.BATCH_MEMORY, resources.MID_MEMORY)
@@ -45,11 +46,6 @@ class Settings:
 
     #: False where best-effort work together is held by a quota (rule 3).
     quota: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

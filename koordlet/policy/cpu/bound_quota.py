@@ -21,16 +21,12 @@ from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
 STEM = "bound_quota"
+State = decision.Stateless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Empty: only the mode is configurable."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(

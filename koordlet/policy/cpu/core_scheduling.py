@@ -32,6 +32,7 @@ from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 STEM = "core_scheduling"
+State = decision.Stateless
 CLASSES = ("LSR", "LS", "BE")
 #: Classes that expel where nobody says otherwise.
 EXPELLERS = ("LSR", "LS")
@@ -39,24 +40,12 @@ EXPELLERS = ("LSR", "LS")
 BY_CORES = "coreSched"
 NONE, EXCLUSIVE = "none", "exclusive"
 
-_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS = {
-    qos.KubeQos.GUARANTEED: "LSR",
-    qos.KubeQos.BURSTABLE: "LS",
-    qos.KubeQos.BEST_EFFORT: "BE",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The operator's settings; a NodeSLO replaces them."""
 
     classes: frozenset[str] = frozenset(CLASSES)
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(
@@ -116,8 +105,8 @@ def _class_of(pod: pods.Pod) -> str:
     if pod.raw_qos is qos.Qos.SYSTEM or pod.qos is qos.Qos.SYSTEM:
         return ""
     if pod.raw_qos is None and pod.kube_qos is not None:
-        return _KUBE_CLASS[pod.kube_qos]
-    return _CLASS.get(pod.qos, "")
+        return qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
+    return qos.SLO_CLASS.get(pod.qos, "")
 
 
 def _actions(

@@ -25,6 +25,7 @@ from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
 STEM = "cpu_normalization"
+State = decision.Stateless
 
 ANNOTATION = "node.koordinator.sh/cpu-normalization-ratio"
 _LEAST, _MOST = 1.0, 5.0
@@ -36,11 +37,6 @@ class Settings:
 
     #: No ratio counts as more than this.
     max_ratio: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:

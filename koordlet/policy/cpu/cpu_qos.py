@@ -46,13 +46,8 @@ from koordlet.policy.cpu import core_scheduling
 from koordlet.policy.framework import limit_files
 
 STEM = "cpu_qos"
+State = decision.Stateless
 CLASSES = ("LSR", "LS", "BE")
-_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS = {
-    qos.KubeQos.GUARANTEED: "LSR",
-    qos.KubeQos.BURSTABLE: "LS",
-    qos.KubeQos.BEST_EFFORT: "BE",
-}
 _NONE = nodeslo.NEUTRAL.cpu
 
 
@@ -66,11 +61,6 @@ class Settings:
     most: int = 2
     #: Whether ``core_scheduling`` answers those who ask for it.
     cores: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(
@@ -149,12 +139,12 @@ class _Deciding:
             usual = nodeslo.CLASSES["LS"].cpu
             return strategies.overlay(usual, wish).group_identity or 0 if wish.enable else 0
         if pod.kube_qos is None:
-            return self._of(_CLASS[pod.qos]) if pod.qos in _CLASS else 0
-        if pod.raw_qos in _CLASS:
-            return self._of(_CLASS[pod.raw_qos])
+            return self._of(qos.SLO_CLASS[pod.qos]) if pod.qos in qos.SLO_CLASS else 0
+        if pod.raw_qos in qos.SLO_CLASS:
+            return self._of(qos.SLO_CLASS[pod.raw_qos])
         if pod.kube_qos is qos.KubeQos.GUARANTEED:
             return self._of("LSR") or self._of("LS")
-        return self._of(_KUBE_CLASS[pod.kube_qos])
+        return self._of(qos.SLO_CLASS_OF_KUBE[pod.kube_qos])
 
     def _above(self, pod: pods.Pod) -> Mapping[str, tuple[int, str]]:
         """The groups above a pod of a kubelet's."""

@@ -20,6 +20,7 @@ from koordlet.model import action, cpuset, decision, ledger, snapshot
 from koordlet.model.record import dataclass
 
 STEM = "housekeeping"
+State = decision.Stateless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +31,6 @@ class Settings:
     kernel_threads: bool = True
     #: Only on the reserved CPUs, where there are some; else on all that nobody holds alone.
     onto_reserved: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(

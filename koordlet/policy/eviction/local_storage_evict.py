@@ -27,6 +27,7 @@ if typing.TYPE_CHECKING:
     from koordlet.model import kubelet
 
 STEM = "local_storage_evict"
+State = decision.Stateless
 GRACE_SECONDS = 1
 EMPTY_DIR, POD, CONTAINER = "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit"
 
@@ -37,11 +38,6 @@ class Settings:
 
     #: ``None``: on machines without a kubelet only.
     act: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Empty: a limit is broken or not, whatever came before."""
 
 
 def decide(

@@ -31,6 +31,7 @@ from koordlet.policy.best_effort import groups as best_effort_groups
 from koordlet.policy.framework import limit_files
 
 STEM = "blkio_qos"
+State = decision.Stateless
 #: The fields of limits to those of a strategy.
 _LIMITS = {"rbps": "read_bps", "wbps": "write_bps", "riops": "read_iops", "wiops": "write_iops"}
 _MODEL = {
@@ -56,11 +57,6 @@ class Settings:
     root: tuple[strategies.Block, ...] = ()
     least_bps: int = 1 << 20
     least_iops: int = 10
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def asked(now: snapshot.Snapshot, settings: object) -> bool:

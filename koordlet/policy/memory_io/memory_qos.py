@@ -38,15 +38,9 @@ from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
 STEM = "memory_qos"
+State = decision.Stateless
 _PAGE = 4096
 
-#: The class whose strategy a pod has; others have none.
-_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS: Mapping[qos.KubeQos | None, str] = {
-    qos.KubeQos.GUARANTEED: "LSR",
-    qos.KubeQos.BURSTABLE: "LS",
-    qos.KubeQos.BEST_EFFORT: "BE",
-}
 #: Files of one vendor's kernel, their field, and whether QoS groups have them, too.
 _VENDOR = (
     (knob.WMARK_RATIO, "wmark_ratio"),
@@ -66,11 +60,6 @@ class Settings:
     classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
     #: No protection of one pod beyond this part of the machine's memory, in percent.
     max_percent: int = 100
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +95,9 @@ def strategy_of(
 ) -> strategies.MemoryQos | None:
     """The strategy of a pod; ``None`` where there is none."""
     label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
-    name = _CLASS.get(label) if label is not None else _KUBE_CLASS.get(pod.kube_qos)
+    name = (
+        qos.SLO_CLASS.get(label) if label is not None else qos.SLO_CLASS_OF_KUBE.get(pod.kube_qos)
+    )
     if name is None:
         return None
     if slo is not None and slo.source:

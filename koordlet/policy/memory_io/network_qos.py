@@ -35,6 +35,7 @@ from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 
 STEM = "network_qos"
+State = decision.Stateless
 
 #: The node's own bandwidth, which counts before that of the strategy.
 ANNOTATION = "node.koordinator.sh/network-bandwidth"
@@ -67,11 +68,6 @@ class Settings:
     classes: Mapping[int, strategies.NetworkQos] = field(default_factory=dict)
     #: No class and no pod is limited to fewer bits per second than this.
     least: int = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(

@@ -27,6 +27,7 @@ from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 STEM = "oom_score"
+State = decision.Stateless
 GUARANTEED, BEST_EFFORT = -997, 1000
 _LEAST, _MOST = 3, 999
 _NODE_CRITICAL = "system-node-critical"
@@ -35,11 +36,6 @@ _NODE_CRITICAL = "system-node-critical"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Empty: only the mode is configurable."""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(

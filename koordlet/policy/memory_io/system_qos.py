@@ -22,6 +22,7 @@ from koordlet.model import action, decision, meter, snapshot, strategies
 from koordlet.model.record import dataclass
 
 STEM = "system_qos"
+State = decision.Stateless
 
 MIN_FREE = "/proc/sys/vm/min_free_kbytes"
 WATERMARK = "/proc/sys/vm/watermark_scale_factor"
@@ -43,11 +44,6 @@ class Settings:
     system: strategies.System = field(default_factory=strategies.System)
     #: ``min_free_kbytes`` is never above this part of the machine's memory, in percent.
     max_free_percent: int = 5
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Empty: the policy keeps no state."""
 
 
 def decide(

@@ -36,7 +36,6 @@ from koordlet.policy.resctrl.shares import Want
 STEM = "resctrl"
 SCHEMA = 1
 
-CLASS_OF = tasks.CLASS_OF
 #: Who keeps a class of service where there are too few.
 KEEP = ("BE", "LSR", "LS")
 _PREFIX = "koordlet-"
@@ -147,7 +146,7 @@ def admit(
         return adjustment.Adjustment()
     if there.hardware.cache("L3") is None and there.hardware.bandwidth("MB") is None:
         return adjustment.Adjustment()
-    for name in (f"{_PREFIX}{pod.uid}", CLASS_OF.get(pod.qos, "")):
+    for name in (f"{_PREFIX}{pod.uid}", qos.SLO_CLASS.get(pod.qos, "")):
         if name and name in there.groups and not _locked(there.groups[name]):
             return adjustment.Adjustment(
                 resctrl_class=name, reasons={STEM: f"{pod.key} belongs to {name}"}
@@ -294,7 +293,9 @@ class _Deciding:
         room = max(0, there.hardware.most_groups - 1 - len(foreign))
         for want in wanted[room:]:
             subject = want.pod.key if want.pod else "node"
-            stays = f"the group of {CLASS_OF.get(want.pod.qos)}" if want.pod else "the root group"
+            stays = (
+                f"the group of {qos.SLO_CLASS.get(want.pod.qos)}" if want.pod else "the root group"
+            )
             self.say(
                 "ResctrlNoRoom",
                 subject,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from koordlet.model import pod, resctrl, schemata
+from koordlet.model import pod, qos, resctrl, schemata
 from koordlet.model.record import dataclass
-from koordlet.policy.resctrl import annotation, tasks
+from koordlet.policy.resctrl import annotation
 from koordlet.policy.resctrl import partitions as resctrl_partitions
 from koordlet.policy.resctrl import values as resctrl_values
 
@@ -33,7 +33,7 @@ class Want:
     @property
     def class_name(self) -> str:
         """The group of its class."""
-        return tasks.CLASS_OF.get(self.pod.qos, "") if self.pod else self.name
+        return qos.SLO_CLASS.get(self.pod.qos, "") if self.pod else self.name
 
 
 class Rules(Protocol):

@@ -13,8 +13,6 @@ from koordlet.model import action, qos, resctrl
 from koordlet.model import pod as pods
 
 _STEM = "resctrl"
-#: The group of each class. SYSTEM and whoever has no class stay in the root group.
-CLASS_OF = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
 
 
 class Limits(Protocol):
@@ -46,7 +44,7 @@ class Placing:
         homes: dict[str, list[pods.Pod]] = {}
         for pod in sorted(workloads, key=lambda p: (p.key, p.uid)):
             if pod.group is not None:
-                name = own.get(pod.uid) or CLASS_OF.get(pod.qos, "")
+                name = own.get(pod.uid) or qos.SLO_CLASS.get(pod.qos, "")
                 homes.setdefault(name if name in self.kept else "", []).append(pod)
         for name in sorted(homes):
             yield from self._move(name, homes[name])
