@@ -95,9 +95,9 @@ def strategy_of(
 ) -> strategies.MemoryQos | None:
     """The strategy of a pod; ``None`` where there is none."""
     label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
-    name = (
-        qos.SLO_CLASS.get(label) if label is not None else qos.SLO_CLASS_OF_KUBE.get(pod.kube_qos)
-    )
+    name = None if label is None else qos.SLO_CLASS.get(label)
+    if label is None and pod.kube_qos is not None:
+        name = qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
     if name is None:
         return None
     if slo is not None and slo.source:
