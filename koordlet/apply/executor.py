@@ -187,11 +187,8 @@ class _Run:
         """Whether the current properties of a unit are known; they are its originals."""
         wanted = step.action
         hands = self.hands
-        if (
-            not isinstance(wanted, action.SetUnitProperty)
-            or step.undo
-            or wanted.target in hands.looked
-        ):
+        looked = step.undo or wanted.target in hands.looked
+        if looked or not isinstance(wanted, action.SetUnitProperty):
             return True
         if hands.manager is None:
             self.tell(_result(step, result.Verdict.REFUSED, "systemd is not available"))
@@ -208,11 +205,7 @@ class _Run:
             self._pace(outcome)
             self.tell(outcome)
             return False
-        self.tell(
-            _result(
-                step, result.Verdict.WAITING, "systemd has not reported the unit's properties yet"
-            )
-        )
+        self.tell(_result(step, result.Verdict.WAITING, "systemd has not answered yet"))
         return False
 
     def _learn(self, target: str, answer: Work) -> None:
@@ -261,12 +254,10 @@ class _Run:
 
     def _attempt(self, step: plan.Step) -> perform.Effect | None:
         """Carry out a step here or in the worker; ``None`` where it is not done in time."""
+        manager, target = self.hands.manager, step.action.target
+        call = functools.partial(perform.attempt, self.host, self.now.layout, step, manager)
         if not kinds.may_block(step.action):
-            return perform.attempt(self.host, self.now.layout, step, self.hands.manager)
-        call = functools.partial(
-            perform.attempt, self.host, self.now.layout, step, self.hands.manager
-        )
-        target = step.action.target
+            return call()
         if not self.hands.worker.submit(target, call):
             return None
         answer = self.hands.worker.wait(target, self.end - time.monotonic())
@@ -303,9 +294,8 @@ class _Run:
             self._undone(wanted, effect)
         elif kinds.journaled(wanted):
             # A switch is remembered as it was written: its read-back is the whole list of words.
-            self._landed.append(
-                (wanted, kinds.value(wanted) if kinds.is_switch(wanted) else effect.value)
-            )
+            landed = kinds.value(wanted) if kinds.is_switch(wanted) else effect.value
+            self._landed.append((wanted, landed))
         value, difference = effect
         detail = difference or (rivals.contested(step) if contested else "")
         verdict = result.Verdict.DIFFERENT if difference else _DONE
@@ -373,9 +363,8 @@ class _Run:
         v2 takes a controller's files away once the group above hands it down no more, as systemd
         does when no unit there has a property of it; later files begin anew.
         """
-        return isinstance(wanted, action.WriteFile) and not self.host.exists(
-            self.host.at(wanted.target)
-        )
+        path = self.host.at(wanted.target)
+        return isinstance(wanted, action.WriteFile) and not self.host.exists(path)
 
     def _pace(self, outcome: result.Result) -> None:
         if outcome.verdict is result.Verdict.DONE and not outcome.contested:

@@ -292,11 +292,7 @@ def _original(
     """The value to restore, or the reason that there is none."""
     text = entry.original or ""
     if entry.knob not in _CUT:
-        return (
-            (text, "")
-            if text
-            else ("", "it was empty before koordlet, and an empty value cannot be written")
-        )
+        return (text, "") if text else ("", "it was empty before, which cannot be written")
     try:
         wish = cpuset.CPUSet.parse(text)
     except ValueError:
