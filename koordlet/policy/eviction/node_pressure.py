@@ -39,7 +39,6 @@ from koordlet.policy.eviction import (
     pressure_signals,
     pressure_state,
     stalls,
-    tight_groups,
 )
 
 if typing.TYPE_CHECKING:
@@ -242,7 +241,7 @@ def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Conditio
     settings = look.settings
     signals, conditions = stalls.judge(look.now, settings.stalls, settings.swap)
     if settings.tight_percent is not None:
-        signal, condition = tight_groups.judge(look.now, look.past, settings.tight_percent)
+        signal, condition = stalls.judge_tight(look.now, look.past, settings.tight_percent)
         return [*signals, signal], [*conditions, condition]
     return signals, conditions
 

@@ -1,7 +1,7 @@
 """Node pressure signals for reports: observed, threshold, since when, why not. Pure.
 
 Covers: one row for each threshold that is configured. Does not cover: deciding (``node_pressure``),
-signals without a threshold that evicts (``stalls``, ``tight_groups``).
+signals without a threshold that evicts (``stalls``).
 """
 
 from __future__ import annotations
