@@ -23,11 +23,11 @@ _TOLERANCE = 0.15
 class Guard:
     """Watches one line. Switched off, it knows nothing and takes nothing back."""
 
-    def __init__(self, rows: Iterable[registry.Row], law: guard.Law | None = None) -> None:
+    def __init__(self, rows: Iterable[registry.Row], law: guard.Params | None = None) -> None:
         self.state = guard.State()
         self.on = True
         self._triable = frozenset(row.stem for row in rows if not row.protects)
-        self._law = law or guard.Law()
+        self._law = law or guard.Params()
 
     def allowed(self, said: chain.Round) -> chain.Round:
         """What the policies decided, without the steps that are taken back; with the conditions."""
@@ -85,11 +85,11 @@ def steps(
     return found
 
 
-def felt(now: snapshot.Snapshot, past: series.History) -> guard.Felt:
+def felt(now: snapshot.Snapshot, past: series.History) -> guard.Sample:
     """Pain and load of this moment; without pain where they are not known, or cannot be."""
     confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
     world = (now.topology.online, *confined)
-    unknown = guard.Felt(at=now.at, wall=now.wall, world=world)
+    unknown = guard.Sample(at=now.at, wall=now.wall, world=world)
     use = usage.measure(now, past)
     waiting = None if now.strain is None else now.strain.waiting
     groups = [one.group for one in confined]
@@ -106,6 +106,6 @@ def felt(now: snapshot.Snapshot, past: series.History) -> guard.Felt:
     others = max(0, use.system or 0)
     return replace(
         unknown,
-        pain=lost / _TOLERANCE,
+        latency_excess=lost / _TOLERANCE,
         used=(use.ls / 1000, use.be / 1000, others / 1000),
     )

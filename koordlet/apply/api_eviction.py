@@ -1,4 +1,4 @@
-"""Evicting through the store of objects: as disruption budgets allow, or by deleting the pod.
+"""API eviction backend: evicts through the API server as disruption budgets allow, or deletes.
 
 Covers: both requests, what each answer means, the event on the pod.
 Does not cover: pauses and numbers (``apply.evictor``).
@@ -27,7 +27,7 @@ _BUDGET = 10.0
 
 
 class ApiEviction:
-    """Asks the store. ``delete`` does not ask disruption budgets."""
+    """Evicts one pod through the API; ``delete`` bypasses disruption budgets."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ApiEviction:
         except refusals.ObjectsError as error:
             return await self._refused(error, ref, victim.uid)
         if self._dry_run:
-            return evictor.Outcome(done=True, detail="dry run: it would be evicted")
+            return evictor.Outcome(done=True, detail="dry run: the pod would be evicted")
         with contextlib.suppress(refusals.ObjectsError):
             # An event is for people: that it is lost costs nobody anything.
             await self._store.create(kinds.EVENTS, event(victim, self._node, self._clock()))
@@ -68,16 +68,16 @@ class ApiEviction:
         match error:
             case refusals.NotFound() | refusals.Conflict():
                 if not await self._stays(ref, uid):
-                    return evictor.Outcome(done=True, detail="it was gone already")
-                return _later(f"it is still there: {error}", error, None)
+                    return evictor.Outcome(done=True, detail="the pod was already gone")
+                return _later(f"the pod still exists: {error}", error, None)
             case refusals.TooMany():
-                return _later(f"its disruption budget does not allow it: {error}", error, _BUDGET)
+                return _later(f"the pod's disruption budget forbids it: {error}", error, _BUDGET)
             case refusals.Failed():
-                return _later(f"somebody must repair this first: {error}", error, _REPAIR)
+                return _later(f"the cluster must be repaired first: {error}", error, _REPAIR)
         return _later(str(error), error, None)
 
     async def _stays(self, ref: objects.Ref, uid: str) -> bool:
-        """Whether this very pod is there and not on its way; also where nobody can tell."""
+        """Whether this pod still exists and is not being deleted; True where unknown."""
         named = selectors.Selector(fields=f"metadata.name={ref.name}")
         try:
             found = await objects.collect(
@@ -86,8 +86,8 @@ class ApiEviction:
         except refusals.ObjectsError:
             return True
         return any(
-            objects.text(one, "uid") == uid and not objects.metadata(one).get("deletionTimestamp")
-            for one in found.items
+            objects.text(body, "uid") == uid and not objects.metadata(body).get("deletionTimestamp")
+            for body in found.items
         )
 
 
@@ -97,9 +97,9 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 
 
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
-    """What people see on the pod."""
+    """The event on the evicted pod."""
     namespace, _, name = victim.pod.partition("/")
-    told = object_event.Happening(
+    eviction_event = object_event.Happening(
         subject=object_event.Subject(
             kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid
         ),
@@ -109,4 +109,4 @@ def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
         note=victim.message,
         annotations=victim.annotations,
     )
-    return object_event.body(told, node, at)
+    return object_event.body(eviction_event, node, at)

@@ -1,4 +1,4 @@
-"""How long to wait before trying a refused or contested write again.
+"""Backoff for refused and contested writes.
 
 Covers: one exponential delay per target. Does not cover: what to retry (the plan says so anew).
 """
@@ -18,7 +18,7 @@ class _Wait:
 
 
 class Backoff:
-    """Targets that lately went wrong. Time is passed in."""
+    """Exponential delays of targets that failed. Time is passed in."""
 
     def __init__(self) -> None:
         #: Target to its wait; empty where all is well.
@@ -43,6 +43,6 @@ class Backoff:
             del self.waits[target]
 
     def keep_only(self, targets: set[str]) -> None:
-        """Drop targets that nobody wants any more, so that memory stays bounded."""
+        """Drop targets that no plan wants, so that memory stays bounded."""
         for target in [target for target in self.waits if target not in targets]:
             del self.waits[target]

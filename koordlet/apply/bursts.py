@@ -1,4 +1,4 @@
-"""Bursts beside quotas: no burst is above the quota that will be in force in its group. Pure.
+"""CPU bursts capped at the quota that will be in force in their cgroup. Pure.
 
 Covers: cutting bursts that are wanted, lowering one that is there where a quota shall go below it.
 Does not cover: how much may be saved up (``cpu_burst``), the order of both (``apply.turns``).
@@ -32,10 +32,10 @@ _OTHER: Mapping[str, Knob] = {
 }
 
 
-def beside(layout: cgroup.Layout, one: kinds.FileAction) -> tuple[str, str] | None:
-    """The file and the row of the burst beside a quota, or of the quota beside a burst."""
-    row = _OTHER.get(one.knob)
-    target = None if row is None else layout.file(row, one.group)
+def beside(layout: cgroup.Layout, wanted: kinds.FileAction) -> tuple[str, str] | None:
+    """File and row of the burst for a quota, or of the quota for a burst."""
+    row = _OTHER.get(wanted.knob)
+    target = None if row is None else layout.file(row, wanted.group)
     return None if row is None or target is None else (target, row.name)
 
 
@@ -45,31 +45,31 @@ def fit(
     texts: Mapping[str, str],
     going_back: Mapping[str, journal.Entry],
 ) -> dict[str, action.Action]:
-    """All that is wanted, by target, with bursts for which its quotas leave room.
+    """Wanted actions by target, with bursts that fit their quotas.
 
     ``texts`` is what is there, ``going_back`` what nobody wants any more.
     """
     made = dict(wanted)
-    for one in wanted.values():
-        other = beside(layout, one) if isinstance(one, kinds.FILES) else None
-        if other is None or not isinstance(one, kinds.FILES):
+    for write in wanted.values():
+        other = beside(layout, write) if isinstance(write, kinds.FILES) else None
+        if other is None or not isinstance(write, kinds.FILES):
             continue
         target, row = other
         there, back = texts.get(target, ""), going_back.get(target)
         after = (back.original or there) if back is not None else there
-        if one.knob not in _BURST_OF:
+        if write.knob not in _BURST_OF:
             quota = wanted.get(target)
             known = (quota.value,) if isinstance(quota, kinds.FILES) else (there, after)
-            made[one.target] = _cut(one, min(map(_usec, known)))
-        elif target not in wanted and _burst(after) > _usec(one.value):
-            made[target] = _lowered(one, target, row)
+            made[write.target] = _cut(write, min(map(_usec, known)))
+        elif target not in wanted and _burst(after) > _usec(write.value):
+            made[target] = _lowered(write, target, row)
     return made
 
 
 def _cut(burst: kinds.FileAction, most: float) -> kinds.FileAction:
     if _burst(burst.value) <= most:
         return burst
-    why = f"{burst.reason}, up to its limit in force"
+    why = f"{burst.reason}, capped at the quota in force"
     return replace(burst, value=str(int(most)), reason=why)
 
 
@@ -78,14 +78,14 @@ def _lowered(quota: kinds.FileAction, target: str, row: str) -> action.WriteFile
         target=target,
         value=str(int(_usec(quota.value))),
         policy=quota.policy,
-        reason=f"{quota.reason}; no burst may be above that",
+        reason=f"{quota.reason}; a burst may not exceed it",
         knob=row,
         group=quota.group,
     )
 
 
 def _usec(text: str) -> float:
-    """The quota of a text of either version; what says nothing sets no bound."""
+    """The quota in a text of either cgroup version; unreadable text is no bound."""
     try:
         usec = forms.Bandwidth().parse(text).usec
     except ValueError:

@@ -1,4 +1,4 @@
-"""What was born with a value of ours that we never wrote, and what it would have without us. Pure.
+"""Files that inherited a value of koordlet's: cpuset copies, forked processes. Pure.
 
 Covers: sets of v1 groups inside of a group that we narrow, processes forked by one that we touched.
 Does not cover: the journal (``Agent.adopt``).
@@ -28,7 +28,7 @@ def find(
     now: snapshot.Snapshot,
     entries: Mapping[str, journal.Entry],
 ) -> Iterator[tuple[action.WriteFile, str]]:
-    """Every such file that is not in the journal, and the text that it would have without us."""
+    """Inherited files that are not in the journal, and their value without koordlet."""
     wanted = tuple(wanted)
     yield from _sets(wanted, now, entries)
     yield from _forked(wanted, now, entries)
@@ -41,16 +41,20 @@ def _forked(
 ) -> Iterator[tuple[action.WriteFile, str]]:
     if not now.oom_scores:
         return
-    known = {one.group: one for one in entries.values() if one.target.endswith(_SCORE)}
-    for one in wanted:
-        if not isinstance(one, action.WriteFile) or not one.target.endswith(_SCORE):
+    known = {entry.group: entry for entry in entries.values() if entry.target.endswith(_SCORE)}
+    for write in wanted:
+        if not isinstance(write, action.WriteFile) or not write.target.endswith(_SCORE):
             continue
-        other = known.get(one.group)
-        if other is None or other.original is None or one.target in entries:
+        other = known.get(write.group)
+        if other is None or other.original is None or write.target in entries:
             continue
-        pid = one.target.split("/")[2]
-        if str(now.oom_scores.get(one.group, {}).get(int(pid))) == one.value == other.values[-1]:
-            yield one, other.original
+        pid = write.target.split("/")[2]
+        if (
+            str(now.oom_scores.get(write.group, {}).get(int(pid)))
+            == write.value
+            == other.values[-1]
+        ):
+            yield write, other.original
 
 
 def _sets(
@@ -61,27 +65,27 @@ def _sets(
     holder = now.layout.holder("cpuset")
     if holder is None or holder.unified:
         return
-    sets = [one for one in wanted if isinstance(one, action.WriteFile) and _is_set(one)]
-    if all(one.target in entries for one in sets):
+    sets = [
+        write
+        for write in wanted
+        if isinstance(write, action.WriteFile) and write.knob == knob.CPUSET_CPUS.name
+    ]
+    if all(write.target in entries for write in sets):
         return
-    written = {one.target for one in sets} | entries.keys()
+    written = {write.target for write in sets} | entries.keys()
     # Parents first: the original of a copy is that of the set above, which may be a copy itself.
     originals: dict[str, str] = {}
-    for one in sorted(sets, key=lambda each: cgroup.depth(each.group)):
-        outer = one.group.rpartition("/")[0]
+    for write in sorted(sets, key=lambda each: cgroup.depth(each.group)):
+        outer = write.group.rpartition("/")[0]
         above = now.layout.file(knob.CPUSET_CPUS, outer)
-        own, theirs = _cpus(now, one.group), _cpus(now, outer)
-        if above not in written or one.target in entries or not own:
+        own, theirs = _cpus(now, write.group), _cpus(now, outer)
+        if above not in written or write.target in entries or not own:
             continue
         entry = entries.get(above)
         original = originals.get(above, "" if entry is None else entry.original or "")
         copied = original and own == theirs and own < cpuset.CPUSet.parse(original)
-        originals[one.target] = original if copied else str(own)
-        yield one, originals[one.target]
-
-
-def _is_set(one: action.WriteFile) -> bool:
-    return one.knob == knob.CPUSET_CPUS.name
+        originals[write.target] = original if copied else str(own)
+        yield write, originals[write.target]
 
 
 def _cpus(now: snapshot.Snapshot, path: str) -> cpuset.CPUSet | None:

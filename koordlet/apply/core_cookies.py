@@ -1,4 +1,4 @@
-"""What applying means for a cookie of core scheduling: whose it is, giving it, taking it back.
+"""Core-scheduling cookies: ownership, assignment and removal.
 
 Covers: one action for all that share cores with each other alone.
 Does not cover: the calls (``host.process.core_cookies``), who shall share
@@ -37,7 +37,7 @@ _ROUNDS = 4
 
 
 class Completing:
-    """Fills in what a policy cannot know, for one plan: what is asked of the kernel's side once."""
+    """Completes core-scheduling actions with the cookies of processes, once per plan."""
 
     def __init__(self, now: snapshot.Snapshot, entries: Mapping[str, journal.Entry]) -> None:
         self._seen = now.cookies.by_process() if now.cookies is not None else None
@@ -48,30 +48,30 @@ class Completing:
         }
         self._ours = {0}.union(*self._known.values())
 
-    def complete(self, one: action.Action) -> action.Action:
-        """With the cookie that the journal knows, and whether all is as it shall be."""
-        if self._seen is None or not isinstance(one, action.ShareCore):
-            return one
+    def complete(self, wanted: action.Action) -> action.Action:
+        """An action with the journal's cookie, and whether it is already satisfied."""
+        if self._seen is None or not isinstance(wanted, action.ShareCore):
+            return wanted
         seen = self._seen
-        members = tuple(pid for pid in one.members if seen.get(pid, 0) in self._ours)
-        mine = self._known.get(one.target, set())
+        members = tuple(pid for pid in wanted.members if seen.get(pid, 0) in self._ours)
+        mine = self._known.get(wanted.target, set())
         # The one that most have: of two, one is of before everybody ended and was started anew.
         there = [seen[pid] for pid in members if seen.get(pid, 0) in mine]
         cookie = max(sorted(set(there)), key=there.count, default=0)
-        strays = tuple(pid for pid in one.strays if seen.get(pid) in mine)
+        strays = tuple(pid for pid in wanted.strays if seen.get(pid) in mine)
         together = bool(cookie) and not strays and len(there) == len(members) == there.count(cookie)
         return replace(
-            one,
+            wanted,
             members=members,
             strays=strays,
             cookie=f"{cookie:x}" if cookie else "",
-            foreign=len(one.members) - len(members),
+            foreign=len(wanted.members) - len(members),
             settled=together or not members,
         )
 
 
 def _cookies(values: Iterable[str], seen: Mapping[int, int]) -> Iterator[int]:
-    """The cookies that journaled texts stand for, now."""
+    """Current cookies of journaled values."""
     for value in values:
         if value.startswith(kinds.LEADER):
             found = seen.get(int(value.removeprefix(kinds.LEADER)), 0)
@@ -82,51 +82,51 @@ def _cookies(values: Iterable[str], seen: Mapping[int, int]) -> Iterator[int]:
 
 
 def undo(entry: journal.Entry) -> action.ShareCore:
-    """Nobody has it any more."""
+    """The action that clears koordlet's cookie from all processes."""
     return action.ShareCore(
         target=entry.target,
         members=(),
         policy=entry.policy,
-        reason="back to what it was before koordlet: shares cores with everybody",
+        reason="restore what was before koordlet: shares cores with everybody",
         gone=entry.values,
     )
 
 
-def carry_out(host: root.HostRoot, one: action.ShareCore) -> tuple[str, str]:
-    """The cookie in hexadecimal, and what is not as wanted."""
+def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
+    """Assign or clear a cookie; returns it in hexadecimal, and what differs."""
     cores = host.cores()
-    if one.gone:
-        return _clear(host, cores, one.gone)
-    if one.cookie:
-        source = _holder(cores, one)
-        todo = [pid for pid in one.members if pid != source]
+    if wanted.gone:
+        return _clear(host, cores, wanted.gone)
+    if wanted.cookie:
+        source = _holder(cores, wanted)
+        todo = [pid for pid in wanted.members if pid != source]
     else:
-        source, *todo = one.members
+        source, *todo = wanted.members
         cores.create(source)
     cookie = cores.get(source)
     refused = _refused(cores.copy(source, todo))
-    if one.strays:
-        refused += _refused(cores.copy(cores.without(), one.strays))
+    if wanted.strays:
+        refused += _refused(cores.copy(cores.without(), wanted.strays))
     apart = sum(1 for pid in todo if _of(cores, pid) not in (None, cookie))
     problems = [
-        f"{apart} processes have another one" if apart else "",
-        f"{one.foreign} processes have a cookie of somebody else's" if one.foreign else "",
-        f"{len(refused)} refused it: errno {refused[0]}" if refused else "",
+        f"{apart} processes have another cookie" if apart else "",
+        f"{wanted.foreign} processes have a cookie of another program" if wanted.foreign else "",
+        f"{len(refused)} processes refused the cookie: errno {refused[0]}" if refused else "",
     ]
     return f"{cookie:x}", "; ".join(filter(None, problems))
 
 
-def _holder(cores: Cores, one: action.ShareCore) -> int:
-    """A member that has it; where all of them ended, the next plan makes a new one."""
-    wanted = int(one.cookie, 16)
-    found = next((pid for pid in one.members if _of(cores, pid) == wanted), None)
+def _holder(cores: Cores, write: action.ShareCore) -> int:
+    """A member that has the cookie; ``ESRCH`` where all of them ended."""
+    wanted = int(write.cookie, 16)
+    found = next((pid for pid in write.members if _of(cores, pid) == wanted), None)
     if found is None:
-        raise root.fail(errno.ESRCH, one.target)
+        raise root.fail(errno.ESRCH, write.target)
     return found
 
 
 def _of(cores: Cores, pid: int) -> int | None:
-    """A process's; ``None`` where it ended."""
+    """The cookie of a process; ``None`` where it ended."""
     try:
         return cores.get(pid)
     except OSError as error:
@@ -144,7 +144,8 @@ def _clear(host: root.HostRoot, cores: Cores, values: Iterable[str]) -> tuple[st
     ours: set[int] | None = None
     refused: list[int] = []
     for _ in range(_ROUNDS):
-        seen = {pid: cookie for pid in _processes(host) if (cookie := _of(cores, pid))}
+        pids = (int(name) for name in host.list(host.proc()) if name.isdigit())
+        seen = {pid: cookie for pid in pids if (cookie := _of(cores, pid))}
         if ours is None:
             ours = set(_cookies(values, seen))
         theirs = [pid for pid, cookie in seen.items() if cookie in ours]
@@ -152,7 +153,3 @@ def _clear(host: root.HostRoot, cores: Cores, values: Iterable[str]) -> tuple[st
             return "0", ""
         refused = _refused(cores.copy(cores.without(), theirs))
     raise root.fail(refused[0] if refused else errno.EAGAIN, "a process that keeps its cookie")
-
-
-def _processes(host: root.HostRoot) -> list[int]:
-    return [int(name) for name in host.list(host.proc()) if name.isdigit()]

@@ -1,4 +1,4 @@
-"""Files with one line for each device: which lines are ours, writing them, putting them back.
+"""Files with one line per device: koordlet's lines, writing and restoring them.
 
 Covers: ``io.max``, ``io.weight``, ``io.cost.*``, ``blkio.throttle.*`` and what else is ``Keyed``.
 Does not cover: whether and when (``apply.planner``, ``apply.executor``).
@@ -26,44 +26,46 @@ from koordlet.state import journal
 FORMS = {n: row.form for n, row in knob.TABLE.items() if isinstance(row.form, forms.Keyed)}
 
 
-def form_of(one: action.Action) -> forms.Keyed | None:
+def form_of(wanted: action.Action) -> forms.Keyed | None:
     """The form of a file of this kind; ``None`` for any other action."""
-    return FORMS.get(one.knob) if isinstance(one, action.WriteFile) else None
+    return FORMS.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None
 
 
-def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
-    """Write each line; our devices as they read now, and what was refused."""
-    lines = one.value.splitlines()
-    answers = host.write_each(host.at(one.target), [f"{line}\n".encode() for line in lines])
+def write(host: root.HostRoot, wanted: action.WriteFile) -> tuple[str, str]:
+    """Write each line; returns koordlet's devices as read back, and refusals."""
+    lines = wanted.value.splitlines()
+    answers = host.write_each(host.at(wanted.target), [f"{line}\n".encode() for line in lines])
     refused = [(line, answer) for line, answer in zip(lines, answers, strict=True) if answer != 0]
     if len(refused) == len(lines):
-        raise OSError(refused[0][1], os.strerror(refused[0][1]), one.target)
+        raise OSError(refused[0][1], os.strerror(refused[0][1]), wanted.target)
     try:
-        text = host.text(host.at(one.target))
+        text = host.text(host.at(wanted.target))
     except OSError as error:
-        return one.value, f"written, but cannot be read back: {error.strerror}"
-    ours = forms.devices(one.value)
+        return wanted.value, f"written, but cannot be read back: {error.strerror}"
+    ours = forms.devices(wanted.value)
     shown = "\n".join(line for line in text.splitlines() if line.partition(" ")[0] in ours)
     if refused:
-        said = "; ".join(f"{line}: {errno.errorcode.get(why, why)}" for line, why in refused)
-        return shown, f"refused: {said}"
-    return shown, "" if kinds.same(one, one.value, text) else f"wrote {one.value!r}, reads {text!r}"
+        refusals = "; ".join(f"{line}: {errno.errorcode.get(why, why)}" for line, why in refused)
+        return shown, f"refused: {refusals}"
+    return shown, "" if kinds.same(
+        wanted, wanted.value, text
+    ) else f"wrote {wanted.value!r}, reads {text!r}"
 
 
-def complete(one: action.Action, entry: journal.Entry | None) -> action.Action:
-    """What is wanted, with the lines that put back devices which are not wanted any more."""
-    if entry is None or not isinstance(one, action.WriteFile) or one.knob not in FORMS:
-        return one
-    form = FORMS[one.knob]
-    wanted = forms.devices(one.value)
+def complete(write: action.Action, entry: journal.Entry | None) -> action.Action:
+    """A wanted file, with lines that restore devices no longer wanted."""
+    if entry is None or not isinstance(write, action.WriteFile) or write.knob not in FORMS:
+        return write
+    form = FORMS[write.knob]
+    wanted = forms.devices(write.value)
     ours = forms.devices("\n".join(entry.values))
     dropped = {device: fields for device, fields in ours.items() if device not in wanted}
     lines = _originals(form, dropped, forms.devices(entry.original or ""))
-    return replace(one, value="\n".join((one.value, *lines))) if lines else one
+    return replace(write, value="\n".join((write.value, *lines))) if lines else write
 
 
 def undo(entry: journal.Entry, write: action.WriteFile, current: str) -> tuple[str, str]:
-    """The lines that put our devices back, and which of them somebody else has written since."""
+    """Lines that restore koordlet's devices, and devices that another program wrote since."""
     form = form_of(write) or forms.Keyed()
     before = forms.devices(entry.original or "")
     back: list[str] = []
@@ -80,7 +82,7 @@ def undo(entry: journal.Entry, write: action.WriteFile, current: str) -> tuple[s
 
 
 def original(entry: journal.Entry, write: action.WriteFile, was: str) -> str:
-    """Another writer changed some devices: what was before us, his lines included."""
+    """The new original after another program changed some devices."""
     form = form_of(write) or forms.Keyed()
     ours = {d for d, texts in _ours(entry).items() if _stands(form, d, texts, was)}
     kept = [line for line in was.splitlines() if line.partition(" ")[0] not in ours]
@@ -89,7 +91,7 @@ def original(entry: journal.Entry, write: action.WriteFile, was: str) -> str:
 
 
 def _ours(entry: journal.Entry) -> dict[str, list[Mapping[str, str]]]:
-    """What each device of ours may hold of us."""
+    """Values that koordlet wrote per device."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for text in entry.values:
         for device, fields in forms.devices(text).items():

@@ -1,4 +1,4 @@
-"""Carries evictions out beside the loop: at most so many at a time, none twice, each told.
+"""Evictor: carries evictions out beside the loop, with limits on number and rate.
 
 Covers: what is under way, rate and number, pauses after a refusal, waiting for a pod to go.
 Does not cover: who shall go (``policy``), how it is done (``api_eviction``, ``local_eviction``).
@@ -36,7 +36,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one attempt."""
+    """Result of one attempt."""
 
     done: bool
     detail: str
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Way(Protocol):
-    """How a pod is made to go."""
+    """Eviction backend: evicts one pod through the API or locally."""
 
     def __call__(self, victim: eviction.Eviction) -> Awaitable[Outcome]:
         """One attempt; it ends when the pod is on its way."""
@@ -55,7 +55,7 @@ class Way(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is not exceeded."""
+    """Limits on evictions."""
 
     in_flight: int = 1
     per_minute: int = 10
@@ -63,7 +63,7 @@ class Limits:
 
 @dataclass(slots=True)
 class _Begun:
-    """What is known of one pod."""
+    """State of one eviction."""
 
     victim: eviction.Eviction
     at: float
@@ -76,7 +76,7 @@ class _Begun:
     why: str = ""
 
     def under_way(self, now: float) -> bool:
-        """Whether relief by this one is still to be waited for."""
+        """Whether this eviction is in flight and its relief still to come."""
         if self.running:
             return True
         return (
@@ -91,7 +91,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class Evictor:
-    """Everything that is being evicted by one agent."""
+    """All evictions of one agent."""
 
     def __init__(
         self,
@@ -118,10 +118,10 @@ class Evictor:
         task.add_done_callback(self._tasks.discard)
 
     def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
-        """Begin what a step asks for, or say why not yet."""
-        one = step.action
-        assert isinstance(one, action.Evict)  # noqa: S101 -- the executor asks for these only
-        victim, at = one.victim, now.at
+        """Begin the eviction of a step, or return the reason to wait."""
+        wanted = step.action
+        assert isinstance(wanted, action.Evict)  # noqa: S101 -- the executor asks for these only
+        victim, at = wanted.victim, now.at
         self._forget(now)
         verdict, detail = self._why_not(victim, now)
         if not detail:
@@ -132,19 +132,19 @@ class Evictor:
             self._recent.append(at)
             self._spawn(self._run(begun, step))
             verdict, detail = result.Verdict.WAITING, "begun"
-        return result.Result(target=one.target, verdict=verdict, detail=detail, step=step)
+        return result.Result(target=wanted.target, verdict=verdict, detail=detail, step=step)
 
     def _why_not(
         self, victim: eviction.Eviction, now: snapshot.Snapshot
     ) -> tuple[result.Verdict, str]:
-        """Why it cannot begin now; an empty text where it can."""
+        """The reason that an eviction cannot begin now; empty where it can."""
         found = next((each for each in now.pods if each.uid == victim.uid), None)
         if found is None:
-            return result.Verdict.VANISHED, "it is not here any more"
+            return result.Verdict.VANISHED, "the pod is no longer on this node"
         if found.critical:
             return result.Verdict.REFUSED, "critical and static pods are never evicted"
         if found.stale:
-            return result.Verdict.WAITING, "what is known of it may be out of date"
+            return result.Verdict.WAITING, "the pod's source is out of date"
         if isinstance(self._way, str):
             return result.Verdict.REFUSED, self._way
         return result.Verdict.WAITING, self._busy(victim, now.at)
@@ -153,28 +153,30 @@ class Evictor:
         known = self._known.get(victim.uid)
         if known is not None:
             if known.running:
-                return f"under way for {at - known.at:.0f} s"
+                return f"in flight for {at - known.at:.0f} s"
             if known.done and at - known.at < _AGAIN:
-                return f"evicted {at - known.at:.0f} s ago, and still there"
+                return f"evicted {at - known.at:.0f} s ago, the pod still exists"
             if at < known.until:
-                return f"{known.why}; again in {known.until - at:.0f} s"
+                return f"{known.why}; next attempt in {known.until - at:.0f} s"
         others = [
             each
             for each in self._known.values()
             if each.victim.signal == victim.signal and each.victim.uid != victim.uid
         ]
         if sum(each.under_way(at) for each in others) >= self._limits.in_flight:
-            return f"others are on their way for {victim.signal}"
+            return f"another eviction for {victim.signal} is in flight"
         while self._recent and at - self._recent[0] >= _MINUTE:
             self._recent.popleft()
         if len(self._recent) >= self._limits.per_minute:
-            return f"{self._limits.per_minute} were begun in the last minute"
+            return f"limit of {self._limits.per_minute} evictions per minute reached"
         return ""
 
     def _forget(self, now: snapshot.Snapshot) -> None:
-        """What is gone is gone, and its relief is there."""
-        here = {one.uid for one in now.pods if one.active}
-        for uid in [uid for uid, one in self._known.items() if uid not in here and not one.running]:
+        """Drop finished evictions; their resources count as released."""
+        here = {pod.uid for pod in now.pods if pod.active}
+        for uid in [
+            uid for uid, begun in self._known.items() if uid not in here and not begun.running
+        ]:
             del self._known[uid]
 
     async def _run(self, begun: _Begun, step: plan.Step) -> None:
@@ -201,7 +203,7 @@ class Evictor:
         )
 
     async def close(self) -> None:
-        """Leave what is under way to itself: what was asked for cannot be taken back."""
+        """Cancel the tasks; evictions that were requested cannot be taken back."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

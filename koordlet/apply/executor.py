@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from koordlet.apply import (
-    attempt,
     backoff,
     headroom,
     intents,
@@ -57,7 +56,7 @@ class Evictor(Protocol):
     """Carries evictions out (``apply.evictor``), beside the loop."""
 
     def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
-        """Begin one, or say why not yet."""
+        """Begin an eviction, or return the reason to wait."""
 
 
 class Executor:
@@ -87,39 +86,39 @@ class Executor:
         *,
         patience: float = SLICE,
     ) -> tuple[result.Result, ...]:
-        """Do every enforced step, in order. ``report`` hears each result as it happens."""
-        one = _Run(self, now, report, time.monotonic() + patience)
-        one.for_disk = disk.PATIENCE if patience <= SLICE else disk.LONG
-        one.collect()
+        """Carry out every enforced step in order; ``report`` gets each result."""
+        run = _Run(self, now, report, time.monotonic() + patience)
+        run.for_disk = disk.PATIENCE if patience <= SLICE else disk.LONG
+        run.collect()
         for left in draft.left:
             if left.forget:
                 self.book.forget(left.target)
             if left.tell:
-                one.tell(
+                run.tell(
                     result.Result(target=left.target, verdict=result.Verdict.LEFT, detail=left.why)
                 )
-        one.carry_out(draft.plan.steps)
+        run.carry_out(draft.plan.steps)
         self.book.flush(readings=False)
-        return tuple(one.results)
+        return tuple(run.results)
 
     def finish(self, now: snapshot.Snapshot, report: Report, seconds: float) -> bool:
-        """Wait for what the worker has, and take its answers; ``False`` where it is stuck."""
+        """Wait for the worker and take its answers; ``False`` where it is stuck."""
         drained = self.worker.drain(seconds)
         _Run(self, now, report, 0.0).collect()
         self.book.flush()
         return drained
 
     def stale(self) -> absence.Stale | None:
-        """What does not come back from the kernel or systemd."""
+        """The call that the kernel or systemd has not returned from."""
         return self.worker.stale()
 
     def close(self) -> None:
-        """Give the thread back."""
+        """Stop the worker thread."""
         self.worker.close()
 
 
 class _Run:
-    """One plan on its way."""
+    """Runs one plan."""
 
     def __init__(self, hands: Executor, now: snapshot.Snapshot, report: Report, end: float) -> None:
         self.hands = hands
@@ -138,9 +137,9 @@ class _Run:
         self.for_disk = disk.PATIENCE
         self._unwritten: frozenset[str] = frozenset()
 
-    def tell(self, one: result.Result) -> None:
-        self.results.append(one)
-        self._report(one)
+    def tell(self, outcome: result.Result) -> None:
+        self.results.append(outcome)
+        self._report(outcome)
 
     def carry_out(self, planned: Iterable[plan.Step]) -> None:
         steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
@@ -160,71 +159,72 @@ class _Run:
     # Before --------------------------------------------------------------------------------------
 
     def _is_due(self, step: plan.Step) -> bool:
-        one = step.action
-        if not cgroup.stays_below(one.target[1:]):
-            detail = "not a plain path: it is not touched"
+        wanted = step.action
+        if not cgroup.stays_below(wanted.target[1:]):
+            detail = "the path leaves its tree: koordlet does not write there"
             self.tell(_result(step, result.Verdict.REFUSED, detail))
             return False
         pauses = self.hands.pauses
-        pause = pauses.waiting(one.target, self.now.at) if pauses.waits else 0.0
-        if one.target in self.hands.away:
-            detail = "still on its way: it blocks"
-            if isinstance(one, action.WriteFile):
-                self._open.append(one)
+        pause = pauses.waiting(wanted.target, self.now.at) if pauses.waits else 0.0
+        if wanted.target in self.hands.away:
+            detail = "still running: the call blocks"
+            if isinstance(wanted, action.WriteFile):
+                self._open.append(wanted)
         elif pause:
-            detail = f"tried lately, again in {pause:.0f} s"
-            if isinstance(one, action.MakeDir):
-                self._unmade.add(one.target)
-        elif self._unmade and kinds.directory(one) in self._unmade:
-            detail = "its group is not there yet"
+            detail = f"next attempt in {pause:.0f} s"
+            if isinstance(wanted, action.MakeDir):
+                self._unmade.add(wanted.target)
+        elif self._unmade and kinds.directory(wanted) in self._unmade:
+            detail = "its cgroup does not exist yet"
         else:
-            detail = self._intents.unknown(one)
+            detail = self._intents.unknown(wanted)
             if not detail:
                 return True
         self.tell(_result(step, result.Verdict.WAITING, detail))
         return False
 
     def _has_looked(self, step: plan.Step) -> bool:
-        """Whether it is known what a unit's properties are now; they are its originals."""
-        one = step.action
+        """Whether the current properties of a unit are known; they are its originals."""
+        wanted = step.action
         hands = self.hands
-        if not isinstance(one, action.SetUnitProperty) or step.undo or one.target in hands.looked:
+        looked = step.undo or wanted.target in hands.looked
+        if looked or not isinstance(wanted, action.SetUnitProperty):
             return True
         if hands.manager is None:
-            self.tell(_result(step, result.Verdict.REFUSED, "there is no systemd to ask"))
+            self.tell(_result(step, result.Verdict.REFUSED, "systemd is not available"))
             return False
-        key = _LOOK + one.target
+        key = _LOOK + wanted.target
         try:
-            if hands.worker.submit(key, functools.partial(hands.manager.look, one)):
+            if hands.worker.submit(key, functools.partial(hands.manager.look, wanted)):
                 answer = hands.worker.wait(key, self.end - time.monotonic())
                 if answer is not None:
-                    self._learn(one.target, answer.get())
+                    self._learn(wanted.target, answer.get())
                     return True
         except OSError as error:
             outcome = self._refused(step, error)
             self._pace(outcome)
             self.tell(outcome)
             return False
-        self.tell(_result(step, result.Verdict.WAITING, "systemd has not said yet what it has"))
+        self.tell(_result(step, result.Verdict.WAITING, "systemd has not answered yet"))
         return False
 
-    def _learn(self, target: str, said: Work) -> None:
-        if not isinstance(said, perform.Effect):
-            self.hands.looked[target] = said
+    def _learn(self, target: str, answer: Work) -> None:
+        if not isinstance(answer, perform.Effect):
+            self.hands.looked[target] = answer
 
     # Steps ---------------------------------------------------------------------------------------
 
     def _step(self, step: plan.Step, *, contested: bool) -> result.Result:
-        one = step.action
-        if isinstance(one, action.Evict):
+        wanted = step.action
+        if isinstance(wanted, action.Evict):
             return self._evict(step)
         blocker = (
-            next((f for f in self._open if kinds.relies(one, f)), None) if self._open else None
+            next((f for f in self._open if kinds.relies(wanted, f)), None) if self._open else None
         )
         if blocker is not None:
-            detail = f"relies on {blocker.target}, which is not done"
+            detail = f"depends on {blocker.target}, which failed or is pending"
             return _result(step, result.Verdict.SKIPPED, detail)
-        held = headroom.problem(self.host, one)
+        held = headroom.problem(self.host, wanted)
         if held:
             return _result(step, result.Verdict.HELD, held)
         try:
@@ -232,34 +232,32 @@ class _Run:
         except OSError as error:
             return self._refused(step, error)
         if effect is None:
-            if contested and one.target in self.hands.away:
-                self.hands.contested_away.add(one.target)
-            if isinstance(one, action.WriteFile):
-                self._open.append(one)
-            return _result(step, result.Verdict.WAITING, "on its way: it blocks")
+            if contested and wanted.target in self.hands.away:
+                self.hands.contested_away.add(wanted.target)
+            if isinstance(wanted, action.WriteFile):
+                self._open.append(wanted)
+            return _result(step, result.Verdict.WAITING, "running: the call blocks")
         return self._done(step, effect, contested=contested)
 
     def _held_back(self, step: plan.Step) -> result.Result | None:
-        """The journal has to know of an action first, or of its group."""
-        one = step.action
-        if one.target in self._unwritten:
-            if isinstance(one, action.WriteFile):
-                self._open.append(one)
-            detail = "its original is not on disk yet: the disk of the journal does not answer"
-        elif kinds.directory(one) in self._unwritten:
-            detail = "its group is not there yet"
+        """The result of a step that waits for the journal; ``None`` where it need not."""
+        wanted = step.action
+        if wanted.target in self._unwritten:
+            if isinstance(wanted, action.WriteFile):
+                self._open.append(wanted)
+            detail = "the journal's disk does not answer: the original is not saved yet"
+        elif kinds.directory(wanted) in self._unwritten:
+            detail = "its cgroup does not exist yet"
         else:
             return None
         return _result(step, result.Verdict.WAITING, detail)
 
     def _attempt(self, step: plan.Step) -> perform.Effect | None:
-        """Do it here or in the worker; ``None`` where it is not done in time."""
+        """Carry out a step here or in the worker; ``None`` where it is not done in time."""
+        manager, target = self.hands.manager, step.action.target
+        call = functools.partial(perform.attempt, self.host, self.now.layout, step, manager)
         if not kinds.may_block(step.action):
-            return attempt.twice(self.host, self.now.layout, step, self.hands.manager)
-        call = functools.partial(
-            attempt.twice, self.host, self.now.layout, step, self.hands.manager
-        )
-        target = step.action.target
+            return call()
         if not self.hands.worker.submit(target, call):
             return None
         answer = self.hands.worker.wait(target, self.end - time.monotonic())
@@ -269,7 +267,7 @@ class _Run:
         return _effect(answer.get())
 
     def collect(self) -> None:
-        """What the disk and the worker have done since the last plan."""
+        """Take the results of the disk and the worker since the last plan."""
         self.book.collect()
         for target, answer in self.hands.worker.collect().items():
             step = self.hands.away.pop(target, None)
@@ -288,42 +286,43 @@ class _Run:
         self._settle()
 
     def _done(self, step: plan.Step, effect: perform.Effect, *, contested: bool) -> result.Result:
-        one = step.action
+        wanted = step.action
         if step.interim:
             # The intent stands: it names this value and the final one, which is still on its way.
             pass
         elif step.undo:
-            self._undone(one, effect)
-        elif kinds.journaled(one):
+            self._undone(wanted, effect)
+        elif kinds.journaled(wanted):
             # A switch is remembered as it was written: its read-back is the whole list of words.
-            self._landed.append((one, kinds.value(one) if kinds.is_switch(one) else effect.value))
+            landed = kinds.value(wanted) if kinds.is_switch(wanted) else effect.value
+            self._landed.append((wanted, landed))
         value, difference = effect
-        detail = difference or (rivals.said(step) if contested else "")
+        detail = difference or (rivals.contested(step) if contested else "")
         verdict = result.Verdict.DIFFERENT if difference else _DONE
         # By place: by name it takes twice as long.
-        return result.Result(one.target, verdict, detail, step, value, None, contested)
+        return result.Result(wanted.target, verdict, detail, step, value, None, contested)
 
-    def _undone(self, one: action.Action, effect: perform.Effect) -> None:
-        entry = self.book.entries.get(one.target)
-        if isinstance(one, action.SetUnitProperty) and entry is not None:
-            after = units.after_reset(entry, one, effect.value)
+    def _undone(self, wanted: action.Action, effect: perform.Effect) -> None:
+        entry = self.book.entries.get(wanted.target)
+        if isinstance(wanted, action.SetUnitProperty) and entry is not None:
+            after = units.after_reset(entry, wanted, effect.value)
             if after is not None:
                 if self.book.intend([after], self.for_disk):
                     self.book.note(after)
                 return
-        self.book.forget(one.target)
-        if isinstance(one, action.RemoveDir):
-            for target in [t for t in self.book.entries if t.startswith(one.target + "/")]:
+        self.book.forget(wanted.target)
+        if isinstance(wanted, action.RemoveDir):
+            for target in [t for t in self.book.entries if t.startswith(wanted.target + "/")]:
                 self.book.forget(target)
 
     def _settle(self) -> None:
-        """Tell the journal what was read back, of the groups that are there now."""
+        """Record in the journal what was read back."""
         inodes: dict[str, int] = {}
         entries, done = self.book.entries, self.book.done
-        for one, value in self._landed:
-            target = one.target
+        for wanted, value in self._landed:
+            target = wanted.target
             if target in entries:
-                where = kinds.directory(one)
+                where = kinds.directory(wanted)
                 inode = inodes.get(where)
                 if inode is None:
                     known = entries[target].inode
@@ -334,54 +333,55 @@ class _Run:
     def _evict(self, step: plan.Step) -> result.Result:
         if self.hands.evictor is not None:
             return self.hands.evictor.take(step, self.now)
-        why = "nothing is evicted before the agent is ready"
+        why = "koordlet evicts only once the agent is ready"
         return _result(step, result.Verdict.WAITING, why)
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
-        one = step.action
-        inode = intents.inode_of(self.host, kinds.directory(one), known=-1)
+        wanted = step.action
+        inode = intents.inode_of(self.host, kinds.directory(wanted), known=-1)
         # A cookie is in no group: processes that have one may be left whatever the kernel says.
-        cookie = isinstance(one, action.ShareCore)
-        gone = inode == 0 or (step.undo and self._is_gone(one))
+        cookie = isinstance(wanted, action.ShareCore)
+        gone = inode == 0 or (step.undo and self._is_gone(wanted))
         if error.errno in (errno.ENOENT, errno.ENODEV) and gone and not cookie:
-            self.book.forget(one.target)
+            self.book.forget(wanted.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
-        entry = self.book.entries.get(one.target)
+        entry = self.book.entries.get(wanted.target)
         # Never written: there is nothing to put back. A group may be there all the same: made, and
         # then refused its first files.
         never = entry is not None and entry.original is None and step.was is None and not cookie
-        if never and not (isinstance(one, action.MakeDir) and inode):
-            self.book.forget(one.target)
-        if isinstance(one, action.WriteFile):
-            self._open.append(one)
-        why = resctrl.words(error) or refusals.explain(error.errno, one)
+        if never and not (isinstance(wanted, action.MakeDir) and inode):
+            self.book.forget(wanted.target)
+        if isinstance(wanted, action.WriteFile):
+            self._open.append(wanted)
+        why = resctrl.words(error) or refusals.explain(error.errno, wanted)
         detail = f"{errors.errno_name(error.errno)}: {why}"
         return _result(step, result.Verdict.REFUSED, detail, error.errno)
 
-    def _is_gone(self, one: action.Action) -> bool:
-        """Whether the file went without its group, and its value with it.
+    def _is_gone(self, wanted: action.Action) -> bool:
+        """Whether the file is gone although its cgroup exists.
 
         v2 takes a controller's files away once the group above hands it down no more, as systemd
         does when no unit there has a property of it; later files begin anew.
         """
-        return isinstance(one, action.WriteFile) and not self.host.exists(self.host.at(one.target))
+        path = self.host.at(wanted.target)
+        return isinstance(wanted, action.WriteFile) and not self.host.exists(path)
 
     def _pace(self, outcome: result.Result) -> None:
         if outcome.verdict is result.Verdict.DONE and not outcome.contested:
             self.hands.pauses.succeeded(outcome.target, self.now.at)
             return
-        one = outcome.step.action if outcome.step is not None else None
+        wanted = outcome.step.action if outcome.step is not None else None
         # A protective limit that others remove comes back at once; a refusal waits all the same.
-        protective = isinstance(one, kinds.FILES) and one.protective
+        protective = isinstance(wanted, kinds.FILES) and wanted.protective
         if outcome.verdict in _TROUBLE or (outcome.contested and not protective):
             self.hands.pauses.failed(outcome.target, self.now.at)
         elif outcome.verdict is result.Verdict.DONE:
             self.hands.pauses.succeeded(outcome.target, self.now.at)
 
 
-def _effect(said: Work) -> perform.Effect:
-    if isinstance(said, perform.Effect):
-        return said
+def _effect(answer: Work) -> perform.Effect:
+    if isinstance(answer, perform.Effect):
+        return answer
     raise errors.BugError("the worker answered another question")
 
 

@@ -1,4 +1,4 @@
-"""Memory limits that would hurt: one below what is in use is held, not written.
+"""Memory limits below current use are held back, not written.
 
 Covers: which files limit memory, what is in use there, whether a value leaves room.
 Does not cover: what a limit should be (``policy``).
@@ -26,26 +26,24 @@ LEAST_MARGIN = 4 << 20
 PART = 32
 
 
-def problem(host: root.HostRoot, one: action.Action) -> str:
-    """Why a memory limit must wait; empty when it need not, or is none."""
-    if not one.target.endswith(_NAMES) or not isinstance(one, kinds.FILES):
+def problem(host: root.HostRoot, wanted: action.Action) -> str:
+    """The reason that a memory limit must wait; empty where it need not."""
+    if not wanted.target.endswith(_NAMES) or not isinstance(wanted, kinds.FILES):
         return ""
-    directory, _, name = one.target.rpartition("/")
+    directory, _, name = wanted.target.rpartition("/")
     used_in = USAGE[name]
-    if not one.value.strip():
-        return "an empty memory limit would be zero"
+    if not wanted.value.strip():
+        return "an empty memory limit would mean 0"
     try:
-        limit = int(one.value)
+        limit = int(wanted.value)
         used = int(host.text(host.at(f"{directory}/{used_in}")))
     except ValueError:
         return ""  # "max": the kernel has the word
     except OSError as error:
         # Where a group is gone, the kernel has the word.
         silent = host.silence.met(error, gap=True)
-        return f"the use cannot be read ({error.strerror}): held until it can" if silent else ""
+        return f"memory use cannot be read ({error.strerror}): held until it can" if silent else ""
     least = used + max(LEAST_MARGIN, used // PART)
     if limit < 0 or limit >= least:
         return ""  # below zero is v1's word for no limit
-    return (
-        f"{limit} bytes is less than the {used} in use and a margin: held until the use goes down"
-    )
+    return f"{limit} bytes is below the {used} in use and a margin: held until use falls"

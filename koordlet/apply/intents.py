@@ -1,4 +1,4 @@
-"""What the journal must know before a plan is carried out: originals, and every value on its way.
+"""Journal entries of a plan: originals, and every value that koordlet may write.
 
 Covers: the entries of one plan, who has written a file that was ours, groups' identities.
 Does not cover: the file on disk (``state.journal``), carrying the plan out (``apply.executor``).
@@ -25,39 +25,39 @@ class Intents:
         self._now = now
         self._inodes: dict[str, int] = {}
 
-    def inode(self, one: action.Action) -> int:
-        """The identity of the group that an action is about; 0 when it is not there."""
-        directory = kinds.directory(one)
+    def inode(self, wanted: action.Action) -> int:
+        """The inode of an action's cgroup; 0 where it does not exist."""
+        directory = kinds.directory(wanted)
         found = self._inodes.get(directory)
         if found is None:
             found = self._inodes[directory] = inode_of(self._host, directory)
         return found
 
-    def unknown(self, one: action.Action) -> str:
-        """Why nobody knows which group this is about, and so whose original the journal holds."""
-        if not kinds.journaled(one):
+    def unknown(self, wanted: action.Action) -> str:
+        """The reason that an action's cgroup cannot be identified; empty where it can."""
+        if not kinds.journaled(wanted):
             return ""  # an eviction names a pod, which is no directory
         try:
-            self.inode(one)
+            self.inode(wanted)
         except OSError as error:
-            return f"which group this is cannot be read: {error.strerror}"
+            return f"the cgroup's identity cannot be read: {error.strerror}"
         return ""
 
     def contested(self, step: plan.Step) -> bool:
-        """True where a file that was ours holds somebody else's value."""
-        one = step.action
-        entry = self._book.entries.get(one.target)
-        if entry is None or step.was is None or not isinstance(one, kinds.FILES):
+        """Whether another program overwrote koordlet's value in a file."""
+        wanted = step.action
+        entry = self._book.entries.get(wanted.target)
+        if entry is None or step.was is None or not isinstance(wanted, kinds.FILES):
             return False
         if step.was in entry.values:
             return False  # what we read back there, and nobody else's
-        if entry.inode not in (0, self.inode(one)):
+        if entry.inode not in (0, self.inode(wanted)):
             return False  # another group under the same path: that one was never ours
         if not entry.sure and step.was == entry.original:
             return False  # killed before the write: what is there is what was there
-        if _is_schemata(one):
+        if _is_schemata(wanted):
             return not resctrl.undisturbed(entry, step.was)
-        return not kinds.is_ours(one, entry.values, step.was, self._now.went_offline)
+        return not kinds.is_ours(wanted, entry.values, step.was, self._now.went_offline)
 
     def entries(
         self,
@@ -71,19 +71,19 @@ class Intents:
         """
         found: dict[str, journal.Entry] = {}
         for step in steps:
-            one = step.action
-            if not kinds.journaled(one):
+            wanted = step.action
+            if not kinds.journaled(wanted):
                 continue
-            before = found.get(one.target)
+            before = found.get(wanted.target)
             if before is None:
-                before = self._known(one, contested)
+                before = self._known(wanted, contested)
             # A value on the way, or tasks from several groups: one entry knows all of it.
-            made = self._new(step) if before is None else _with(before, one)
-            if isinstance(one, action.SetUnitProperty) and not step.undo:
-                made = self._of_unit(made, one, looked.get(one.target, ()))
-            elif one.target in contested and isinstance(one, action.WriteFile):
-                made = self._of_parts(made, one, step.was or "")
-            found[one.target] = made
+            made = self._new(step) if before is None else _with(before, wanted)
+            if isinstance(wanted, action.SetUnitProperty) and not step.undo:
+                made = self._of_unit(made, wanted, looked.get(wanted.target, ()))
+            elif wanted.target in contested and isinstance(wanted, action.WriteFile):
+                made = self._of_parts(made, wanted, step.was or "")
+            found[wanted.target] = made
         return list(found.values())
 
     def put_down(
@@ -93,7 +93,7 @@ class Intents:
         looked: Mapping[str, unit_properties.Properties],
         patience: float,
     ) -> frozenset[str]:
-        """Put the entries of these steps on disk; the targets that have to wait for it.
+        """Write the entries of these steps to disk; returns the targets that must wait for it.
 
         What is put back never waits: its original is on disk already, and neither a full disk nor
         one that hangs must keep us from leaving. Nor does a value that is known there as ours and
@@ -120,79 +120,81 @@ class Intents:
                 self._book.note(entry)
         return frozenset(waiting.intersection(missing))
 
-    def _is_known(self, one: action.Action) -> bool:
+    def _is_known(self, wanted: action.Action) -> bool:
         """Whether the journal has an original for this group, and the value as one of ours."""
-        entry = self._book.entries.get(one.target)
+        entry = self._book.entries.get(wanted.target)
         return (
             entry is not None
-            and kinds.value(one) in entry.values
-            and entry.inode in (0, self.inode(one))
+            and kinds.value(wanted) in entry.values
+            and entry.inode in (0, self.inode(wanted))
         )
 
-    def _known(self, one: action.Action, contested: set[str]) -> journal.Entry | None:
-        """The entry of the same group, unless another writer has made his value the original.
+    def _known(self, wanted: action.Action, contested: set[str]) -> journal.Entry | None:
+        """The journal entry of the same cgroup, unless another program's value became the original.
 
         A unit that was started anew has another group and the same properties: what they were
         before us is known from the entry alone, also while systemd does not answer and the file
         is written.
         """
-        entry = self._book.entries.get(one.target)
-        if entry is None or one.target in contested:
+        entry = self._book.entries.get(wanted.target)
+        if entry is None or wanted.target in contested:
             return None
-        if entry.inode and entry.inode != self.inode(one):
-            return entry._replace(inode=self.inode(one)) if entry.unit else None
+        if entry.inode and entry.inode != self.inode(wanted):
+            return entry._replace(inode=self.inode(wanted)) if entry.unit else None
         return entry
 
     def _of_unit(
         self,
         made: journal.Entry,
-        one: action.SetUnitProperty,
-        said: unit_properties.Properties,
+        wanted: action.SetUnitProperty,
+        properties: unit_properties.Properties,
     ) -> journal.Entry:
-        """With the unit's own originals: those of before, where systemd still has what we set."""
-        file = one.target.rpartition("/")[2]
-        before = self._book.entries.get(one.target)
-        ours = () if before is None or before.unit != one.unit else before.values
-        if before is not None and said in [unit_properties.of(file, value) for value in ours]:
+        """An entry with the unit's originals; the old ones where systemd still has koordlet's."""
+        file = wanted.target.rpartition("/")[2]
+        before = self._book.entries.get(wanted.target)
+        ours = () if before is None or before.unit != wanted.unit else before.values
+        if before is not None and properties in [unit_properties.of(file, value) for value in ours]:
             kept = made._replace(original=before.original, values=before.values)
-            made = _with(kept, one)
-            said = before.properties
+            made = _with(kept, wanted)
+            properties = before.properties
         kind = action.SetUnitProperty.__name__
-        return made._replace(kind=kind, unit=one.unit, properties=said, inode=self.inode(one))
+        return made._replace(
+            kind=kind, unit=wanted.unit, properties=properties, inode=self.inode(wanted)
+        )
 
-    def _of_parts(self, made: journal.Entry, one: action.WriteFile, was: str) -> journal.Entry:
-        """Another writer changed some domains or devices; of the others ours is no original."""
+    def _of_parts(self, made: journal.Entry, wanted: action.WriteFile, was: str) -> journal.Entry:
+        """An entry with a new original after another program changed some domains or devices."""
         before = self._book.entries[made.target]
-        if _is_schemata(one):
+        if _is_schemata(wanted):
             original = resctrl.original(before, was)
-        elif devices.form_of(one) is not None:
-            original = devices.original(before, one, was)
+        elif devices.form_of(wanted) is not None:
+            original = devices.original(before, wanted, was)
         else:
             return made
-        return _with(made._replace(original=original, values=before.values), one)
+        return _with(made._replace(original=original, values=before.values), wanted)
 
     def _new(self, step: plan.Step) -> journal.Entry:
-        one = step.action
+        wanted = step.action
         return journal.Entry(
-            kind=action.kind(one),
-            target=one.target,
-            policy=one.policy,
+            kind=action.kind(wanted),
+            target=wanted.target,
+            policy=wanted.policy,
             original=step.was,
-            values=(kinds.value(one),),
-            knob=one.knob if isinstance(one, kinds.FILES) else "",
-            group=one.group,
-            inode=self.inode(one),
+            values=(kinds.value(wanted),),
+            knob=wanted.knob if isinstance(wanted, kinds.FILES) else "",
+            group=wanted.group,
+            inode=self.inode(wanted),
             unix_time=self._now.wall,
         )
 
 
-def _is_schemata(one: action.Action) -> bool:
-    return isinstance(one, action.WriteFile) and one.knob == knob.SCHEMATA.name
+def _is_schemata(wanted: action.Action) -> bool:
+    return isinstance(wanted, action.WriteFile) and wanted.knob == knob.SCHEMATA.name
 
 
-def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
-    """The entry with one more value that may be ours, named last."""
-    value = kinds.value(one)
+def _with(entry: journal.Entry, wanted: action.Action) -> journal.Entry:
+    """The entry with one more value that koordlet may have written, last."""
+    value = kinds.value(wanted)
     values = entry.values
     if values[-1:] == (value,):
         return entry
@@ -201,7 +203,7 @@ def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
 
 
 def inode_of(host: root.HostRoot, directory: str, *, known: int | None = None) -> int:
-    """The identity of a group, or of a process; 0 when it is not there.
+    """The identity of a cgroup or of a process; 0 where it does not exist.
 
     Where there is no answer it is what is ``known``; without that, silence raises.
     """
@@ -218,12 +220,12 @@ def inode_of(host: root.HostRoot, directory: str, *, known: int | None = None) -
 
 
 def back(entry: journal.Entry) -> action.WriteFile:
-    """The write that puts back what a file held before us."""
+    """The write that restores a file's original."""
     return action.WriteFile(
         target=entry.target,
         value=entry.original or "",
         policy=entry.policy,
-        reason="back to what it was before koordlet",
+        reason="restore what was before koordlet",
         knob=entry.knob,
         group=entry.group,
     )

@@ -70,14 +70,14 @@ class Phase(enum.IntEnum):
     EVICT = 12
 
 
-def row_of(one: FileAction) -> knob.Knob | None:
+def row_of(wanted: FileAction) -> knob.Knob | None:
     """The knob of a write; ``None`` for a file outside the table."""
-    return knob.TABLE.get(one.knob)
+    return knob.TABLE.get(wanted.knob)
 
 
-def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each kind
-    """When in a plan an action takes place."""
-    match one:
+def phase(wanted: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each kind
+    """The phase of an action in a plan."""
+    match wanted:
         case action.MakeDir():
             return Phase.MAKE
         case action.MoveTasks() | action.ShareCore():
@@ -85,7 +85,7 @@ def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each 
         case action.RemoveDir():
             return Phase.REMOVE
         case action.Mount():
-            return Phase.UNMOUNT if one.gone else Phase.MOUNT
+            return Phase.UNMOUNT if wanted.gone else Phase.MOUNT
         case action.Reclaim():
             return Phase.RECLAIM
         case action.SetUnitProperty():
@@ -95,32 +95,32 @@ def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each 
         case action.Evict():
             return Phase.EVICT
         case action.WriteFile():
-            return _phase_of_write(one)
+            return _phase_of_write(wanted)
         case _:
-            assert_never(one)
+            assert_never(wanted)
 
 
-def _phase_of_write(one: action.WriteFile) -> Phase:
-    row = row_of(one)
+def _phase_of_write(wanted: action.WriteFile) -> Phase:
+    row = row_of(wanted)
     if row is None or row.shape is knob.Shape.FREE:
         return Phase.FREE
     if row.shape is knob.Shape.SUBSET:
         return Phase.SETS
-    return Phase.SWITCH_OFF if one.value.startswith("-") else Phase.SWITCH_ON
+    return Phase.SWITCH_OFF if wanted.value.startswith("-") else Phase.SWITCH_ON
 
 
-def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911 -- as above
-    """Whether the machine already is as the action wants it. ``None``: nothing is there."""
-    match one:
+def satisfied(wanted: action.Action, current: str | None) -> bool:  # noqa: PLR0911 -- as above
+    """Whether the machine already is as the action wants it; ``None``: the target is absent."""
+    match wanted:
         # The most by far, so the first.
         case action.WriteFile() | action.SetUnitProperty():
-            return current is not None and same(one, one.value, current)
+            return current is not None and same(wanted, wanted.value, current)
         case action.MakeDir():
             return current == PRESENT
         case action.RemoveDir():
             return current is None
         case action.Mount():
-            return (current is None) is one.gone
+            return (current is None) is wanted.gone
         case action.MoveTasks():
             # ``current`` is the origin of the first live pid that is elsewhere.
             return current == ""
@@ -128,16 +128,16 @@ def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911
             # Whether an eviction is under way already, only the evictor knows.
             return False
         case action.SetQdisc():
-            return current == one.value
+            return current == wanted.value
         case action.ShareCore():
-            return one.settled
+            return wanted.settled
         case _:
-            assert_never(one)
+            assert_never(wanted)
 
 
-def same(one: FileAction, wanted: str, current: str) -> bool:
+def same(write: FileAction, wanted: str, current: str) -> bool:
     """Whether a wanted text and a text read from the file mean the same value."""
-    row = row_of(one)
+    row = row_of(write)
     if row is None:
         return wanted.strip() == current.strip()
     if row.shape is knob.Shape.SWITCHES:
@@ -150,17 +150,19 @@ def same(one: FileAction, wanted: str, current: str) -> bool:
     return row.same(wanted, current)
 
 
-def is_ours(one: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
-    """Whether a text read from a file is one that we wrote.
+def is_ours(wanted: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
+    """Whether koordlet wrote a text that was read from a file.
 
     ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, all of
     them if need be, and does not bring them back.
     """
-    return any(same(one, ours, current) or _shrunk(one, ours, current, lost) for ours in values)
+    return any(
+        same(wanted, ours, current) or _shrunk(wanted, ours, current, lost) for ours in values
+    )
 
 
-def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bool:
-    if one.knob != knob.CPUSET_CPUS.name or not lost:
+def _shrunk(wanted: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bool:
+    if wanted.knob != knob.CPUSET_CPUS.name or not lost:
         return False
     try:
         wrote, reads = cpuset.CPUSet.parse(ours), cpuset.CPUSet.parse(current)
@@ -169,64 +171,67 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
     return reads <= wrote and wrote - reads <= lost
 
 
-def is_switch(one: action.Action) -> bool:
+def is_switch(wanted: action.Action) -> bool:
     """Whether a file is a list of words of which some are switched on or off."""
-    return isinstance(one, action.WriteFile) and one.knob in _SWITCHES
+    return isinstance(wanted, action.WriteFile) and wanted.knob in _SWITCHES
 
 
-def journaled(one: action.Action) -> bool:
+def journaled(wanted: action.Action) -> bool:
     """Whether an original must be on disk before the action is done."""
-    return not isinstance(one, _NOT_JOURNALED)
+    return not isinstance(wanted, _NOT_JOURNALED)
 
 
-def may_block(one: action.Action) -> bool:
-    """Whether the loop must not wait for it: systemd, and what may sleep in the kernel."""
-    if isinstance(one, action.WriteFile):
-        return one.knob in _SLEEPING
-    return isinstance(one, _BLOCKING)
+def may_block(wanted: action.Action) -> bool:
+    """Whether an action may block: systemd calls, and writes that sleep in the kernel."""
+    if isinstance(wanted, action.WriteFile):
+        return wanted.knob in _SLEEPING
+    return isinstance(wanted, _BLOCKING)
 
 
-def value(one: action.Action) -> str:
-    """What an action brings, as the journal and a person see it."""
-    if isinstance(one, FILES):
-        return one.value
-    match one:
+def value(wanted: action.Action) -> str:
+    """The value of an action, as the journal and reports show it."""
+    if isinstance(wanted, FILES):
+        return wanted.value
+    match wanted:
         case action.SetQdisc():
-            return one.value
+            return wanted.value
         case action.Reclaim():
-            return str(one.amount_bytes)
+            return str(wanted.amount_bytes)
         case action.Evict():
-            return one.victim.pod
+            return wanted.victim.pod
         case action.ShareCore():
             # Whose cookie it is that is about to be made: also one that nobody could write down.
-            made = one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
-            return one.gone[-1] if one.gone else made
+            made = wanted.cookie or f"{LEADER}{next(iter(wanted.members), 0)}"
+            return wanted.gone[-1] if wanted.gone else made
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
-            return action.kind(one)
+            return action.kind(wanted)
         case _:
-            assert_never(one)
+            assert_never(wanted)
 
 
-def directory(one: action.Action) -> str:
+def directory(wanted: action.Action) -> str:
     """The directory of the group that an action is about."""
-    if isinstance(one, FILES):
-        return one.target.rpartition("/")[0]
-    if isinstance(one, _DIRECTORIES):
-        return one.target
-    if isinstance(one, action.SetQdisc):
+    if isinstance(wanted, FILES):
+        return wanted.target.rpartition("/")[0]
+    if isinstance(wanted, _DIRECTORIES):
+        return wanted.target
+    if isinstance(wanted, action.SetQdisc):
         # What a link is in: a helper without network must not take it for gone.
         return queueing.NETWORK
-    return one.target.rpartition("/")[0]
+    return wanted.target.rpartition("/")[0]
 
 
-def relies(one: action.Action, failed: action.WriteFile) -> bool:
-    """Sets rely on the ones above and below them; so does a second write of the same file.
+def relies(wanted: action.Action, failed: action.WriteFile) -> bool:
+    """Whether an action depends on a failed write: the same file, or a set above or below.
 
     Files outside of the table are no such sets: an interrupt that cannot be moved stops nobody.
     """
-    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
+    if not isinstance(wanted, action.WriteFile) or wanted.knob != failed.knob:
         return False
-    return one.target == failed.target or (
-        one.knob != ""
-        and (cgroup.is_below(one.group, failed.group) or cgroup.is_below(failed.group, one.group))
+    return wanted.target == failed.target or (
+        wanted.knob != ""
+        and (
+            cgroup.is_below(wanted.group, failed.group)
+            or cgroup.is_below(failed.group, wanted.group)
+        )
     )

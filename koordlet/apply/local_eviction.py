@@ -1,4 +1,4 @@
-"""Evicting on a machine without a cluster: a unit is stopped, a group's processes end.
+"""Local eviction backend: stops a systemd unit or ends the processes of a cgroup.
 
 Covers: systemd units, plain groups on both versions, time to end in order, then no more.
 Does not cover: pauses and numbers (``apply.evictor``).
@@ -29,43 +29,45 @@ _USUAL_GRACE = 30
 
 
 class LocalEviction:
-    """Ends what runs in a pod's group."""
+    """Evicts one workload by ending the processes in its cgroup."""
 
     def __init__(self, host: root.HostRoot, layout: cgroup.Layout) -> None:
         self._host = host
         self._layout = layout
 
     async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
-        """One attempt: until nothing runs there any more. Where nobody answers, nothing is over."""
+        """One attempt, which ends when the cgroup is empty."""
         directory = self._directory(victim.group) if victim.group else None
         if directory is None:
-            return evictor.Outcome(done=False, detail="its group is not known, or gone")
+            return evictor.Outcome(done=False, detail="the pod's cgroup is unknown or gone")
         try:
             if os.getpid() in set(self._pids(directory)):
-                return evictor.Outcome(done=False, detail="this agent itself runs in there")
+                return evictor.Outcome(done=False, detail="the agent itself runs in this cgroup")
             return await self._end(victim, directory)
         except OSError as error:
-            detail = f"what runs there cannot be read: {error.filename}: {error.strerror}"
+            detail = f"its processes cannot be listed: {error.filename}: {error.strerror}"
             return evictor.Outcome(done=False, detail=detail)
 
     async def _end(self, victim: eviction.Eviction, directory: str) -> evictor.Outcome:
         grace = _USUAL_GRACE if victim.grace_seconds is None else victim.grace_seconds
         how, _, what = victim.match.partition("=")
         if how == "unit":
-            said = await _systemctl("stop", "--no-block", "--", what)
-            if said:
-                return evictor.Outcome(done=False, detail=said)
+            problem = await _systemctl("stop", "--no-block", "--", what)
+            if problem:
+                return evictor.Outcome(done=False, detail=problem)
         else:
             self._signal(directory, signal.SIGTERM)
         if await self._empty(directory, grace):
-            return evictor.Outcome(done=True, detail="ended in order", gone=True)
+            return evictor.Outcome(done=True, detail="terminated", gone=True)
         await self._kill(directory)
         if await self._empty(directory, _KILLED):
             return evictor.Outcome(done=True, detail=f"killed after {grace} s", gone=True)
-        return evictor.Outcome(done=False, detail=f"{len(set(self._pids(directory)))} do not end")
+        return evictor.Outcome(
+            done=False, detail=f"{len(set(self._pids(directory)))} processes do not end"
+        )
 
     def _directory(self, group: str) -> str | None:
-        """Where its processes are listed."""
+        """A directory of the cgroup that lists its processes."""
         for controller in ("memory", "pids", "cpuset", "cpu", ""):
             where = self._layout.holder(controller)
             if where is None:
@@ -76,7 +78,7 @@ class LocalEviction:
         return None
 
     def _pids(self, directory: str) -> Iterator[int]:
-        """Of the group and of all below it; what vanishes meanwhile has no processes."""
+        """Processes of the cgroup and of all below it."""
         try:
             text = self._host.text(self._host.at(f"{directory}/cgroup.procs"))
             names = self._host.list(self._host.at(directory))
@@ -118,7 +120,7 @@ class LocalEviction:
 
 
 async def _systemctl(*words: str) -> str:
-    """What systemd complains of; empty where it does not."""
+    """The error message of systemctl; empty on success."""
     try:
         asked = await asyncio.create_subprocess_exec(
             "systemctl",
@@ -127,7 +129,7 @@ async def _systemctl(*words: str) -> str:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        _, said = await asked.communicate()
+        _, output = await asked.communicate()
     except OSError as error:
         return f"systemctl: {error.strerror}"
-    return said.decode("utf-8", "replace").strip() if asked.returncode else ""
+    return output.decode("utf-8", "replace").strip() if asked.returncode else ""

@@ -1,4 +1,4 @@
-"""What applying means for the queueing of a network link: making, changing and removing a tree.
+"""Queueing of a network link: making, changing and removing an HTB tree.
 
 Covers: one action for one side of one link.
 Does not cover: the texts and whose they are (``model.queueing``), reading
@@ -35,30 +35,30 @@ _WAITING = 1000
 _ALL = 0x0003
 
 
-def carry_out(host: root.HostRoot, one: action.SetQdisc) -> tuple[str, str]:
-    """What is read back, and what of it is not as wanted."""
-    found = queueing.of_target(one.target)
+def carry_out(host: root.HostRoot, wanted: action.SetQdisc) -> tuple[str, str]:
+    """Set one side of a link; returns what is read back, and what differs."""
+    found = queueing.of_target(wanted.target)
     if not host.live or found is None:
-        raise OSError(errno.EOPNOTSUPP, "there is no network here", one.target)
+        raise OSError(errno.EOPNOTSUPP, "the host's network is not available", wanted.target)
     link, direction = found
     current = reader.side(host, link, direction)
     if current is None:
-        raise OSError(errno.ENODEV, "the link is gone", one.target)
+        raise OSError(errno.ENODEV, "the link is gone", wanted.target)
     if not queueing.is_ours(current) and not queueing.is_free(current):
-        raise OSError(errno.EBUSY, f"{current} is somebody else's", one.target)
-    reader.apart(lambda route: _set(route, link, direction, one.value))
+        raise OSError(errno.EBUSY, f"another program set {current}", wanted.target)
+    reader.apart(lambda route: _set(route, link, direction, wanted.value))
     after = reader.side(host, link, direction) or ""
-    return after, "" if after == one.value else f"asked for {one.value!r}, is {after!r}"
+    return after, "" if after == wanted.value else f"asked for {wanted.value!r}, is {after!r}"
 
 
 def undo(entry: journal.Entry) -> action.SetQdisc:
-    """Ours goes, also where it is the original: an agent whose journal was lost left it then."""
+    """The action that removes koordlet's queueing, even where the journal has it as original."""
     before = entry.original
     return action.SetQdisc(
         target=entry.target,
         value=queueing.NONE if before is None or queueing.is_ours(before) else before,
         policy=entry.policy,
-        reason="back to what it was before koordlet",
+        reason="restore what was before koordlet",
     )
 
 
@@ -85,13 +85,13 @@ def _index(route: Any, name: str) -> int | None:
 
 
 def _is_ours(route: Any, index: int) -> bool:
-    return any(one["index"] == index and one["handle"] == _ROOT for one in route.get_qdiscs())
+    return any(qdisc["index"] == index and qdisc["handle"] == _ROOT for qdisc in route.get_qdiscs())
 
 
 def _ingresses(route: Any, index: int) -> bool:
     return any(
-        one["index"] == index and one["parent"] == reader.INGRESS_PARENT
-        for one in route.get_qdiscs()
+        qdisc["index"] == index and qdisc["parent"] == reader.INGRESS_PARENT
+        for qdisc in route.get_qdiscs()
     )
 
 
@@ -103,7 +103,7 @@ def _lead(route: Any, index: int, wanted: queueing.Tree) -> None:
         route.link("add", ifname=name, kind="ifb", txqlen=_WAITING)
         through = _index(route, name)
     if through is None:
-        raise OSError(errno.ENODEV, "the device of the detour is gone", name)
+        raise OSError(errno.ENODEV, "the ifb device is gone", name)
     route.link("set", index=through, state="up")
     _shape(route, through, wanted, reads_source=False)
     if not _ingresses(route, index):
@@ -150,10 +150,10 @@ def _shape(
     if not _is_ours(route, index):
         route.tc("add", "htb", index, _ROOT, default=wanted.default)
     known = reader.tree(route, index, wanted.default)
-    for minor, one in sorted(wanted.classes.items(), key=lambda each: each[1].parent):
+    for minor, tc_class in sorted(wanted.classes.items(), key=lambda each: each[1].parent):
         before = known.classes.get(minor)
-        if before != one:
-            _class(route, index, minor, one)
+        if before != tc_class:
+            _class(route, index, minor, tc_class)
     old = list(reader.filters(route, index))
     there = {text: minor for text, minor, _ in old}
     for text, minor in wanted.addresses.items():
@@ -166,17 +166,17 @@ def _shape(
         route.tc("del-class", "htb", index, _ROOT | minor)
 
 
-def _class(route: Any, index: int, minor: int, one: queueing.Class) -> None:
-    rate, ceil = one.rate // 8, one.ceil // 8
+def _class(route: Any, index: int, minor: int, tc_class: queueing.Class) -> None:
+    rate, ceil = tc_class.rate // 8, tc_class.ceil // 8
     route.tc(
         "replace-class",
         "htb",
         index,
         _ROOT | minor,
-        parent=_ROOT | one.parent,
+        parent=_ROOT | tc_class.parent,
         rate=rate,
         ceil=ceil,
-        prio=one.priority,
+        prio=tc_class.priority,
         burst=max(_LEAST_BURST, rate // _BURST_PARTS),
         cburst=max(_LEAST_BURST, ceil // _BURST_PARTS),
         quantum=_QUANTUM,

@@ -1,4 +1,4 @@
-"""The order of writes: every prefix of a plan is accepted by the kernel and regretted by nobody.
+"""The order of writes: every prefix of a plan is valid to the kernel and safe to stop at.
 
 Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks.
 Does not cover: the turns of all other files (``apply.turns``), what to write (``policy``), dropping
@@ -59,36 +59,36 @@ def order(
     """
     effects = in_effect or {}
     phases: dict[kinds.Phase, list[action.Action]] = {phase: [] for phase in kinds.Phase}
-    for one in actions:
-        phases[_phase(one, texts)].append(one)
+    for wanted in actions:
+        phases[_phase(wanted, texts)].append(wanted)
     ordered: list[Ordered] = []
     for phase, found in phases.items():
         if phase is kinds.Phase.SETS:
-            writes = [one for one in found if isinstance(one, action.WriteFile)]
+            writes = [write for write in found if isinstance(write, action.WriteFile)]
             ordered.extend(_sets(writes, texts, effects))
         elif phase in (kinds.Phase.CLEAR, kinds.Phase.FREE):
-            writes = [one for one in found if isinstance(one, action.WriteFile)]
-            writes.sort(key=lambda one: turns.turn(one, texts.get(one.target, "")))
-            ordered.extend(Ordered(action=one) for one in writes)
+            writes = [write for write in found if isinstance(write, action.WriteFile)]
+            writes.sort(key=lambda write: turns.turn(write, texts.get(write.target, "")))
+            ordered.extend(Ordered(action=write) for write in writes)
         else:
             # Directories and switches: on from the top, off from the bottom.
             falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)
             found.sort(key=_top_down, reverse=falling)
-            ordered.extend(Ordered(action=one) for one in found)
+            ordered.extend(Ordered(action=placed) for placed in found)
     return tuple(ordered)
 
 
-def _phase(one: action.Action, texts: Mapping[str, str]) -> kinds.Phase:
-    """The coarse order; what limits would be refused beside is out of the way of units, too."""
-    phase = kinds.phase(one)
-    if phase is kinds.Phase.FREE and isinstance(one, action.WriteFile):
-        clears = turns.clears(one, texts.get(one.target, ""))
+def _phase(wanted: action.Action, texts: Mapping[str, str]) -> kinds.Phase:
+    """The phase of an action; writes that clear the way for limits come in their own."""
+    phase = kinds.phase(wanted)
+    if phase is kinds.Phase.FREE and isinstance(wanted, action.WriteFile):
+        clears = turns.clears(wanted, texts.get(wanted.target, ""))
         return kinds.Phase.CLEAR if clears else phase
     return phase
 
 
-def _top_down(one: action.Action) -> tuple[int, str]:
-    return (cgroup.depth(one.group), one.target)
+def _top_down(wanted: action.Action) -> tuple[int, str]:
+    return (cgroup.depth(wanted.group), wanted.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,13 @@ class _Move:
 def _sets(
     writes: Sequence[action.WriteFile], texts: Mapping[str, str], effects: Mapping[str, str]
 ) -> Iterable[Ordered]:
-    """Order the writes of all nesting sets; rows of the table do not constrain each other."""
-    rows = sorted({one.knob for one in writes}, key=_mems_first)
+    """Order the writes of nested sets, each row of the table by itself."""
+    # Mems first: a v1 group without mems takes no task, and more memory never hurts.
+    rows = sorted(
+        {write.knob for write in writes}, key=lambda row: (row != knob.CPUSET_MEMS.name, row)
+    )
     for row in rows:
-        moves = [_move(one, texts, effects) for one in writes if one.knob == row]
+        moves = [_move(write, texts, effects) for write in writes if write.knob == row]
         moves.sort(key=lambda move: _top_down(move.write))
         tree = _tree(moves)
         yield from _pin(moves)
@@ -116,15 +119,10 @@ def _sets(
         yield from _narrow(moves, tree)
 
 
-def _mems_first(row: str) -> tuple[bool, str]:
-    """A v1 group needs mems before it can take tasks, and more memory never hurts anybody."""
-    return (row != knob.CPUSET_MEMS.name, row)
-
-
-def _move(one: action.WriteFile, texts: Mapping[str, str], effects: Mapping[str, str]) -> _Move:
-    borrowed = one.target in effects
-    text = effects[one.target] if borrowed else texts.get(one.target, "")
-    return _Move(one, _parse(text), _parse(one.value), borrowed)
+def _move(wanted: action.WriteFile, texts: Mapping[str, str], effects: Mapping[str, str]) -> _Move:
+    borrowed = wanted.target in effects
+    text = effects[wanted.target] if borrowed else texts.get(wanted.target, "")
+    return _Move(wanted, _parse(text), _parse(wanted.value), borrowed)
 
 
 def _parse(text: str) -> cpuset.CPUSet:
@@ -149,7 +147,7 @@ class _Tree:
 def _tree(moves: Sequence[_Move]) -> _Tree:
     """Of moves from the top. Cost: n times the depth."""
     effects = _effects(moves)
-    around = {above for one in moves if one.new for above in cgroup.ancestors(one.write.group)}
+    around = {above for move in moves if move.new for above in cgroup.ancestors(move.write.group)}
     free = frozenset(group for group, end in effects.items() if not end and group in around)
     return _Tree(_heights(moves), effects, free)
 
@@ -165,7 +163,7 @@ def _heights(moves: Sequence[_Move]) -> dict[str, int]:
 
 
 def _pin(moves: Sequence[_Move]) -> Iterable[Ordered]:
-    """Step 0: what lives on its parent's set gets it as its own before the parent's is widened."""
+    """Step 0: pin an inherited cpuset explicitly before widening its parent."""
     wider = {move.write.group for move in moves if move.new - move.old}
     for move in moves:
         above = wider.intersection(cgroup.ancestors(move.write.group))
@@ -208,13 +206,15 @@ def _narrow(moves: Sequence[_Move], tree: _Tree) -> Iterable[Ordered]:
 
 
 def _effects(moves: Sequence[_Move]) -> dict[str, cpuset.CPUSet]:
-    """Without a set of its own, or with one that has nothing of theirs, it has the nearest one's.
+    """The set that each group will live on: its own within its parents', else the nearest parent's.
 
     Empty where no set is planned at all: it will live on one that does not change.
     """
     effects: dict[str, cpuset.CPUSet] = {}
     for move in moves:
-        above = (effects[one] for one in cgroup.ancestors(move.write.group) if effects.get(one))
+        above = (
+            effects[above] for above in cgroup.ancestors(move.write.group) if effects.get(above)
+        )
         bound = next(above, move.new)
         effects[move.write.group] = move.new & bound or bound
     return effects

@@ -1,4 +1,4 @@
-"""The sets of CPUs that ours go back to where nobody wants them any more. Pure.
+"""Original cpusets that koordlet's sets go back to. Pure.
 
 Covers: a value that policies may know, the same object while it says the same.
 Does not cover: putting back (``apply.undoing``), which cuts them to what there is then.
@@ -14,7 +14,7 @@ from koordlet.state import journal
 
 
 class Originals:
-    """By group; empty where there was none."""
+    """Original cpusets by cgroup; empty where there was none."""
 
     def __init__(self) -> None:
         self.sets: Mapping[str, cpuset.CPUSet] = {}
@@ -23,13 +23,13 @@ class Originals:
     def follow(
         self, entries: Mapping[str, journal.Entry], groups: Iterable[str] | None
     ) -> Mapping[str, cpuset.CPUSet]:
-        """Those of the journal; ``groups`` is another object once an entry came or went."""
+        """Update from the journal; ``groups`` is a new object whenever an entry came or went."""
         if groups is None or groups is not self._groups:
             self._groups = groups
             found = {
-                one.group: undoing.parsed(one.original)
-                for one in entries.values()
-                if one.knob == knob.CPUSET_CPUS.name and one.original is not None
+                entry.group: undoing.parsed(entry.original)
+                for entry in entries.values()
+                if entry.knob == knob.CPUSET_CPUS.name and entry.original is not None
             }
             self.sets = self.sets if found == self.sets else found
         return self.sets

@@ -1,6 +1,7 @@
-"""Carries out one action through the port, and reads back what came of it.
+"""Carries out one action on the host, and reads the result back.
 
-Covers: the system calls of each kind. Does not cover: whether and when (``apply.executor``).
+Covers: the system calls of each kind, one retry after a race with another writer.
+Does not cover: whether and when (``apply.executor``), races (``apply.refusals``).
 """
 
 from __future__ import annotations
@@ -9,9 +10,18 @@ import contextlib
 import errno
 from typing import NamedTuple, assert_never
 
-from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
+from koordlet.apply import (
+    core_cookies,
+    devices,
+    kinds,
+    network,
+    present,
+    refusals,
+    resctrl,
+    units,
+)
 from koordlet.host.fs import root
-from koordlet.model import action, cgroup, cpuset, errors, knob
+from koordlet.model import action, cgroup, cpuset, errors, knob, plan
 
 _CPUS = knob.CPUSET_CPUS.name
 #: Files of which only some lines are ours.
@@ -19,7 +29,7 @@ _OF_LINES = frozenset({knob.SCHEMATA.name, *devices.FORMS})
 
 
 class Effect(NamedTuple):
-    """What the machine says after an action."""
+    """The state read back after an action."""
 
     #: The text read back (for a file), or a word.
     value: str
@@ -27,55 +37,70 @@ class Effect(NamedTuple):
     difference: str = ""
 
 
+def attempt(
+    host: root.HostRoot, layout: cgroup.Layout, step: plan.Step, manager: units.Manager | None
+) -> Effect:
+    """Carry out an action, and retry it once where the cause of the refusal is gone."""
+    wanted = step.action
+    try:
+        if isinstance(wanted, action.WriteFile):
+            return write(host, layout, wanted, undo=step.undo)
+        return perform(host, layout, wanted, undo=step.undo, manager=manager)
+    except OSError as error:
+        if not refusals.is_over(host, layout, wanted, error.errno):
+            raise
+    return perform(host, layout, wanted, undo=step.undo, manager=manager)
+
+
 def perform(  # noqa: PLR0911 -- one return for each kind
     host: root.HostRoot,
     layout: cgroup.Layout,
-    one: action.Action,
+    wanted: action.Action,
     *,
     undo: bool = False,
     manager: units.Manager | None = None,
 ) -> Effect:
-    """Do it. ``OSError`` is the kernel's refusal.
+    """Carry out an action. ``OSError`` is the kernel's refusal.
 
     With ``undo`` it is enough that the text is back: what it amounts to was never our choice.
     """
-    match one:
+    match wanted:
         case action.WriteFile():
-            return write(host, layout, one, undo=undo)
+            return write(host, layout, wanted, undo=undo)
         case action.MakeDir():
-            return _make(host, one)
+            return _make(host, wanted)
         case action.RemoveDir():
-            host.rmdir(host.at(one.target))
+            host.rmdir(host.at(wanted.target))
             return Effect("")
         case action.MoveTasks():
-            return _move(host, one)
+            return _move(host, wanted)
         case action.Evict():
             # An eviction takes its time: the executor hands it to the evictor instead.
-            raise errors.BugError("an eviction is not a call", culprit=one.target)
+            raise errors.BugError("an eviction is not a call", culprit=wanted.target)
         case action.Mount():
-            return Effect(resctrl.mount(host, one))
+            return Effect(resctrl.mount(host, wanted))
         case action.Reclaim():
-            return _reclaim(host, one)
+            return _reclaim(host, wanted)
         case action.SetQdisc() | action.ShareCore():
-            return Effect(*_carry_out(host, one))
+            return Effect(*_carry_out(host, wanted))
         case action.SetUnitProperty():
-            return _set_property(host, manager, one)
+            return _set_property(host, manager, wanted)
         case _:
-            assert_never(one)
+            assert_never(wanted)
 
 
-def _carry_out(host: root.HostRoot, one: action.SetQdisc | action.ShareCore) -> tuple[str, str]:
-    if isinstance(one, action.SetQdisc):
-        return network.carry_out(host, one)
-    return core_cookies.carry_out(host, one)
+def _carry_out(host: root.HostRoot, wanted: action.SetQdisc | action.ShareCore) -> tuple[str, str]:
+    if isinstance(wanted, action.SetQdisc):
+        return network.carry_out(host, wanted)
+    return core_cookies.carry_out(host, wanted)
 
 
 def _set_property(
-    host: root.HostRoot, manager: units.Manager | None, one: action.SetUnitProperty
+    host: root.HostRoot, manager: units.Manager | None, wanted: action.SetUnitProperty
 ) -> Effect:
     if manager is None:
-        raise OSError(errno.EOPNOTSUPP, "no systemd here", one.target)
-    return Effect(*units.carry_out(host, manager, one))
+        raise OSError(errno.EOPNOTSUPP, "systemd is not available", wanted.target)
+    return Effect(*units.carry_out(host, manager, wanted))
 
 
 def kill(host: root.HostRoot, directory: str) -> None:
@@ -89,72 +114,76 @@ def _bytes(value: str) -> bytes:
 
 
 def write(
-    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool = False
+    host: root.HostRoot, layout: cgroup.Layout, wanted: action.WriteFile, *, undo: bool = False
 ) -> Effect:
-    """Write one file, and say what it says then."""
-    value = one.value
-    if one.knob in _OF_LINES:
-        return Effect(*(resctrl if one.knob == knob.SCHEMATA.name else devices).write(host, one))
+    """Write one file and read it back."""
+    value = wanted.value
+    if wanted.knob in _OF_LINES:
+        return Effect(
+            *(resctrl if wanted.knob == knob.SCHEMATA.name else devices).write(host, wanted)
+        )
     data = _bytes(value)
-    found = host.exchange(host.at(one.target), data)
-    if found == data and (undo or one.knob != _CPUS):
+    found = host.exchange(host.at(wanted.target), data)
+    if found == data and (undo or wanted.knob != _CPUS):
         return Effect(value.rstrip("\n"))  # letter by letter, as nearly always
     if isinstance(found, OSError):
         # It is written, and that must be remembered, although nobody can tell what it says now.
-        return Effect(one.value, f"written, but cannot be read back: {found.strerror}")
+        return Effect(wanted.value, f"written, but cannot be read back: {found.strerror}")
     text = found.decode("utf-8", "replace").rstrip("\n")
-    if text != one.value and not kinds.same(one, one.value, text):
-        return Effect(text, f"wrote {one.value!r}, reads {text!r}")
-    if one.knob == _CPUS and value.strip() and not undo:
-        return Effect(text, _not_effective(host, layout, one))
+    if text != wanted.value and not kinds.same(wanted, wanted.value, text):
+        return Effect(text, f"wrote {wanted.value!r}, reads {text!r}")
+    if wanted.knob == _CPUS and value.strip() and not undo:
+        return Effect(text, _not_effective(host, layout, wanted))
     return Effect(text)
 
 
-def _not_effective(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> str:
-    """v2 takes any list, and falls back to the parent's whole set when nothing of it is left."""
+def _not_effective(host: root.HostRoot, layout: cgroup.Layout, wanted: action.WriteFile) -> str:
+    """The difference between wanted and effective CPUs: v2 falls back to the parent's set."""
     holder = layout.holder(knob.CPUSET_CPUS.controller)
-    where = layout.file(knob.CPUSET_EFFECTIVE, one.group)
+    where = layout.file(knob.CPUSET_EFFECTIVE, wanted.group)
     if where is None or holder is None or not holder.unified:
         return ""
     try:
         effective = cpuset.CPUSet.parse(host.text(host.at(where)))
     except (OSError, ValueError):
         return ""
-    if effective <= cpuset.CPUSet.parse(one.value):
+    if effective <= cpuset.CPUSet.parse(wanted.value):
         return ""
-    return f"asked for {one.value.strip()}, in effect is {effective}"
+    return f"asked for {wanted.value.strip()}, in effect is {effective}"
 
 
-def _make(host: root.HostRoot, one: action.MakeDir) -> Effect:
+def _make(host: root.HostRoot, wanted: action.MakeDir) -> Effect:
     # It exists when we were killed between mkdir and the first files: go on from there.
     with contextlib.suppress(FileExistsError):
-        host.mkdir(host.at(one.target))
-    for name, value in one.initial:
-        host.write(host.at(f"{one.target}/{name}"), _bytes(value))
+        host.mkdir(host.at(wanted.target))
+    for name, value in wanted.initial:
+        host.write(host.at(f"{wanted.target}/{name}"), _bytes(value))
     return Effect(kinds.PRESENT)
 
 
-def _move(host: root.HostRoot, one: action.MoveTasks) -> Effect:
+def _move(host: root.HostRoot, wanted: action.MoveTasks) -> Effect:
     """One pid per write(2). A process that ended meanwhile (ESRCH) is where it should be."""
-    if one.taken_from:
-        return Effect(*resctrl.move(host, one))
-    for pid in one.pids:
+    if wanted.taken_from:
+        return Effect(*resctrl.move(host, wanted))
+    for pid in wanted.pids:
         try:
-            host.write(host.at(one.target), b"%d\n" % pid)
+            host.write(host.at(wanted.target), b"%d\n" % pid)
         except OSError as error:
             if error.errno != errno.ESRCH:
                 raise
-    members = set(present.pids(host, one.target) or ())
-    missing = [pid for pid in one.pids if pid not in members and host.exists(host.proc(str(pid)))]
-    difference = f"not there: {missing}" if missing else ""
-    return Effect(" ".join(map(str, one.pids)), difference)
+    members = set(present.pids(host, wanted.target) or ())
+    missing = [
+        pid for pid in wanted.pids if pid not in members and host.exists(host.proc(str(pid)))
+    ]
+    difference = f"processes not moved: {missing}" if missing else ""
+    return Effect(" ".join(map(str, wanted.pids)), difference)
 
 
-def _reclaim(host: root.HostRoot, one: action.Reclaim) -> Effect:
+def _reclaim(host: root.HostRoot, wanted: action.Reclaim) -> Effect:
     try:
-        host.write(host.at(one.target), b"%d\n" % one.amount_bytes)
+        host.write(host.at(wanted.target), b"%d\n" % wanted.amount_bytes)
     except OSError as error:
         if error.errno != errno.EAGAIN:
             raise
-        return Effect(str(one.amount_bytes), "the kernel found less than that to reclaim")
-    return Effect(str(one.amount_bytes))
+        return Effect(str(wanted.amount_bytes), "the kernel could reclaim only part of it")
+    return Effect(str(wanted.amount_bytes))

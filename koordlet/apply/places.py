@@ -1,4 +1,4 @@
-"""The places that koordlet writes to: what an entry of the journal may name, and nothing else.
+"""Places that koordlet may write to: the only targets that a journal entry may name.
 
 Covers: the table of places by kind of action, texts that could not be written.
 Does not cover: whether something is there (``apply.present``), what is put back (``undoing``).
@@ -43,23 +43,23 @@ _PROPERTY = re.compile(r"t:[0-9]{1,20}|ay:([0-9a-f]{2})*")
 
 
 def of(host: root.HostRoot, layout: cgroup.Layout) -> Places:
-    """Those of this machine."""
+    """The places of this machine."""
     return Places(layout, _resctrl(host))
 
 
 class Places(NamedTuple):
-    """Those of one machine."""
+    """The places of one machine."""
 
     layout: cgroup.Layout
     #: Where resctrl is, or may be mounted.
     resctrl: Sequence[str] = (resctrl.MOUNT_POINT,)
 
     def refusal(self, entry: journal.Entry) -> str:
-        """Why an entry is none of ours; empty where it may be."""
+        """The reason that koordlet cannot have written an entry; empty where it can."""
         if not all(map(_encodes, (entry.target, entry.original or "", entry.group))):
             return "its texts cannot be written"
         if entry.group and not cgroup.stays_below(entry.group):
-            return f"{entry.group!r:.200} is no cgroup"
+            return f"{entry.group!r:.200} is not a cgroup"
         if not self._holds(entry):
             return f"koordlet never writes to {entry.target!r:.200} ({entry.kind:.40})"
         return ""
@@ -69,7 +69,7 @@ class Places(NamedTuple):
         return holds is not None and holds(self, entry)
 
     def is_below(self, target: str) -> bool:
-        """Strictly inside of a cgroup tree or of resctrl."""
+        """Whether a path is strictly inside a cgroup tree or resctrl."""
         mounts = (*(tree.mount for tree in self.layout.hierarchies), *self.resctrl)
         return any(_inside(target, mount) for mount in mounts)
 

@@ -1,4 +1,4 @@
-"""Merges all decisions into one plan: what to do, what to put back, in which order. Pure.
+"""Planner: merges all decisions into one ordered plan of writes and restores. Pure.
 
 Covers: merging and conflicts, the diff, which entries of the journal are put back, restore.
 Does not cover: what is put back for an entry (``apply.undoing``), the order inside a phase
@@ -23,10 +23,10 @@ from koordlet.apply import (
     bursts,
     core_cookies,
     devices,
-    idle_weights,
     kinds,
     ordering,
     present,
+    turns,
     undoing,
 )
 from koordlet.model import action, best_effort, decision, knob, plan, snapshot
@@ -37,7 +37,7 @@ from koordlet.state import journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The plan, and what its carrying out has to know beside it."""
+    """A plan, and the entries that it leaves as they are."""
 
     plan: plan.Plan
     left: tuple[undoing.Left, ...] = ()
@@ -51,45 +51,45 @@ class Wanted:
     modes: dict[str, plan.Mode] = field(default_factory=dict)
     conflicts: list[plan.Conflict] = field(default_factory=list)
 
-    def add(self, one: action.Action, mode: plan.Mode) -> None:
-        kept = self.actions.get(one.target)
+    def add(self, wanted: action.Action, mode: plan.Mode) -> None:
+        kept = self.actions.get(wanted.target)
         # A policy in shadow never displaces one that enforces.
-        if kept is None or (mode is plan.Mode.ENFORCE and self.modes[one.target] is not mode):
-            self.actions[one.target] = one
-            self.modes[one.target] = mode
-        elif self.modes[one.target] is mode and (both := _least(kept, one)) is not None:
-            self.actions[one.target] = both
-        elif self.modes[one.target] is mode and kinds.value(kept) != kinds.value(one):
+        if kept is None or (mode is plan.Mode.ENFORCE and self.modes[wanted.target] is not mode):
+            self.actions[wanted.target] = wanted
+            self.modes[wanted.target] = mode
+        elif self.modes[wanted.target] is mode and (both := _least(kept, wanted)) is not None:
+            self.actions[wanted.target] = both
+        elif self.modes[wanted.target] is mode and kinds.value(kept) != kinds.value(wanted):
             self.conflicts.append(
                 plan.Conflict(
-                    target=one.target,
+                    target=wanted.target,
                     kept=kinds.value(kept),
                     kept_policy=kept.policy,
-                    dropped=kinds.value(one),
-                    dropped_policy=one.policy,
+                    dropped=kinds.value(wanted),
+                    dropped_policy=wanted.policy,
                 )
             )
 
 
-def _least(kept: action.Action, one: action.Action) -> action.Action | None:
+def _least(kept: action.Action, wanted: action.Action) -> action.Action | None:
     """The smaller of two limits, where the file is one of which the smaller counts."""
-    if not isinstance(kept, action.WriteFile) or not isinstance(one, action.WriteFile):
+    if not isinstance(kept, action.WriteFile) or not isinstance(wanted, action.WriteFile):
         return None
-    row = kinds.row_of(one)
-    if row is None or kept.knob != one.knob:
+    row = kinds.row_of(wanted)
+    if row is None or kept.knob != wanted.knob:
         return None
-    if kept.narrows is not one.narrows:
-        wide, narrow = (kept, one) if one.narrows else (one, kept)
+    if kept.narrows is not wanted.narrows:
+        wide, narrow = (kept, wanted) if wanted.narrows else (wanted, kept)
         return _narrowed(wide, narrow)
     if not row.least:
         return None
-    smaller = min(kept, one, key=lambda each: row.form.measure(each.value))
-    if row.same(kept.value, one.value):
+    smaller = min(kept, wanted, key=lambda each: row.form.measure(each.value))
+    if row.same(kept.value, wanted.value):
         return smaller
     return replace(
         smaller,
-        protective=kept.protective or one.protective,
-        reason=f"{smaller.reason} (the least of {kept.policy} and {one.policy})",
+        protective=kept.protective or wanted.protective,
+        reason=f"{smaller.reason} (the least of {kept.policy} and {wanted.policy})",
     )
 
 
@@ -105,32 +105,32 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
     return replace(narrow, value=str(both) if both else narrow.value)
 
 
-def as_it_is(one: action.Action) -> action.Action:
-    """The way of an action that needs none of its own."""
-    return one
+def as_it_is(wanted: action.Action) -> action.Action:
+    """The identity route."""
+    return wanted
 
 
 def desired(
     outcomes: Iterable[chain.Outcome], route: Callable[[action.Action], action.Action] = as_it_is
 ) -> Wanted:
-    """What all policies want together; ``route`` gives each merged action the way that it takes."""
+    """Merge what all policies want; ``route`` converts each merged action."""
     wanted = Wanted()
     for outcome in outcomes:
-        for one in outcome.decision.actions if outcome.decision is not None else ():
-            wanted.add(one, outcome.mode)
-    wanted.actions = {target: route(one) for target, one in wanted.actions.items()}
+        for write in outcome.decision.actions if outcome.decision is not None else ():
+            wanted.add(write, outcome.mode)
+    wanted.actions = {target: route(write) for target, write in wanted.actions.items()}
     return wanted
 
 
 def draft(
-    said: chain.Round,
+    round_: chain.Round,
     wanted: Wanted,
     now: snapshot.Snapshot,
     there: present.Present,
     entries: Mapping[str, journal.Entry],
 ) -> Draft:
-    """The plan that takes the machine from what is there to what the policies want."""
-    failed = {outcome.stem for outcome in said.outcomes if outcome.failure}
+    """Make the plan from the machine's state to what the policies want."""
+    failed = {outcome.stem for outcome in round_.outcomes if outcome.failure}
     cookies = core_cookies.Completing(now, entries)
     enforced = {
         t: cookies.complete(devices.complete(a, entries.get(t)))
@@ -139,7 +139,7 @@ def draft(
     }
     keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
     keep |= {t for t, entry in entries.items() if _runs_by(entry, now, enforced)}
-    if any(not one.held for one in now.unanswered):
+    if any(not read.held for read in now.unanswered):
         keep = set(entries)
     unwanted = {t: e for t, e in entries.items() if t not in keep}
     enforced = bursts.fit(now.layout, enforced, there.texts, unwanted)
@@ -147,13 +147,15 @@ def draft(
     back = _undo(now, there, list(unwanted.values()), enforced.values())
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
-    return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
+    return Draft(
+        plan=_plan(round_, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left)
+    )
 
 
 def _runs_by(
     entry: journal.Entry, now: snapshot.Snapshot, wanted: Mapping[str, action.Action]
 ) -> bool:
-    """Whether these are the memory nodes that a v1 group was given beside its CPUs.
+    """Whether an entry is the ``mems`` that a v1 group got together with its CPUs.
 
     It had none, and without any the kernel lets no task in (ENOSPC): they stay as long as the CPUs.
     """
@@ -163,15 +165,15 @@ def _runs_by(
     return given and holder is not None and not holder.unified and beside in wanted
 
 
-def again(before: Draft, said: chain.Round, now: snapshot.Snapshot) -> Draft:
-    """The same steps, with what the policies say now beside them."""
-    return replace(before, plan=_plan(said, now, before.plan.steps, before.plan.conflicts))
+def again(before: Draft, round_: chain.Round, now: snapshot.Snapshot) -> Draft:
+    """The same steps, with the policies' new explanations."""
+    return replace(before, plan=_plan(round_, now, before.plan.steps, before.plan.conflicts))
 
 
 def restore(
     now: snapshot.Snapshot, there: present.Present, entries: Mapping[str, journal.Entry]
 ) -> Draft:
-    """The plan that puts everything back. The same code path as forgetting one target."""
+    """The plan that restores everything, by the code that restores one target."""
     back = _undo(now, there, entries.values(), ())
     steps = _steps((), now, there, undo=back.actions)
     return Draft(plan=plan.Plan(steps=tuple(steps)), left=tuple(back.left))
@@ -183,45 +185,45 @@ def _undo(
     entries: Collection[journal.Entry],
     wanted: Iterable[action.Action],
 ) -> undoing.Undoing:
-    """What goes back; rule 3 leaves the rest, and in the journal."""
+    """Restore the entries that are readable; rule 3 leaves the rest in the journal."""
     known = [entry for entry in entries if entry.target not in there.unknown]
     back = undoing.undo(now, there, known, wanted)
     for entry in entries if len(known) < len(entries) else ():
         if (read := there.unknown.get(entry.target)) is not None:
-            why = f"waits: {read} gives no answer, so nobody knows what is there"
+            why = f"not restored yet: {read} gives no answer"
             back.leave(entry, why, forget=False, tell=True)
     return back
 
 
 def _plan(
-    said: chain.Round,
+    round_: chain.Round,
     now: snapshot.Snapshot,
     steps: tuple[plan.Step, ...],
     conflicts: Sequence[plan.Conflict],
 ) -> plan.Plan:
-    decisions = [(o.stem, o.decision) for o in said.outcomes if o.decision is not None]
+    decisions = [(o.stem, o.decision) for o in round_.outcomes if o.decision is not None]
     return plan.Plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
         conditions=(
-            *said.conditions,
+            *round_.conditions,
             *_crowds(now),
             *(c for _, d in decisions for c in d.conditions),
         ),
-        ledger=said.ledger,
+        ledger=round_.ledger,
         conflicts=tuple(conflicts),
         failures=tuple(
-            plan.Failure(policy=o.stem, error=o.failure) for o in said.outcomes if o.failure
+            plan.Failure(policy=o.stem, error=o.failure) for o in round_.outcomes if o.failure
         ),
         unsupported=now.unsupported,
-        shadow=tuple(o.stem for o in said.outcomes if o.mode is not plan.Mode.ENFORCE),
-        limit=_limit(said.outcomes),
+        shadow=tuple(o.stem for o in round_.outcomes if o.mode is not plan.Mode.ENFORCE),
+        limit=_limit(round_.outcomes),
         # What is offered is taken: a policy that is not to act offers nothing.
         offer=next(
             (
                 o.decision.offer
-                for o in said.outcomes
+                for o in round_.outcomes
                 if o.decision is not None
                 and o.decision.offer is not None
                 and o.mode is plan.Mode.ENFORCE
@@ -233,59 +235,64 @@ def _plan(
 
 
 def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
-    """That of a policy that enforces, else of one that only says what it would do."""
+    """The limit of an enforcing policy, else of one in shadow, marked as not in force."""
     shown: best_effort.Limit | None = None
-    for one in outcomes:
-        limit = one.decision.limit if one.decision is not None else None
+    for outcome in outcomes:
+        limit = outcome.decision.limit if outcome.decision is not None else None
         if limit is None:
             continue
-        if one.mode is plan.Mode.ENFORCE:
+        if outcome.mode is plan.Mode.ENFORCE:
             held = limit.milli is None or limit.actuator not in ("", "weights")
-            return limit if held else best_effort.idle(limit, "no group can be held to it")
-        shown = shown or best_effort.idle(limit, f"policies.{one.stem}.mode is {one.mode.value}")
+            return limit if held else best_effort.idle(limit, "no cgroup can enforce it")
+        shown = shown or best_effort.idle(
+            limit, f"policies.{outcome.stem}.mode is {outcome.mode.value}"
+        )
     return shown
 
 
 def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
-    """Workloads that have made more groups inside themselves than are followed."""
-    names = {one.group: one.key for one in now.pods} if now.crowded else {}
+    """Conditions of workloads with more child cgroups than koordlet follows."""
+    names = {pod.group: pod.key for pod in now.pods} if now.crowded else {}
     holder = now.layout.holder(knob.CPUSET_CPUS.controller)
     for group, narrowed in sorted(now.crowded.items()):
         loose = holder is not None and not holder.unified and not narrowed
-        sets = "; cgroup v1 narrows its CPU set only as far as those inside allow" if loose else ""
+        sets = "; on cgroup v1 its children bound how far its cpuset narrows" if loose else ""
         yield decision.Condition(
             type="GroupsNotFollowed",
             status=True,
             reason="TooManyGroups",
             subject=names.get(group, group),
-            message=f"{group} has too many groups inside: it is counted as a whole{sets}."
-            " Remove what it does not need, or declare parts of it as workloads",
+            message=f"{group} has too many child cgroups: koordlet counts it as a whole{sets}."
+            " Remove unused cgroups, or declare parts of it as workloads",
         )
 
 
 def _in_effect(
     actions: Iterable[action.Action], now: snapshot.Snapshot, there: present.Present
 ) -> Mapping[str, str]:
-    """Sets that are not what their text says.
+    """Effective sets that differ from their file's text.
 
     On v2 a group that was never set, or has nothing left of its set, lives on its parent's.
     """
     effects: dict[str, str] = {}
-    for one in actions:
-        group = now.groups.get(one.group)
+    for wanted in actions:
+        group = now.groups.get(wanted.group)
         if (
-            isinstance(one, action.WriteFile)
-            and one.knob in undoing.EFFECTIVE
+            isinstance(wanted, action.WriteFile)
+            and wanted.knob in undoing.EFFECTIVE
             and group is not None
         ):
-            text = group.values.get(undoing.EFFECTIVE[one.knob], "")
-            if not undoing.parsed(text) <= undoing.parsed(there.texts.get(one.target, "")):
-                effects[one.target] = text
+            text = group.values.get(undoing.EFFECTIVE[wanted.knob], "")
+            if not undoing.parsed(text) <= undoing.parsed(there.texts.get(wanted.target, "")):
+                effects[wanted.target] = text
     return effects
 
 
-def _is_so(one: action.Action, there: present.Present) -> bool:
-    return kinds.satisfied(one, there.texts.get(one.target)) and one.target not in there.untold
+def _is_so(wanted: action.Action, there: present.Present) -> bool:
+    return (
+        kinds.satisfied(wanted, there.texts.get(wanted.target))
+        and wanted.target not in there.untold
+    )
 
 
 def _steps(
@@ -294,17 +301,19 @@ def _steps(
     there: present.Present,
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
-    undone = {one.target for one in undo}
-    wishes = [one for one in actions if one.target not in there.unknown]
-    todo = [one for one in wishes if not _is_so(one, there)]
-    todo += [one for one in idle_weights.beside(wishes, todo) if one not in todo]
+    undone = {wanted.target for wanted in undo}
+    wishes = [wanted for wanted in actions if wanted.target not in there.unknown]
+    todo = [wanted for wanted in wishes if not _is_so(wanted, there)]
+    todo += [wanted for wanted in turns.weights_beside(wishes, todo) if wanted not in todo]
     # What a file says is not what its unit has: that is asked when it is put back. Nor is it what
     # a weight will be, once its group does not idle any more.
-    woken = idle_weights.beside(undo, undo)
+    woken = turns.weights_beside(undo, undo)
     todo += [
-        one
-        for one in undo
-        if isinstance(one, action.SetUnitProperty) or one in woken or not _is_so(one, there)
+        wanted
+        for wanted in undo
+        if isinstance(wanted, action.SetUnitProperty)
+        or wanted in woken
+        or not _is_so(wanted, there)
     ]
     return [
         plan.Step(
@@ -325,7 +334,11 @@ def _shadow_steps(
 ) -> list[plan.Step]:
     shown = bursts.fit(now.layout, wanted.actions, there.texts, {})
     shadow = [shown[t] for t in wanted.actions if wanted.modes[t] is plan.Mode.SHADOW]
-    changes = [one for one in shadow if one.target not in there.unknown and not _is_so(one, there)]
+    changes = [
+        wanted
+        for wanted in shadow
+        if wanted.target not in there.unknown and not _is_so(wanted, there)
+    ]
     return [
         plan.Step(
             order=first + number,

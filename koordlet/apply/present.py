@@ -1,4 +1,4 @@
-"""What is there now at the places that a plan is about: the planner's view of the machine.
+"""Current contents of all targets of a plan: the planner's view of the machine.
 
 Covers: the value, and reading it through the port.
 Does not cover: snapshots for policies (``host.observe``); this reads only what is about to change.
@@ -25,7 +25,7 @@ _OF_PROCESSES = (action.MoveTasks.__name__, action.ShareCore.__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """Contents by path. What is not there is not in the mapping."""
+    """Contents by path. An absent target is not in the mapping."""
 
     #: Files: their text. Directories: ``kinds.PRESENT`` once usable. Task moves: see ``kinds``.
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def read(
     journaled: Iterable[journal.Entry],
     known: Present = _NOTHING,
 ) -> Present:
-    """Look at every target of ``actions`` and of ``journaled``.
+    """Read every target of ``actions`` and of ``journaled``.
 
     Files that the snapshot already holds are not read again, nor those that are ``known`` to say
     what is wanted, or what stands beside it.
@@ -57,28 +57,32 @@ def read(
     look = _Look(host, now, known)
     through_systemd = []
     # Wishes first: they know which files make a directory usable.
-    for one in actions:
+    for wanted in actions:
         # Of a thousand actions nearly all are files.
-        if isinstance(one, kinds.FILES):
-            text = known.texts.get(one.target)
-            if text is None or not kinds.same(one, one.value, text) or not look.knew(one.target):
-                look.file(one.target, one.group, one.knob)
-            other = bursts.beside(now.layout, one)
+        if isinstance(wanted, kinds.FILES):
+            text = known.texts.get(wanted.target)
+            if (
+                text is None
+                or not kinds.same(wanted, wanted.value, text)
+                or not look.knew(wanted.target)
+            ):
+                look.file(wanted.target, wanted.group, wanted.knob)
+            other = bursts.beside(now.layout, wanted)
             if other is not None and not look.knew(other[0]):
-                look.file(other[0], one.group, other[1])
+                look.file(other[0], wanted.group, other[1])
         else:
-            look.at(one)
-        if isinstance(one, action.SetUnitProperty):
-            through_systemd.append(one)
-    told = {}
+            look.at(wanted)
+        if isinstance(wanted, action.SetUnitProperty):
+            through_systemd.append(wanted)
+    written = {}
     for entry in journaled:
         look.at_entry(entry)
         if entry.kind == _SET_PROPERTY:
-            told[entry.target] = (entry.inode, entry.values[-1])
+            written[entry.target] = (entry.inode, entry.values[-1])
     untold = {
-        one.target
-        for one in through_systemd
-        if told.get(one.target) != (look.inodes.get(one.target, 0), one.value)
+        change.target
+        for change in through_systemd
+        if written.get(change.target) != (look.inodes.get(change.target, 0), change.value)
     }
     return Present(
         texts=look.texts,
@@ -104,27 +108,27 @@ class _Look:
         self._links = now.links.links
 
     def knew(self, target: str) -> bool:
-        """Take what is known of a file already; ``False`` where that is nothing."""
+        """Use what is already known of a file; ``False`` where nothing is known."""
         text, inode = self._known.texts.get(target), self._known.inodes.get(target)
         if text is None or inode is None:
             return False
         self.texts[target], self.inodes[target] = text, inode
         return True
 
-    def at(self, one: action.Action) -> None:
-        """Of whatever is no file."""
-        self._try(one.target, lambda: self._at(one))
+    def at(self, wanted: action.Action) -> None:
+        """Read the target of an action that is not a file."""
+        self._try(wanted.target, lambda: self._at(wanted))
 
     def at_entry(self, entry: journal.Entry) -> None:
-        """Of whatever the journal knows."""
+        """Read the target of a journal entry."""
         self._try(entry.target, lambda: self._at_entry(entry))
 
     def file(self, target: str, path: str, row: str) -> None:
-        """Of a file of a group."""
+        """Read a file of a cgroup."""
         self._try(target, lambda: self._file(target, path, row))
 
     def _try(self, target: str, look: Callable[[], None]) -> None:
-        """What gets no answer is unknown, and not gone."""
+        """Run a read; a read without an answer makes its target unknown, not absent."""
         try:
             look()
         except OSError as error:
@@ -134,17 +138,17 @@ class _Look:
             for found in (self.texts, self.inodes):
                 found.pop(target, None)
 
-    def _at(self, one: action.Action) -> None:
-        if isinstance(one, action.MakeDir):
-            self._directory(one.target, one.initial)
-        elif isinstance(one, action.MoveTasks):
-            self._tasks(one)
-        elif isinstance(one, action.Mount):
-            self._mount(one.target)
-        elif isinstance(one, action.SetQdisc):
-            self._queueing(one.target)
-        elif isinstance(one, action.RemoveDir):
-            self._directory(one.target, ())
+    def _at(self, wanted: action.Action) -> None:
+        if isinstance(wanted, action.MakeDir):
+            self._directory(wanted.target, wanted.initial)
+        elif isinstance(wanted, action.MoveTasks):
+            self._tasks(wanted)
+        elif isinstance(wanted, action.Mount):
+            self._mount(wanted.target)
+        elif isinstance(wanted, action.SetQdisc):
+            self._queueing(wanted.target)
+        elif isinstance(wanted, action.RemoveDir):
+            self._directory(wanted.target, ())
 
     def _at_entry(self, entry: journal.Entry) -> None:
         if entry.kind == _MAKE_DIR:
@@ -171,7 +175,7 @@ class _Look:
             return
         self._inode(target, queueing.NETWORK)
         link, direction = found
-        known = next((one for one in self._links if one.name == link), None)
+        known = next((side for side in self._links if side.name == link), None)
         if known is not None:
             self.texts[target] = known.side(direction)
             return
@@ -234,18 +238,18 @@ class _Look:
             return False
         return True
 
-    def _tasks(self, one: action.MoveTasks) -> None:
-        if one.taken_from:
+    def _tasks(self, wanted: action.MoveTasks) -> None:
+        if wanted.taken_from:
             # Where they come from is where they go back to: the root group.
-            root_group = one.taken_from[0].rpartition("/")[0]
-            self.texts[one.target] = root_group if resctrl.astray(self.host, one) else ""
-            self._inode(one.target, one.target.rpartition("/")[0])
+            root_group = wanted.taken_from[0].rpartition("/")[0]
+            self.texts[wanted.target] = root_group if resctrl.astray(self.host, wanted) else ""
+            self._inode(wanted.target, wanted.target.rpartition("/")[0])
             return
-        members = set(pids(self.host, one.target) or ())
-        away = [pid for pid in one.pids if pid not in members]
-        origins = (origin(self.host, self.layout, one.target, pid) for pid in away)
-        self.texts[one.target] = next((where for where in origins if where), "")
-        self._inode(one.target, one.target.rpartition("/")[0])
+        members = set(pids(self.host, wanted.target) or ())
+        away = [pid for pid in wanted.pids if pid not in members]
+        origins = (origin(self.host, self.layout, wanted.target, pid) for pid in away)
+        self.texts[wanted.target] = next((where for where in origins if where), "")
+        self._inode(wanted.target, wanted.target.rpartition("/")[0])
 
 
 def pids(host: root.HostRoot, procs: str) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Limits that protect others, looked at ten times a second.
+"""Watch on protective limits, checked ten times a second.
 
 Covers: noticing that somebody rewrote one. Does not cover: writing it again: the line does, as
 always, in the pass that this triggers.
@@ -33,7 +33,7 @@ _SIZE = 4096
 
 
 class _File:
-    """One limit."""
+    """One watched limit."""
 
     __slots__ = ("handle", "right", "wanted", "watch")
 
@@ -63,7 +63,7 @@ class Watch:
         self._turns: list[Sequence[_File]] = []
 
     def listen(self) -> None:
-        """From now on, have the kernel tell of writes; without, every file is read each time."""
+        """Start inotify; without it every file is read at each look."""
         try:
             self._events = self._host.events()
         except OSError:
@@ -72,27 +72,29 @@ class Watch:
             self._attach(target, file)
 
     def follow(self, wanted: Iterable[action.Action]) -> bool:
-        """Watch exactly the protective files among these; what is new is read at the next look.
+        """Watch exactly the protective files among these; new ones are read at the next look.
 
         ``False`` where one could not be opened, and should be asked for again.
         """
         keep = {
-            one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
+            write.target: write
+            for write in wanted
+            if isinstance(write, kinds.FILES) and write.protective
         }
         for target in [target for target in self._files if target not in keep]:
             self._drop(target)
-        for target, one in keep.items():
+        for target, write in keep.items():
             file = self._files.get(target)
             if file is None:
-                if self._open(target, one):
+                if self._open(target, write):
                     self._doubted.add(target)
-            elif file.wanted is not one and file.wanted != one:
-                file.wanted, file.right = one, None
+            elif file.wanted is not write and file.wanted != write:
+                file.wanted, file.right = write, None
                 self._doubted.add(target)
         return keep.keys() == self._files.keys()
 
     def broken(self) -> list[str]:
-        """The targets that do not hold our value now. One that vanished is not broken."""
+        """Targets that do not hold koordlet's value now; a vanished file does not count."""
         if self._events is not None:
             self._hear(self._events)
             self._doubted.update(self._next())
@@ -106,7 +108,7 @@ class Watch:
         return found
 
     def close(self) -> None:
-        """Give all descriptors and watches back."""
+        """Close all descriptors and watches."""
         self.follow(())
         if self._events is not None:
             self._events.close()
@@ -120,7 +122,7 @@ class Watch:
                 self._doubted.add(self._watched[event.watch])
 
     def _next(self) -> Iterable[str]:
-        """Of the files whose turn it is, those that do not say what was found to be right."""
+        """Of the files in turn, those whose bytes differ from the last correct ones."""
         if not self._turns:
             every = list(self._files.values())
             self._turns = [every[at : at + AT_ONCE] for at in range(0, len(every), AT_ONCE)]
@@ -132,7 +134,7 @@ class Watch:
         return [file.wanted.target for file, text in pairs if text is None or text != file.right]
 
     def _suspicious(self) -> list[str]:
-        """Of the doubted, those whose bytes are not the ones that were found to be right."""
+        """Of the doubted files, those whose bytes differ from the last correct ones."""
         doubted = [(target, file) for target in self._doubted if (file := self._files.get(target))]
         texts = self._host.preads([file.handle for _, file in doubted], _SIZE)
         pairs = zip(doubted, texts, strict=True)
@@ -153,8 +155,8 @@ class Watch:
             self._drop(target)
             return not self._open(target, wanted) or self._holds(target)
         if data != file.right:
-            one = file.wanted
-            if not kinds.same(one, one.value, data.decode("utf-8", "replace")):
+            write = file.wanted
+            if not kinds.same(write, write.value, data.decode("utf-8", "replace")):
                 return False
             file.right = data
         return True

@@ -1,4 +1,4 @@
-"""The kernel said no: what that means, and whether the reason is gone already.
+"""Kernel refusals: their meaning, and whether their cause is gone already.
 
 Covers: a sentence for each errno, telling a race from a refusal.
 Does not cover: what a refusal costs (``apply.executor``), for how long (``apply.backoff``).
@@ -21,53 +21,57 @@ _AGAIN = frozenset({errno.EINTR, errno.EAGAIN})
 
 #: What a refusal of a cgroup file usually means, in the operator's words.
 _MEANING = {
-    errno.EACCES: "not a subset of the group above, or no permission",
-    errno.EBUSY: "a group below still needs what is taken away, or has processes",
+    errno.EACCES: "not a subset of the parent cgroup, or no permission",
+    errno.EBUSY: "a child cgroup still needs what would be removed, or has processes",
     errno.ENOSPC: "the set would be empty while processes are in it",
     errno.EINVAL: "the kernel does not take this value",
-    errno.ERANGE: "a CPU or node that this machine cannot have, or a number beyond the range",
+    errno.ERANGE: "a CPU or NUMA node that this machine lacks, or a number out of range",
     errno.EROFS: "mounted read-only",
     errno.EPERM: "not permitted: is koordlet running as root, with its capabilities?",
     errno.ENOENT: "no such file: this kernel lacks it, or its controller is not enabled here",
-    errno.ENODEV: "the group was removed meanwhile, or there is no such device",
-    errno.EOPNOTSUPP: "not supported in this group, or for a device that io.cost.qos has not named",
-    errno.EAGAIN: "the kernel could not do it now",
-    errno.EIO: "not all of the value was taken",
+    errno.ENODEV: "the cgroup was removed, or the device does not exist",
+    errno.EOPNOTSUPP: "not supported in this cgroup, or io.cost.qos does not name the device",
+    errno.EAGAIN: "the kernel cannot do it now",
+    errno.EIO: "the kernel took only part of the value",
     errno.ETIMEDOUT: "no answer in time",
 }
 #: … and of a call about cookies of core scheduling.
 _OF_CORES = {
     errno.ENODEV: "no core has two threads that are online now",
-    errno.ESRCH: "whoever had the cookie ended meanwhile",
+    errno.ESRCH: "the process that had the cookie ended",
     errno.EAGAIN: "processes were forked faster than their cookie could be taken",
 }
 
 
-def explain(number: int | None, one: action.Action) -> str:
-    """A sentence for a refusal."""
-    if isinstance(one, action.ShareCore) and number in _OF_CORES:
+def explain(number: int | None, wanted: action.Action) -> str:
+    """Explain a refusal in a sentence."""
+    if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
         return _OF_CORES[number]
-    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(one)!r})"
+    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(wanted)!r})"
 
 
 def is_over(
-    host: root.HostRoot, layout: cgroup.Layout, one: action.Action, number: int | None
+    host: root.HostRoot, layout: cgroup.Layout, wanted: action.Action, number: int | None
 ) -> bool:
-    """Whether the reason of a refusal is gone, so that asking once more makes sense."""
+    """Whether the cause of a refusal is gone, so that one retry makes sense."""
     if number in _AGAIN:
-        return not isinstance(one, action.Reclaim)
-    row = knob.TABLE.get(one.knob) if isinstance(one, action.WriteFile) else None
-    if not isinstance(one, action.WriteFile) or row is None or row.shape is not knob.Shape.SUBSET:
+        return not isinstance(wanted, action.Reclaim)
+    row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None
+    if (
+        not isinstance(wanted, action.WriteFile)
+        or row is None
+        or row.shape is not knob.Shape.SUBSET
+    ):
         return False
-    value = _parsed(one.value)
+    value = _parsed(wanted.value)
     if value is None:
         return False
     if number == errno.EACCES:
-        above = layout.file(row, one.group.rpartition("/")[0])
+        above = layout.file(row, wanted.group.rpartition("/")[0])
         parent = _read(host, above)
         return parent is not None and value <= parent
     if number == errno.EBUSY:
-        inside = _below(host, layout, row, one.group)
+        inside = _below(host, layout, row, wanted.group)
         return bool(inside) and all(below <= value for below in inside)
     return False
 

@@ -1,4 +1,4 @@
-"""What applying means for resctrl: values domain by domain, threads in batches, the mount.
+"""resctrl writes: values domain by domain, threads in batches, the mount.
 
 Covers: writing ``schemata``, moving threads without losing forks, mounting; putting values back.
 Does not cover: what shall be (``policy.resctrl.resctrl``), when and in which order
@@ -37,13 +37,13 @@ class RefusedError(OSError):
 # Values ------------------------------------------------------------------------------------------
 
 
-def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
-    """Write what differs; what is read back of it, and what was refused.
+def write(host: root.HostRoot, write: action.WriteFile) -> tuple[str, str]:
+    """Write the domains that differ; returns what is read back, and refusals.
 
     Raises where the group is gone or nothing at all was taken.
     """
-    path = host.at(one.target)
-    wanted = schemata.parse(one.value).values
+    path = host.at(write.target)
+    wanted = schemata.parse(write.value).values
     refused: list[str] = []
     taken, last = 0, 0
     for resource, domain, value in schemata.difference(wanted, schemata.parse(host.text(path))):
@@ -55,19 +55,21 @@ def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
             if error.errno in _GONE:
                 raise
             last = error.errno or errno.EIO
-            refused.append(f"{line}: {errors.errno_name(last)} {_status(host, one.target)}".strip())
+            refused.append(
+                f"{line}: {errors.errno_name(last)} {_status(host, write.target)}".strip()
+            )
     if refused and not taken:
-        raise RefusedError(last, "; ".join(refused), one.target)
+        raise RefusedError(last, "; ".join(refused), write.target)
     after = schemata.parse(host.text(path))
     found = schemata.text(schemata.restrict(after, wanted))
     left = [schemata.line(name, {d: v}) for name, d, v in schemata.difference(wanted, after)]
     if left and not refused:
-        refused = [f"wrote {line}, reads otherwise" for line in left]
+        refused = [f"wrote {line}, the file differs" for line in left]
     return found, "; ".join(refused)
 
 
 def _status(host: root.HostRoot, target: str) -> str:
-    """The kernel's words; ``ok`` is what it says about an unknown domain."""
+    """The kernel's ``last_cmd_status``; empty for ``ok``."""
     mount = target.rpartition("/")[0]
     for place in (mount, mount.rpartition("/")[0]):
         with contextlib.suppress(OSError):
@@ -82,7 +84,7 @@ def words(error: OSError) -> str:
 
 
 def undisturbed(entry: journal.Entry, current: str) -> bool:
-    """Whether nobody else wrote: every domain that we changed has our value or the original's.
+    """Whether every domain that koordlet changed has its value or the original.
 
     Ours may be in force in some domains only (we were killed on the way, or a cache went offline
     and came back with all its ways).
@@ -90,32 +92,32 @@ def undisturbed(entry: journal.Entry, current: str) -> bool:
     there = schemata.parse(current)
     known = [schemata.parse(text) for text in (entry.original or "", *entry.values)]
     return all(
-        there.get(name, domain) in {None, *(one.get(name, domain) for one in known)}
-        for one in known[1:]
-        for name, domain, _ in one.items()
+        there.get(name, domain) in {None, *(text.get(name, domain) for text in known)}
+        for text in known[1:]
+        for name, domain, _ in text.items()
     )
 
 
 def original(entry: journal.Entry, current: str) -> str:
-    """What to put back from now on, where somebody else wrote: his values are it there."""
+    """The new original after another program wrote: its values replace the old original's."""
     there, before = schemata.parse(current), schemata.parse(entry.original or "")
     ours = [schemata.parse(text) for text in entry.values]
     merged: dict[str, dict[int, int]] = {}
     for name, domain, value in there.items():
-        mine = any(one.get(name, domain) == value for one in ours)
+        mine = any(text.get(name, domain) == value for text in ours)
         kept = before.get(name, domain) if mine else None
         merged.setdefault(name, {})[domain] = value if kept is None else kept
     return schemata.text(merged)
 
 
 def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
-    """The text that puts our domains back, and which of them somebody else has written since."""
+    """Text that restores koordlet's domains, and domains that another program wrote since."""
     there, before = schemata.parse(current), schemata.parse(entry.original or "")
     ours = [schemata.parse(text) for text in entry.values]
     back: dict[str, dict[int, int]] = {}
     foreign = []
     for name, domain, value in before.items():
-        mine = {one.get(name, domain) for one in ours} - {None}
+        mine = {text.get(name, domain) for text in ours} - {None}
         found = there.get(name, domain)
         if not mine or found in {None, value}:
             continue
@@ -129,21 +131,21 @@ def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
 # Threads -----------------------------------------------------------------------------------------
 
 
-def astray(host: root.HostRoot, one: action.MoveTasks) -> tuple[int, ...]:
-    """Which of the threads are not in the group yet."""
-    if not one.pids:
+def astray(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[int, ...]:
+    """Threads that are not in the group yet."""
+    if not wanted.pids:
         return ()
-    members = set(tasks.numbers(host, one.target))
-    return tuple(pid for pid in one.pids if pid not in members)
+    members = set(tasks.numbers(host, wanted.target))
+    return tuple(pid for pid in wanted.pids if pid not in members)
 
 
-def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
-    """Move the threads, and those that are forked meanwhile; how many, and what was refused."""
-    path = host.at(one.target)
-    todo: Iterable[int] = one.pids
+def move(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[str, str]:
+    """Move threads and their new forks; returns the number moved, and refusals."""
+    path = host.at(wanted.target)
+    todo: Iterable[int] = wanted.pids
     refused: dict[int, int] = {}
     moved = 0
-    before = _members(host, one.taken_from) if one.threads_of else set()
+    before = _members(host, wanted.taken_from) if wanted.threads_of else set()
     for _ in range(_ROUNDS):
         batch = list(todo)
         answers = host.write_each(path, [b"%d\n" % pid for pid in batch])
@@ -152,18 +154,18 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
         if taken < len(batch):
             answered = zip(batch, answers, strict=True)
             refused.update((pid, why) for pid, why in answered if why not in (0, errno.ESRCH))
-        todo = _newcomers(host, one, before, refused)
+        todo = _newcomers(host, wanted, before, refused)
         if not todo:
             break
     if not refused:
         return f"{moved} threads", ""
     number = next(iter(refused.values()))
-    why = f"{errors.errno_name(number)} {_status(host, one.target)}".strip()
-    return f"{moved} threads", f"{len(refused)} threads stay where they were: {why}"
+    why = f"{errors.errno_name(number)} {_status(host, wanted.target)}".strip()
+    return f"{moved} threads", f"{len(refused)} threads were not moved: {why}"
 
 
 def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
-    """All that these files list, as they list it: ten thousand numbers need not become numbers."""
+    """Members listed in these files, as bytes."""
     found: set[bytes] = set()
     for file in files:
         found.update(tasks.words(host, file))
@@ -171,19 +173,19 @@ def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
 
 
 def _newcomers(
-    host: root.HostRoot, one: action.MoveTasks, before: set[bytes], refused: Mapping[int, int]
+    host: root.HostRoot, wanted: action.MoveTasks, before: set[bytes], refused: Mapping[int, int]
 ) -> list[int]:
-    """Threads of the workloads that are not in the group now, and that may be taken."""
-    free = _members(host, one.taken_from) if one.threads_of else set()
+    """New threads of the workloads that are not in the group yet."""
+    free = _members(host, wanted.taken_from) if wanted.threads_of else set()
     if free <= before:
         # Nobody forked there meanwhile: hundreds of containers need not be asked.
         return []
-    ours = free & _members(host, one.threads_of) - _members(host, [one.target])
+    ours = free & _members(host, wanted.threads_of) - _members(host, [wanted.target])
     return sorted(pid for pid in map(int, ours) if pid not in refused)
 
 
 def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | None:
-    """Back to the root group: the workloads' threads in a group that was there before us."""
+    """The action that moves threads back to the root group from a group of another program."""
     group = entry.target.removeprefix(f"{now.mount}/").removesuffix("/tasks")
     inside = [
         pid
@@ -200,20 +202,20 @@ def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | 
         taken_from=(entry.target,),
         threads_of=(),
         policy=entry.policy,
-        reason=f"back to the root group from {group}, which is not ours",
+        reason=f"back to the root group from {group}, which another program made",
     )
 
 
 # The mount ---------------------------------------------------------------------------------------
 
 
-def mount(host: root.HostRoot, one: action.Mount) -> str:
+def mount(host: root.HostRoot, wanted: action.Mount) -> str:
     """Mount or unmount."""
-    if one.gone:
-        host.unmount(host.at(one.target))
+    if wanted.gone:
+        host.unmount(host.at(wanted.target))
         return ""
-    host.mount(one.fstype, host.at(one.target), one.fstype, one.options)
-    return one.options or "mounted"
+    host.mount(wanted.fstype, host.at(wanted.target), wanted.fstype, wanted.options)
+    return wanted.options or "mounted"
 
 
 def mounted_at(host: root.HostRoot, target: str) -> bool:
@@ -227,19 +229,19 @@ def mounted_at(host: root.HostRoot, target: str) -> bool:
 
 
 def unmount(entry: journal.Entry) -> action.Mount:
-    """The mount that we made goes."""
+    """The action that unmounts koordlet's mount."""
     return action.Mount(
         target=entry.target,
         fstype="resctrl",
         options="",
         policy=entry.policy,
-        reason="koordlet mounted it and it is not needed any more",
+        reason="koordlet mounted it and no longer needs it",
         gone=True,
     )
 
 
 def foreign(now: resctrl.Resctrl | None, removed: Iterable[str]) -> list[str]:
-    """Groups that unmounting would destroy, and that are not ours."""
+    """Groups of other programs that unmounting would destroy."""
     if now is None:
         return []
     going = set(removed)

@@ -1,4 +1,4 @@
-"""Who else writes a file of ours, as far as its place tells.
+"""Other writers of koordlet's files, guessed from the cgroup's name.
 
 Covers: the usual writer of a group, the sentence for a contested file.
 Does not cover: noticing it (``apply.intents``), pacing (``apply.backoff``).
@@ -12,7 +12,7 @@ _RUNTIMES = ("cri-containerd-", "crio-", "docker-", "libpod-")
 
 
 def usual_writer(group: str) -> str:
-    """Who manages a group of this name, beside us."""
+    """The usual other writer of a cgroup of this name."""
     above, _, last = group.rpartition("/")
     top = group.partition("/")[0]
     if _is_container(last):
@@ -32,7 +32,7 @@ def _is_container(name: str) -> bool:
     return name.startswith(_RUNTIMES) and name.endswith(".scope")
 
 
-def said(step: plan.Step) -> str:
-    """A sentence about a file that was ours and said something else."""
-    one = step.action
-    return f"{one.target} had {step.was!r} from another writer ({usual_writer(one.group)})"
+def contested(step: plan.Step) -> str:
+    """Describe a contested file in a sentence."""
+    wanted = step.action
+    return f"{wanted.target} had {step.was!r} from another writer ({usual_writer(wanted.group)})"

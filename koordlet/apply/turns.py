@@ -1,6 +1,7 @@
-"""The turn of a write that no set constrains: rows first, then the tree. Pure.
+"""The order of writes that are not nested sets: rows first, then the tree. Pure.
 
-Covers: the sort key of one write. Does not cover: sets, switches, directories (``apply.ordering``).
+Covers: the sort key of one write, weights beside ``cpu.idle``.
+Does not cover: sets, switches, directories (``apply.ordering``).
 
 Theory of operation. A row of the table says in which turn its file is raised and in which it is
 lowered; raising goes from the top down, lowering from the bottom up. So, whatever becomes whatever:
@@ -15,12 +16,18 @@ lowered; raising goes from the top down, lowering from the bottom up. So, whatev
 * a device's cost (io.cost.qos, io.cost.model) comes before weights on it: until one of them named
   the device these are refused (ENOTSUP). On the way back too: what was named once stays so
 * nothing is ever above both its old and its new value, because each file is written once
+
+Clearing ``cpu.idle`` gives the usual weight, not that of before (``sched_group_set_idle``,
+kernel/sched/fair.c). So the weight is written, and remembered, also where its file already says
+what it shall; and it is written back whatever the file says while the group still idles.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from koordlet.apply import kinds
-from koordlet.model import action, cgroup
+from koordlet.model import action, cgroup, knob
 
 Key = tuple[int, int, str]
 
@@ -28,16 +35,32 @@ Key = tuple[int, int, str]
 _CLEARS = 10
 
 
-def turn(one: action.WriteFile, current: str) -> Key:
-    """When a write takes its turn: rank, depth (from the side that is written first), target."""
-    row = kinds.row_of(one)
-    depth = cgroup.depth(one.group)
+def turn(wanted: action.WriteFile, current: str) -> Key:
+    """Sort key of a write: rank, depth (from the side that is written first), target."""
+    row = kinds.row_of(wanted)
+    depth = cgroup.depth(wanted.group)
     if row is None:
-        return (50, depth, one.target)
-    rises = row.form.measure(one.value) >= row.form.measure(current)
-    return (row.turn.rises, depth, one.target) if rises else (row.turn.falls, -depth, one.target)
+        return (50, depth, wanted.target)
+    rises = row.form.measure(wanted.value) >= row.form.measure(current)
+    return (
+        (row.turn.rises, depth, wanted.target) if rises else (row.turn.falls, -depth, wanted.target)
+    )
 
 
-def clears(one: action.WriteFile, current: str) -> bool:
-    """Whether what is there would have limits and weights of the same group refused."""
-    return turn(one, current)[0] <= _CLEARS
+def clears(wanted: action.WriteFile, current: str) -> bool:
+    """Whether the current value would make the kernel refuse limits of the same cgroup."""
+    return turn(wanted, current)[0] <= _CLEARS
+
+
+def weights_beside(
+    wishes: Iterable[action.Action], changes: Iterable[action.Action]
+) -> list[action.Action]:
+    """Of the wishes, the weights of groups whose ``cpu.idle`` is among the changes."""
+    idle = {each.group for each in changes if _knob(each) == knob.CPU_IDLE.name}
+    if not idle:
+        return []
+    return [each for each in wishes if _knob(each) in knob.WEIGHTS and each.group in idle]
+
+
+def _knob(wanted: action.Action) -> str:
+    return wanted.knob if isinstance(wanted, action.WriteFile) else ""

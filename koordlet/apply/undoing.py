@@ -1,4 +1,4 @@
-"""Putting back: what to do about a journal entry that no policy wants any more. Pure.
+"""Restore: actions for journal entries that no policy wants any more. Pure.
 
 Covers: files, switches, groups and the tasks in them, one function for each.
 Does not cover: which entries those are (``apply.planner``), doing it (``apply.executor``).
@@ -29,7 +29,7 @@ from koordlet.state import journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Something of ours that is not put back, and why."""
+    """A journal entry that is not restored, and why."""
 
     target: str
     why: str
@@ -41,7 +41,7 @@ class Left:
 
 @dataclass(slots=True)
 class Undoing:
-    """What putting back amounts to."""
+    """Actions and leftovers of a restore."""
 
     actions: list[action.Action] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Undoing:
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
     ) -> None:
-        """Note something that is not put back."""
+        """Record an entry that is not restored."""
         self.left.append(Left(target=entry.target, why=why, forget=forget, tell=tell))
 
 
@@ -67,12 +67,12 @@ def undo(
     entries: Iterable[journal.Entry],
     wanted: Iterable[action.Action],
 ) -> Undoing:
-    """What to do about journal entries that nobody wants any more, beside what is wanted."""
+    """Restore journal entries that no policy wants, beside what is wanted."""
     todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     undoing = Undoing()
-    for one in wanted if todo else ():
-        if isinstance(one, action.WriteFile) and one.knob in _CUT:
-            undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
+    for write in wanted if todo else ():
+        if isinstance(write, action.WriteFile) and write.knob in _CUT:
+            undoing.sets[write.knob, write.group] = cpuset.CPUSet.parse(write.value)
     undoing.woken = frozenset(e.group for e in todo if e.knob == knob.CPU_IDLE.name)
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
     undoing.born_empty = frozenset(
@@ -90,7 +90,7 @@ def undo(
         elif entry.kind == action.SetQdisc.__name__:
             _undo_queueing(undoing, entry, there)
         elif entry.target.rpartition("/")[0] in removed:
-            undoing.leave(entry, "goes with its group")
+            undoing.leave(entry, "removed with its cgroup")
         elif entry.kind in _WITHOUT_LOOKING:
             undoing.actions.append(_WITHOUT_LOOKING[entry.kind](entry))
         else:
@@ -124,7 +124,7 @@ def _undo_move(
     there: present.Present,
     removed: set[str],
 ) -> None:
-    """Tasks go back when the group that we made for them goes; ``_undo_directory`` sees to it.
+    """Tasks go back when koordlet's group is removed; ``_undo_directory`` does it.
 
     Threads of workloads in a resctrl group that was there before us go back by themselves.
     """
@@ -135,7 +135,7 @@ def _undo_move(
             undoing.actions.append(back)
             return
     if directory not in removed or directory not in there.inodes:
-        undoing.leave(entry, "its group is gone or not ours")
+        undoing.leave(entry, "its group is gone or was made by another program")
 
 
 def _undo_directory(
@@ -149,10 +149,10 @@ def _undo_directory(
         undoing.leave(entry, "already gone")
         return
     if not _same_group(entry, there):
-        undoing.leave(entry, "another group has taken its name since", tell=True)
+        undoing.leave(entry, "another cgroup has its name now", tell=True)
         return
     if entry.original is not None:
-        undoing.leave(entry, "it was there before koordlet")
+        undoing.leave(entry, "it existed before koordlet")
         return
     members = there.procs.get(entry.target, ())
     if members:
@@ -171,7 +171,7 @@ def _undo_directory(
             target=entry.target,
             group=entry.group,
             policy=entry.policy,
-            reason="koordlet made this group and it is not needed any more",
+            reason="koordlet made this group and no longer needs it",
         )
     )
 
@@ -179,12 +179,12 @@ def _undo_directory(
 def _undo_queueing(undoing: Undoing, entry: journal.Entry, there: present.Present) -> None:
     current = there.texts.get(entry.target)
     if not _same_group(entry, there):
-        undoing.leave(entry, "its link is in another network than this", forget=False, tell=True)
+        undoing.leave(entry, "its link is in another network namespace", forget=False, tell=True)
     elif current is not None and queueing.is_ours(current):
         undoing.actions.append(network.undo(entry))
     else:
         foreign = current is not None and not queueing.is_free(current)
-        undoing.leave(entry, f"{current or 'no link'} is there, nothing of ours", tell=foreign)
+        undoing.leave(entry, f"{current or 'no link'} found, not set by koordlet", tell=foreign)
 
 
 def _undo_mount(
@@ -215,10 +215,10 @@ def _undo_file(
 ) -> None:
     current = there.texts.get(entry.target)
     if current is None or not _same_group(entry, there):
-        undoing.leave(entry, "its group is gone")
+        undoing.leave(entry, "its cgroup is gone")
         return
     if entry.original is None:
-        why = f"what it was before our {entry.values[-1]!r} could not be read, so ours stays"
+        why = f"koordlet's {entry.values[-1]!r} stays: the value before it could not be read"
         undoing.leave(entry, why, tell=True)
         return
     write = intents.back(entry)
@@ -229,20 +229,20 @@ def _undo_file(
         return
     moves = entry.knob in knob.WEIGHTS and entry.group in undoing.woken
     if kinds.same(write, write.value, current) and not moves:
-        undoing.leave(entry, "already as it was")
+        undoing.leave(entry, "already restored")
         return
     if not kinds.is_ours(write, entry.values, current, now.went_offline):
-        why = f"holds {current!r}, written by somebody else after our {entry.values[-1]!r}"
+        why = f"holds {current!r}, which another program wrote over {entry.values[-1]!r}"
         undoing.leave(entry, why, tell=True)
         return
     if _waits_for_children(entry, now, undoing):
-        undoing.leave(entry, "waits for the sets below it", forget=False)
+        undoing.leave(entry, "waits for the sets of its child cgroups", forget=False)
         return
     back, problem = _original(entry, now, there, undoing)
     if problem:
         undoing.leave(entry, problem, forget=False, tell=True)
     elif kinds.same(write, back, current) and not moves:
-        undoing.leave(entry, "already as wide as it may be")
+        undoing.leave(entry, "already as wide as its parent allows")
     else:
         undoing.actions.append(replace(write, value=back))
 
@@ -262,15 +262,15 @@ def _undo_devices(
 def _by_parts(
     undoing: Undoing, entry: journal.Entry, write: action.WriteFile, found: tuple[str, str]
 ) -> None:
-    """Some of a file goes back, and some of it somebody else has written since."""
+    """Restore a part of a file; another program wrote the rest since."""
     back, foreign = found
     if foreign:
-        why = f"somebody else has written {foreign} since"
+        why = f"another program has written {foreign} since"
         undoing.leave(entry, why, forget=not back, tell=True)
     if back:
         undoing.actions.append(replace(write, value=back))
     elif not foreign:
-        undoing.leave(entry, "already as it was")
+        undoing.leave(entry, "already restored")
 
 
 def _undo_switches(
@@ -281,7 +281,7 @@ def _undo_switches(
     ours = {word[1:] for value in entry.values for word in value.split() if word.startswith("+")}
     on_now = [word for word in current.split() if word in ours and word not in before]
     if not on_now:
-        undoing.leave(entry, "already as it was")
+        undoing.leave(entry, "already restored")
         return
     undoing.actions.append(replace(write, value=" ".join(f"-{word}" for word in on_now)))
 
@@ -289,10 +289,10 @@ def _undo_switches(
 def _original(
     entry: journal.Entry, now: snapshot.Snapshot, there: present.Present, undoing: Undoing
 ) -> tuple[str, str]:
-    """The value to put back, and why there is none."""
+    """The value to restore, or the reason that there is none."""
     text = entry.original or ""
     if entry.knob not in _CUT:
-        return (text, "") if text else ("", "it was empty before us, which cannot be written")
+        return (text, "") if text else ("", "it was empty before, which cannot be written")
     try:
         wish = cpuset.CPUSet.parse(text)
     except ValueError:
@@ -300,7 +300,7 @@ def _original(
     room = _room(entry, now, undoing) & _CUT[entry.knob](now)
     back = wish & room or room
     if not back:
-        return "", "its parent has no CPU or node to give"
+        return "", "its parent cgroup has no CPU or NUMA node left"
     if wish and not _unified(now):
         back |= _needed(entry, now, undoing) & room
         wish |= back
@@ -314,7 +314,7 @@ def _original(
 
 
 def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
-    """All that a v2 set takes: the kernel refuses what the machine has no room for (ERANGE)."""
+    """All members that a v2 set accepts; the kernel refuses others (ERANGE)."""
     return now.topology.possible if entry.knob == knob.CPUSET_CPUS.name else _CUT[entry.knob](now)
 
 
@@ -326,8 +326,8 @@ def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> c
     """
     row, before = knob.TABLE[entry.knob], undoing.targets
     return cpuset.union(
-        parsed(before.get(now.layout.file(row, path) or "", one.values.get(entry.knob, "")))
-        for path, one in now.groups.items()
+        parsed(before.get(now.layout.file(row, path) or "", group.values.get(entry.knob, "")))
+        for path, group in now.groups.items()
         if cgroup.is_below(path, entry.group) and (entry.knob, path) not in undoing.sets
     )
 
@@ -338,7 +338,7 @@ def _unified(now: snapshot.Snapshot) -> bool:
 
 
 def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.Present) -> bool:
-    """Whether the kernel asks for none, or nothing lives on it: no process, on v1 no set inside."""
+    """Whether a set may be emptied: no process uses it, and on v1 no child set."""
     group = now.groups.get(entry.group)
     if group is None:
         return False
@@ -347,14 +347,14 @@ def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.P
     if there.procs.get(entry.target.rpartition("/")[0], (0,)):
         return False
     return not any(
-        one.values.get(entry.knob)
-        for path, one in now.groups.items()
+        group.values.get(entry.knob)
+        for path, group in now.groups.items()
         if cgroup.is_below(path, entry.group)
     )
 
 
 def _waits_for_children(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> bool:
-    """v1 refuses to empty a set while one below it is not: those of ours go first, in this pass."""
+    """Whether child sets must be emptied first (v1)."""
     if entry.original or entry.knob not in _CUT or _unified(now):
         return False
     return any(
@@ -375,7 +375,7 @@ EFFECTIVE = {
 
 
 def _room(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
-    """What the groups above will leave.
+    """Members that the parent groups will leave.
 
     The nearest planned one, cut to those in between; without one, the parent as observed.
     """
@@ -393,7 +393,7 @@ def _room(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpu
 
 
 def parsed(text: str) -> cpuset.CPUSet:
-    """A set from a text of the kernel; empty where it is none."""
+    """Parse a set; empty where the text is malformed."""
     try:
         return cpuset.CPUSet.parse(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which property of a systemd unit stands for which cgroup file, both ways. Pure.
+"""Table of systemd unit properties and the cgroup files that they set. Pure.
 
 Covers: the table, values as D-Bus has them.
 Does not cover: asking systemd (``host.systemd.bus``), when to (``apply.units``).

@@ -69,41 +69,45 @@ class Manager:
         tree = layout.tree
         return tree is not None and tree.base == "" and bool(tree.controllers) and self.ready
 
-    def route(self, layout: cgroup.Layout, one: action.Action) -> action.Action:
+    def route(self, layout: cgroup.Layout, wanted: action.Action) -> action.Action:
         """The same desired state, through systemd where the group is systemd's."""
-        unit = cgroup.unit_of(one.group)
-        if not unit or not isinstance(one, action.WriteFile) or layout.tree is None:
-            return one
-        directory, _, file = one.target.rpartition("/")
-        properties = unit_properties.of(file, one.value)
-        if not properties or directory != layout.tree.directory(one.group):
-            return one
+        unit = cgroup.unit_of(wanted.group)
+        if not unit or not isinstance(wanted, action.WriteFile) or layout.tree is None:
+            return wanted
+        directory, _, file = wanted.target.rpartition("/")
+        properties = unit_properties.of(file, wanted.value)
+        if not properties or directory != layout.tree.directory(wanted.group):
+            return wanted
         return action.SetUnitProperty(
-            target=one.target,
-            value=one.value,
+            target=wanted.target,
+            value=wanted.value,
             unit=unit,
             properties=properties,
-            policy=one.policy,
-            reason=one.reason,
-            knob=one.knob,
-            group=one.group,
-            protective=one.protective,
+            policy=wanted.policy,
+            reason=wanted.reason,
+            knob=wanted.knob,
+            group=wanted.group,
+            protective=wanted.protective,
         )
 
-    def look(self, one: action.SetUnitProperty) -> unit_properties.Properties:
+    def look(self, wanted: action.SetUnitProperty) -> unit_properties.Properties:
         """What systemd says of the properties now."""
         with self._asking() as connection:
-            found = connection.properties(one.unit, [name for name, _ in one.properties])
+            found = connection.properties(wanted.unit, [name for name, _ in wanted.properties])
         return tuple((name, _spell(value)) for name, value in found.items())
 
-    def set(self, one: action.SetUnitProperty) -> None:
+    def set(self, wanted: action.SetUnitProperty) -> None:
         """Set them."""
-        values = [(name, _value(text)) for name, text in one.properties]
+        values = [(name, _value(text)) for name, text in wanted.properties]
         try:
             with self._asking() as connection:
-                connection.set_properties(one.unit, values)
+                connection.set_properties(wanted.unit, values)
         except OSError as error:
-            if error.errno == errno.EINVAL and one.knob == knob.CPU_IDLE.name and not one.only_if:
+            if (
+                error.errno == errno.EINVAL
+                and wanted.knob == knob.CPU_IDLE.name
+                and not wanted.only_if
+            ):
                 self.idles = False
             raise
 
@@ -118,7 +122,7 @@ class Manager:
         """Systemd did not answer: files are written directly for a while."""
         self._silent_until = self._clock() + PAUSE
         self.problem = absence.Unsupported(
-            FEATURE, f"{why}; limits of units are written directly, a daemon-reload undoes them"
+            FEATURE, f"{why}; koordlet writes unit limits directly, a daemon-reload undoes them"
         )
 
     def heard(self) -> None:
@@ -151,25 +155,27 @@ class _Asking:
 
 
 def carry_out(
-    host: root.HostRoot, manager: Manager, one: action.SetUnitProperty
+    host: root.HostRoot, manager: Manager, wanted: action.SetUnitProperty
 ) -> tuple[str, str]:
     """Set the properties and wait for the file; its text, and what is different."""
-    if one.only_if:
-        now = manager.look(one)
-        if now == one.properties:
-            return _text(host, one), ""
-        if now not in one.only_if:
-            return _text(host, one), f"{one.unit} has {_words(now)} from somebody else: left"
-    manager.set(one)
-    text = _text(host, one)
-    if one.only_if:
+    if wanted.only_if:
+        now = manager.look(wanted)
+        if now == wanted.properties:
+            return _text(host, wanted), ""
+        if now not in wanted.only_if:
+            return _text(
+                host, wanted
+            ), f"another program set {_words(now)} of {wanted.unit}: koordlet leaves it"
+    manager.set(wanted)
+    text = _text(host, wanted)
+    if wanted.only_if:
         return text, ""
     for _ in range(_LOOKS):
-        if kinds.same(one, one.value, text):
+        if kinds.same(wanted, wanted.value, text):
             return text, ""
         manager.pause(_LOOK_SECONDS)
-        text = _text(host, one)
-    return text, f"set {_words(one.properties)} of {one.unit}, the file reads {text!r}"
+        text = _text(host, wanted)
+    return text, f"set {_words(wanted.properties)} of {wanted.unit}, the file reads {text!r}"
 
 
 def undo(entry: journal.Entry) -> action.SetUnitProperty:
@@ -182,24 +188,24 @@ def undo(entry: journal.Entry) -> action.SetUnitProperty:
         unit=entry.unit,
         properties=entry.properties,
         policy=entry.policy,
-        reason="back to what it was before koordlet",
+        reason="restore what was before koordlet",
         knob=entry.knob,
         group=entry.group,
-        only_if=tuple(one for one in ours if one),
+        only_if=tuple(text for text in ours if text),
     )
 
 
 def after_reset(
-    entry: journal.Entry, one: action.SetUnitProperty, text: str
+    entry: journal.Entry, wanted: action.SetUnitProperty, text: str
 ) -> journal.Entry | None:
     """What is left to do once the properties are back: a file that still holds our value.
 
     systemd writes only what is set, so a set that was unset stays in the file while another unit
     keeps the controller there.
     """
-    if not text or not kinds.is_ours(one, entry.values, text, cpuset.CPUSet()):
+    if not text or not kinds.is_ours(wanted, entry.values, text, cpuset.CPUSet()):
         return None
-    if kinds.same(one, entry.original or "", text):
+    if kinds.same(wanted, entry.original or "", text):
         return None
     return entry._replace(
         kind=action.WriteFile.__name__,
@@ -209,9 +215,9 @@ def after_reset(
     )
 
 
-def _text(host: root.HostRoot, one: action.SetUnitProperty) -> str:
+def _text(host: root.HostRoot, wanted: action.SetUnitProperty) -> str:
     try:
-        return host.text(host.at(one.target)).rstrip("\n")
+        return host.text(host.at(wanted.target)).rstrip("\n")
     except OSError:
         return ""  # the controller is not handed down (any more), or the unit does not run
 

@@ -1,4 +1,4 @@
-"""What workloads will need: peaks learned from what they used, and what prod will not need.
+"""Prediction of use: peaks of workloads, and reclaimable prod resources.
 
 Covers: one pair of histograms for each workload and each class, the prediction from them, what of
 it is saved. Does not cover: files (``state.checkpoint``), who uses the result. Pure.
@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.history import histogram
-from koordlet.model import pod, prediction, qos, resources
+from koordlet.model import pod as pods
+from koordlet.model import prediction, qos, resources
 from koordlet.model.record import dataclass
 
 #: Resource, its buckets, the percentile that is its peak.
@@ -38,7 +39,7 @@ PARTS = 16
 
 @dataclass(slots=True)
 class _Model:
-    """What was learned of one subject."""
+    """Histograms of one subject."""
 
     by_resource: tuple[histogram.Histogram, ...]
     #: When its first and its last sample came.
@@ -69,37 +70,37 @@ class Expectation:
         if model is None:
             made = tuple(histogram.Histogram(shape, now) for _, shape, _ in _RESOURCES)
             model = self._models[who] = _Model(made, now, now)
-        for one, value in zip(model.by_resource, (cpu, memory), strict=True):
-            one.add(value, now)
+        for learned, value in zip(model.by_resource, (cpu, memory), strict=True):
+            learned.add(value, now)
         model.last = now
 
     def wake(self, now: float) -> None:
-        """Nobody could be seen until now: all have half an hour again."""
-        for one in self._models.values():
-            one.last = now
+        """Restart the expiry of all models."""
+        for model in self._models.values():
+            model.last = now
 
     def forget(self, now: float) -> None:
-        """Drop who was not seen for a while: memory is bounded by who is there."""
-        gone = [who for who, one in self._models.items() if now - one.last > EXPIRY_SECONDS]
+        """Drop models of subjects not seen for a while."""
+        gone = [who for who, model in self._models.items() if now - model.last > EXPIRY_SECONDS]
         for who in gone:
             del self._models[who]
 
     def predict(
-        self, pods: Iterable[pod.Pod], capacity: Mapping[str, float], now: float
+        self, pods: Iterable[pods.Pod], capacity: Mapping[str, float], now: float
     ) -> prediction.Prediction:
         """Of the prod class; empty while the classes have not been sampled."""
-        prod = [one for one in pods if is_prod(one) and one.active and one.deleting is None]
+        prod = [pod for pod in pods if is_prod(pod) and pod.active and pod.deleting is None]
         reclaimable: dict[str, float] = {}
         peak: dict[str, float] = {}
         for index, (name, _, part) in enumerate(_RESOURCES):
             classes = [self._peak(who, index, part) for who in (PROD, SYSTEM)]
             if None in classes or name not in capacity:
                 continue
-            asked = [_asked(one, name) for one in prod]
-            together = sum(one or 0.0 for one in classes) * MARGIN
+            asked = [_asked(pod, name) for pod in prod]
+            together = sum(peak or 0.0 for peak in classes) * MARGIN
             by_workload, peaks = 0.0, 0.0
-            for one, request in zip(prod, asked, strict=True):
-                own = self._warm_peak(one.uid, index, part, now)
+            for pod, request in zip(prod, asked, strict=True):
+                own = self._warm_peak(pod.uid, index, part, now)
                 by_workload += 0.0 if own is None else max(request - own, 0.0)
                 peaks += request if own is None else own
             estimates = (
@@ -128,8 +129,8 @@ class Expectation:
                 "first": now - model.first,
                 "last": now - model.last,
                 **{
-                    name: one.save(now)
-                    for (name, _, _), one in zip(_RESOURCES, model.by_resource, strict=True)
+                    name: histogram.save(now)
+                    for (name, _, _), histogram in zip(_RESOURCES, model.by_resource, strict=True)
                 },
             }
             for who, model in self._models.items()
@@ -150,12 +151,12 @@ class Expectation:
         if elapsed > _OLDEST:
             return
         found: dict[str, _Model] = {}
-        for who, one in models.items():
-            if not isinstance(one, Mapping):
+        for who, saved in models.items():
+            if not isinstance(saved, Mapping):
                 raise ValueError(f"{who}: not a model")
-            first = histogram.number(one.get("first"))
+            first = histogram.number(saved.get("first"))
             made = tuple(
-                histogram.Histogram.revive(shape, one.get(name), now, elapsed)
+                histogram.Histogram.revive(shape, saved.get(name), now, elapsed)
                 for name, shape, _ in _RESOURCES
             )
             # Who is still there has half an hour to be seen again.
@@ -163,11 +164,11 @@ class Expectation:
         self._models |= found
 
 
-def is_prod(one: pod.Pod) -> bool:
+def is_prod(pod: pods.Pod) -> bool:
     """Of the prod band, or of none: best-effort work asks for nothing that could be had back."""
-    if one.band is None:
-        return one.qos is not qos.Qos.BE
-    return one.band is qos.Band.PROD
+    if pod.band is None:
+        return pod.qos is not qos.Qos.BE
+    return pod.band is qos.Band.PROD
 
 
 def part_of(who: str) -> int:
@@ -175,7 +176,7 @@ def part_of(who: str) -> int:
     return sum(who.encode()) % PARTS
 
 
-def _asked(one: pod.Pod, name: str) -> float:
+def _asked(pod: pods.Pod, name: str) -> float:
     """In cores and bytes."""
-    amount = one.requests.get(name, 0)
+    amount = pod.requests.get(name, 0)
     return amount / 1000 if name == resources.CPU else float(amount)

@@ -1,4 +1,4 @@
-"""Samples that survive a restart: what each space remembers of use, as one value and back. Pure.
+"""Saved samples: history of use, to and from a checkpoint. Pure.
 
 Covers: which meters, their form, damage. Does not cover: when it is saved
 (``agent.saved_history``).
@@ -26,8 +26,8 @@ from koordlet.model.record import dataclass
 #: Version of ``Past``: a checkpoint of another one is discarded.
 SCHEMA = 1
 _METERS = {
-    one.name: one
-    for one in (
+    which.name: which
+    for which in (
         *(meter.CPU, meter.MEMORY, meter.WORKING_SET, meter.MEMORY_ANON),
         *(meter.CPU_SHARE, meter.MEMORY_SHARE),
     )
@@ -50,9 +50,9 @@ def keep(known: series.History, suspended: float) -> Past:
     """What is worth keeping."""
     spaces = {
         name: {
-            one.name: _spelled(samples)
-            for one in _METERS.values()
-            if (samples := known.spaces()[name].samples(one)) is not None
+            which.name: _spelled(samples)
+            for which in _METERS.values()
+            if (samples := known.spaces()[name].samples(which)) is not None
         }
         for name in _SPACES
     }
@@ -68,7 +68,7 @@ def revive(known: series.History, body: Mapping[str, Any], suspended: float, at:
         raise ValueError("it is of another clock")
     slept = max(0.0, suspended - before)
     found = {
-        name: {_METERS[key]: _read(one, slept, at) for key, one in several.items()}
+        name: {_METERS[key]: _read(saved, slept, at) for key, saved in several.items()}
         for name, several in spaces.items()
         if name in _SPACES and isinstance(several, Mapping) and several.keys() <= _METERS.keys()
     }
@@ -91,7 +91,7 @@ def _read(body: object, slept: float, now: float) -> space.Samples:
         raise ValueError("a meter is no object")
     at, span = _numbers(body.get("at")), _numbers(body.get("span"))
     names = body.get("subjects")
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("subjects are no texts")
     if len(at) != len(span) or list(at) != sorted(at) or (at and at[-1] > now):
         raise ValueError("its times are not in order")
@@ -105,13 +105,13 @@ def _read(body: object, slept: float, now: float) -> space.Samples:
     columns = {
         name: cells[number * len(at) : (number + 1) * len(at)] for number, name in enumerate(names)
     }
-    return space.Samples(tuple(one - slept for one in at), span, columns)
+    return space.Samples(tuple(moment - slept for moment in at), span, columns)
 
 
 def _numbers(found: object) -> Sequence[float]:
     good = isinstance(found, list) and all(
-        isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one)
-        for one in found
+        isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+        for number in found
     )
     if not good or not isinstance(found, list):
         raise ValueError("times are no numbers")

@@ -1,4 +1,4 @@
-"""All that this process remembers of what was used: one space for each kind of subject.
+"""History of use: one space for each kind of subject.
 
 Covers: which spaces there are. Does not cover: what they do (``history.space``).
 """
@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from koordlet.history import expectation, shares, space
-from koordlet.model import cgroup, counters, meter, pod, prediction, qos, resources, snapshot
+from koordlet.model import cgroup, counters, meter, prediction, qos, resources, snapshot
+from koordlet.model import pod as pods
 
 #: The node's own samples are few, so half an hour of them is kept one by one.
 _NODE_DEPTH = 6
@@ -24,7 +25,7 @@ _SHARED: _Pair = (meter.CPU_SHARE, meter.MEMORY_SHARE)
 
 
 class History:
-    """What policies and reports may ask about the past."""
+    """All spaces of history."""
 
     def __init__(self) -> None:
         #: By cgroup path.
@@ -68,11 +69,11 @@ class History:
 
     def take(self, readings: Mapping[str, counters.Reading]) -> None:
         """Take what was read in one tick."""
-        for name, one in self.spaces().items():
+        for name, known in self.spaces().items():
             if name in readings:
-                one.take(readings[name])
+                known.take(readings[name])
 
-    def share(self, now: counters.Reading, pods: Sequence[pod.Pod]) -> None:
+    def share(self, now: counters.Reading, pods: Sequence[pods.Pod]) -> None:
         """Share out what was read just now."""
         self.shares.take(self._shares.reading(now, pods, self.groups, self.node, self.traffic))
 
@@ -84,18 +85,18 @@ class History:
         if clock - self._learned > expectation.EXPIRY_SECONDS:
             self.expectation.wake(clock)
         self._learned = clock
-        for one in pods[self._tick % _TURNS :: _TURNS]:
-            self._learn(one.uid, self._minute(self.groups, one.group or "", now.at), clock)
+        for pod in pods[self._tick % _TURNS :: _TURNS]:
+            self._learn(pod.uid, self._minute(self.groups, pod.group or "", now.at), clock)
         # At once where models were taken back: an offer is not to lose what they say for a minute.
         if self._tick % _TURNS and not (self._tick == 1 and len(self.expectation)):
             return
         system = self._minute(self.shares, shares.SYSTEM, now.at, _SHARED)
         self._learn(expectation.SYSTEM, system, clock)
-        prod = [self._minute(self.groups, one.group or "", now.at) for one in _prod(pods)]
-        known = [one for one in prod if one is not None]
+        prod = [self._minute(self.groups, pod.group or "", now.at) for pod in _prod(pods)]
+        known = [pod for pod in prod if pod is not None]
         if known or not prod:
             # Where nobody's use is known that is no class that uses nothing.
-            together = sum(one[0] for one in known), sum(one[1] for one in known)
+            together = sum(use[0] for use in known), sum(use[1] for use in known)
             self._learn(expectation.PROD, together, clock)
         self.expectation.forget(clock)
         self.predicted = self.expectation.predict(pods, self._room(seen), clock)
@@ -120,19 +121,21 @@ class History:
         where: space.Space, subject: str, at: float, meters: _Pair = _USED
     ) -> tuple[float, float] | None:
         """CPU and memory over a minute; ``None`` while less than half of it is known."""
-        cpu, memory = (where.window(subject, one, at, 60.0) for one in meters)
+        cpu, memory = (where.window(subject, meter, at, 60.0) for meter in meters)
         return None if cpu is None or memory is None else (cpu.average, memory.average)
 
     def usage(self) -> counters.Usage:
         """The newest values of everything."""
-        return counters.Usage(**{name: one.table() for name, one in self.spaces().items()})
+        return counters.Usage(**{name: space.table() for name, space in self.spaces().items()})
 
 
-def _prod(pods: Sequence[pod.Pod]) -> list[pod.Pod]:
+def _prod(pods: Sequence[pods.Pod]) -> list[pods.Pod]:
     """Whose use is that of prod: not the system's, and nobody twice (``history.shares``)."""
     found = {
-        one.group: one
-        for one in pods
-        if one.group is not None and one.qos is not qos.Qos.SYSTEM and expectation.is_prod(one)
+        pod.group: pod
+        for pod in pods
+        if pod.group is not None and pod.qos is not qos.Qos.SYSTEM and expectation.is_prod(pod)
     }
-    return [one for group, one in found.items() if found.keys().isdisjoint(cgroup.ancestors(group))]
+    return [
+        table for group, table in found.items() if found.keys().isdisjoint(cgroup.ancestors(group))
+    ]

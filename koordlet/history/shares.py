@@ -1,4 +1,4 @@
-"""Whose use it is: of each class of workloads, and of the system, which is all the rest.
+"""Use by class of workloads and by the system, which is all the rest.
 
 Covers: sums over workloads as series of their own, system = node - workloads, never below zero.
 Does not cover: use of a single workload (``history.groups``). Pure.
@@ -22,12 +22,16 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from koordlet.history import space
-from koordlet.model import cgroup, counters, meter, pod, qos
+from koordlet.model import cgroup, counters, meter, qos
+from koordlet.model import pod as pods
 
 #: The subject that stands for everything that is no workload.
 SYSTEM = "system"
 #: All subjects: the classes by their names, and the system.
-SUBJECTS: tuple[str, ...] = (*(one.value for one in qos.Qos if one is not qos.Qos.SYSTEM), SYSTEM)
+SUBJECTS: tuple[str, ...] = (
+    *(qos_class.value for qos_class in qos.Qos if qos_class is not qos.Qos.SYSTEM),
+    SYSTEM,
+)
 _SLOTS = {name: slot for slot, name in enumerate(SUBJECTS)}
 
 #: What is shared out: the meter of a group, that of the node, the meter of the share.
@@ -67,7 +71,7 @@ class Shares:
     def reading(
         self,
         now: counters.Reading,
-        pods: Sequence[pod.Pod],
+        pods: Sequence[pods.Pod],
         groups: space.Space,
         node: space.Space,
         traffic: space.Space,
@@ -113,8 +117,8 @@ class Shares:
         both = zip(every, throttled, strict=True)
         ratios = [some / periods if periods else periods for periods, some in both]
         yield _batch(meter.THROTTLED_SHARE, ratios)
-        for one, share in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True):
-            yield _batch(share, _of_each(max, groups.column(one.some[3]), self._of))
+        for pressure, share in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True):
+            yield _batch(share, _of_each(max, groups.column(pressure.some[3]), self._of))
 
 
 def _old(where: space.Space, what: meter.Meter, now: float) -> bool:
@@ -130,7 +134,7 @@ def _of_each(
     found = []
     for name in SUBJECTS[:-1]:
         values = [column[slot] for slot in of.get(name, ())]
-        known = [one for one in values if one == one]  # noqa: PLR0124 -- NaN differs from itself
+        known = [value for value in values if value == value]  # noqa: PLR0124 -- NaN differs from itself
         found.append(how(known) if known else counters.NAN)
     return found
 
@@ -140,13 +144,13 @@ def _batch(share: meter.Meter, values: Sequence[float]) -> counters.Batch:
     return counters.Batch(share, 0, 1, array("d", [*values, counters.NAN]))
 
 
-def _slots(pods: Sequence[pod.Pod], slots: Mapping[str, int]) -> dict[str, list[int]]:
-    groups = {one.group for one in pods if one.group is not None}
+def _slots(pods: Sequence[pods.Pod], slots: Mapping[str, int]) -> dict[str, list[int]]:
+    groups = {pod.group for pod in pods if pod.group is not None}
     found: dict[str, list[int]] = {}
-    for one in pods:
-        slot = None if one.group is None else slots.get(one.group)
-        if one.group is None or slot is None or one.qos is qos.Qos.SYSTEM:
+    for pod in pods:
+        slot = None if pod.group is None else slots.get(pod.group)
+        if pod.group is None or slot is None or pod.qos is qos.Qos.SYSTEM:
             continue
-        if groups.isdisjoint(cgroup.ancestors(one.group)):
-            found.setdefault(one.qos.value, []).append(slot)
+        if groups.isdisjoint(cgroup.ancestors(pod.group)):
+            found.setdefault(pod.qos.value, []).append(slot)
     return found

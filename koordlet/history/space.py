@@ -92,10 +92,10 @@ class Space:
         if reading.batches:
             self._forget(reading.at)
             self._derive(reading.at)
-            for one in self._at:
+            for kept in self._at:
                 # A value that nobody read is shown for a while, but it is no new sample.
-                if one.samples and reading.at - self._at[one] < one.period - _EARLY:
-                    self._keep(one, reading.at)
+                if kept.samples and reading.at - self._at[kept] < kept.period - _EARLY:
+                    self._keep(kept, reading.at)
 
     def samples(self, what: meter.Meter) -> Samples | None:
         """What is remembered of a meter; ``None`` where nothing is."""
@@ -169,7 +169,7 @@ class Space:
         if self._at.get(meter.MEMORY) == at and meter.MEMORY_INACTIVE_FILE in shown:
             # What is missing stays so: NaN is not below zero. max() would take twice as long.
             less = map(operator.sub, shown[meter.MEMORY], shown[meter.MEMORY_INACTIVE_FILE])
-            shown[meter.WORKING_SET] = array("d", [0.0 if one < 0 else one for one in less])
+            shown[meter.WORKING_SET] = array("d", [0.0 if slot < 0 else slot for slot in less])
             self._at[meter.WORKING_SET] = at
         if self._at.get(meter.PERIODS) == at and meter.PERIODS in shown:
             both = zip(shown[meter.PERIODS], shown[meter.THROTTLED_PERIODS], strict=True)
@@ -218,8 +218,8 @@ class Space:
             return [None] * len(subjects)
         slots = self._slots.get
         return [
-            None if (at := slots(one)) is None or (found := column[at]) != found else found
-            for one in subjects
+            None if (at := slots(subject)) is None or (found := column[at]) != found else found
+            for subject in subjects
         ]
 
     def age(self, what: meter.Meter, now: float) -> float | None:
@@ -262,12 +262,12 @@ class _Kept:
         return self._fine, self._averages, self._peaks
 
     def resize(self, width: int) -> None:
-        for one in self._all():
-            one.resize(width)
+        for kept in self._all():
+            kept.resize(width)
 
     def clear(self, slot: int) -> None:
-        for one in self._all():
-            one.clear(slot)
+        for kept in self._all():
+            kept.clear(slot)
 
     def samples(self, slots: Mapping[str, int]) -> Samples:
         at, span, columns = self._fine.saved(list(slots.values()))
@@ -279,8 +279,8 @@ class _Kept:
         self._fine.recall(samples.at, samples.span, found)
 
     def age(self, seconds: float) -> None:
-        for one in self._all():
-            one.age(seconds)
+        for kept in self._all():
+            kept.age(seconds)
         if self._since is not None:
             self._since -= seconds
 

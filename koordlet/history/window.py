@@ -1,4 +1,4 @@
-"""What a number of samples amounts to: average, quantiles, maximum. Pure.
+"""Window of samples: average, quantiles, maximum. Pure.
 
 Covers: the values of one series in one window. Does not cover: collecting them.
 

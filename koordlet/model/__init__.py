@@ -1,4 +1,4 @@
-"""The vocabulary: frozen values that every station of the line speaks in.
+"""The data model: frozen values shared by all rooms.
 
 Covers: what a CPU set, a topology, a group, a pod, a snapshot, an action and a plan are.
 Does not cover: where they come from (``host``), what to do with them (``policy``), doing it

@@ -1,4 +1,4 @@
-"""Absence as a value: what is not there any more, never was on this kernel, or does not answer."""
+"""Absence as a value: vanished, unsupported or unanswered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A file or group that vanished between being listed and being read: normal, not an error."""
+    """A file or group that vanished between listing and reading: normal, not an error."""
 
     path: str
 
@@ -23,13 +23,13 @@ class Unsupported:
     why: str
 
     def __str__(self) -> str:
-        """As conditions say it."""
+        """The text for conditions."""
         return f"{self.feature}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """Something that does not come back: the newest that is known of it is old."""
+    """A call that has not returned: its newest result is old."""
 
     item: str
     #: How long it has not come back.
@@ -40,14 +40,14 @@ class Stale:
 
 _FIXES = {
     errno.EMFILE: "raise the limit of open files (LimitNOFILE=) of the agent",
-    errno.ENFILE: "raise fs.file-max, or find who keeps so many files open",
+    errno.ENFILE: "raise fs.file-max, or find the program that keeps so many files open",
     errno.ENOMEM: "the agent or the machine is out of memory: raise the agent's limit",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A read to which the kernel gave no answer: nobody knows what is there now."""
+    """A read that the kernel has not answered: the current value is unknown."""
 
     path: str
     errno: int
@@ -56,9 +56,9 @@ class Unanswered:
 
     @property
     def fix(self) -> str:
-        """What to do about it."""
+        """The remedy."""
         return _FIXES.get(self.errno, "dmesg may say what is wrong with it")
 
     def __str__(self) -> str:
-        """As conditions say it."""
+        """The text for conditions."""
         return f"{self.path or 'a file'} ({errors.errno_name(self.errno)})"

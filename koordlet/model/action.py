@@ -1,4 +1,4 @@
-"""What koordlet may do to a machine: a closed union, each kind with one row in ``apply.kinds``.
+"""Actions that koordlet may take: a closed union, each kind with one row in ``apply.kinds``.
 
 Covers: the kinds and their data. Does not cover: how a kind is diffed, ordered, done, verified and
 undone (``apply``).

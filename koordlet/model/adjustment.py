@@ -1,4 +1,4 @@
-"""What a container gets before its first instruction.
+"""Adjustment of a container before it starts.
 
 Covers: the value that is given to a container runtime. Does not cover: deciding it
 (``policy.framework.admission``), saying it in a runtime's words (``workloads.nri``).
@@ -18,7 +18,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """Of one container."""
+    """Adjusted settings of one container."""
 
     cpus: cpuset.CPUSet | None = None
     #: NUMA nodes of its memory.
@@ -37,16 +37,16 @@ class Adjustment:
 
     @property
     def empty(self) -> bool:
-        """True where nothing is to be changed."""
+        """Whether nothing is adjusted."""
         return self.over(Adjustment(reasons=self.reasons)) == Adjustment(reasons=self.reasons)
 
     def over(self, other: Adjustment) -> Adjustment:
-        """Both; where both say something this one counts."""
+        """Merge two adjustments; this one wins."""
         found: dict[str, Any] = {}
-        for one in fields(Adjustment):
-            mine, others = getattr(self, one.name), getattr(other, one.name)
+        for name in (each.name for each in fields(Adjustment)):
+            mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Mapping):
-                found[one.name] = {**others, **mine}
+                found[name] = {**others, **mine}
             else:
-                found[one.name] = others if mine is None else mine
+                found[name] = others if mine is None else mine
         return Adjustment(**found)

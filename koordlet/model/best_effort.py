@@ -1,4 +1,4 @@
-"""What best-effort work is allowed, and what is offered to it: two values that reports show.
+"""Limit of best-effort work, and the offer of batch and mid resources.
 
 Covers: the limit that a policy set and why, batch and mid resources.
 Does not cover: computing them (``policy.best_effort.cpu_suppress``,
@@ -16,7 +16,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How much CPU best-effort work may have now. CPU in thousandths of a core."""
+    """CPU limit of best-effort work, in thousandths of a core."""
 
     #: Who said it: the stem of the policy.
     policy: str

@@ -1,4 +1,4 @@
-"""Block devices: what a name in a limit means in the numbers that the kernel takes.
+"""Block devices: device names in limits, resolved to the kernel's numbers.
 
 Covers: devices, partitions, volume groups, volumes of pods, to whole devices.
 Does not cover: reading them (``host.devices.blocks``), limits (``policy.memory_io.blkio_qos``).
@@ -34,7 +34,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """All of one machine."""
+    """All block devices of one machine."""
 
     devices: tuple[Block, ...] = ()
     #: Pod UID and name of the volume's directory to the number of what is mounted there.
@@ -43,38 +43,40 @@ class Blocks:
     cost_files: frozenset[str] = frozenset()
 
     def find(self, kind: str, name: str, uid: str = "") -> tuple[str, ...]:
-        """The numbers of the whole devices that are meant, in order; empty: there are none."""
+        """Numbers of the whole devices behind a name, in order; empty where there are none."""
         found: list[str] = []
         if kind == "volumegroup":
-            for one in self.devices:
-                if name and one.volume_group == name:
-                    found += (disk.number for disk in self._bottom(one.name))
+            for device in self.devices:
+                if name and device.volume_group == name:
+                    found += (disk.number for disk in self._bottom(device.name))
         elif kind == "podvolume":
             number = self.volumes.get((uid, name))
-            found += (self._whole(one).number for one in self.devices if one.number == number)
+            found += (
+                self._whole(device).number for device in self.devices if device.number == number
+            )
         else:
             short = name.removeprefix("/dev/").removeprefix("mapper/")
             found += (
-                self._whole(one).number
-                for one in self.devices
-                if short in (one.name, one.mapped, one.number)
+                self._whole(device).number
+                for device in self.devices
+                if short in (device.name, device.mapped, device.number)
             )
         return tuple(sorted(set(found), key=_by_number))
 
     def _named(self, name: str) -> Block | None:
-        return next((one for one in self.devices if one.name == name), None)
+        return next((device for device in self.devices if device.name == name), None)
 
-    def _whole(self, one: Block) -> Block:
-        return (self._named(one.disk) if one.disk else None) or one
+    def _whole(self, block: Block) -> Block:
+        return (self._named(block.disk) if block.disk else None) or block
 
     def _bottom(self, name: str, depth: int = 0) -> Iterator[Block]:
         """The whole devices at the bottom of a stack of mapped ones."""
-        one = self._named(name)
-        if one is None or depth > len(self.devices):
+        block = self._named(name)
+        if block is None or depth > len(self.devices):
             return
-        if not one.below:
-            yield self._whole(one)
-        for under in one.below:
+        if not block.below:
+            yield self._whole(block)
+        for under in block.below:
             yield from self._bottom(under, depth + 1)
 
 

@@ -1,4 +1,4 @@
-"""Where cgroups are, and what one group held when it was looked at.
+"""cgroup layout, and the observed contents of one cgroup.
 
 Covers: hierarchies and their mounts, the path of a file of a group, observed groups.
 Does not cover: reading them (``host.cgroup.tree``).
@@ -19,7 +19,7 @@ from koordlet.model.record import dataclass
 
 
 class Version(enum.Enum):
-    """What the mounts amount to."""
+    """cgroup version of the mounts."""
 
     V1 = "v1"
     V2 = "v2"
@@ -59,28 +59,28 @@ class Layout:
 
     @property
     def version(self) -> Version:
-        """v1, v2, both beside each other, or nothing mounted."""
-        unified = any(one.unified for one in self.hierarchies)
-        if any(not one.unified and one.controllers for one in self.hierarchies):
+        """The version: v1, v2, hybrid or none."""
+        unified = any(hierarchy.unified for hierarchy in self.hierarchies)
+        if any(not hierarchy.unified and hierarchy.controllers for hierarchy in self.hierarchies):
             return Version.HYBRID if unified else Version.V1
         return Version.V2 if unified else Version.NONE
 
     def holder(self, controller: str) -> Hierarchy | None:
-        """The hierarchy that has the controller. A controller is in one hierarchy at a time."""
+        """The hierarchy of a controller, which is in one hierarchy at a time."""
         if controller == "":
             return self.tree
-        for one in self.hierarchies:
-            if controller in one.controllers:
-                return one
+        for hierarchy in self.hierarchies:
+            if controller in hierarchy.controllers:
+                return hierarchy
             # v2 counts CPU time of every group, whichever controllers are enabled.
-            if one.unified and controller == "cpuacct" and "cpu" in one.controllers:
-                return one
+            if hierarchy.unified and controller == "cpuacct" and "cpu" in hierarchy.controllers:
+                return hierarchy
         return None
 
     @property
     def tree(self) -> Hierarchy | None:
-        """The v2 tree, also where it has no controllers."""
-        return next((one for one in self.hierarchies if one.unified), None)
+        """The v2 hierarchy, also where it has no controllers."""
+        return next((hierarchy for hierarchy in self.hierarchies if hierarchy.unified), None)
 
     def file(self, row: knob.Knob, group: str) -> str | None:
         """The path of a group's file; ``None`` where this machine has no such file."""
@@ -96,7 +96,7 @@ class Layout:
         return None if name is None or name in where.lacks else (where, name)
 
     def why_not(self, row: knob.Knob) -> absence.Unsupported | None:
-        """Why a row of the table cannot be used here, in a sentence for the operator."""
+        """The reason that a row of the table cannot be used here, for the operator."""
         where = self.holder(row.controller)
         if where is None:
             return absence.Unsupported(row.name, f"no mounted hierarchy has {row.controller}")
@@ -114,7 +114,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """One group as it was seen. A file that is not there is not in ``values``."""
+    """One observed cgroup. Missing files are not in ``values``."""
 
     path: str
     #: Identity: a path can be used again by another group.
@@ -124,7 +124,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The last component."""
+        """The last component of the path."""
         return self.path.rpartition("/")[2]
 
     @property
@@ -133,11 +133,11 @@ class Group:
         return self.path.rpartition("/")[0]
 
     def cpus(self) -> cpuset.CPUSet | None:
-        """The CPUs that were asked for here; ``None`` when unset, absent or damaged."""
+        """Configured CPUs; ``None`` when unset, absent or damaged."""
         return _set(self.values.get(knob.CPUSET_CPUS.name))
 
     def effective(self) -> cpuset.CPUSet | None:
-        """The CPUs that its tasks may use; ``None`` when absent or damaged."""
+        """Effective CPUs of its tasks; ``None`` when absent or damaged."""
         return _set(self.values.get(knob.CPUSET_EFFECTIVE.name))
 
 
@@ -160,7 +160,7 @@ def ancestors(path: str) -> Iterator[str]:
 
 def between(path: str, top: str) -> tuple[str, ...]:
     """The groups strictly inside ``top`` that a group is in, nearest first."""
-    return tuple(one for one in ancestors(path) if is_below(one, top))
+    return tuple(above for above in ancestors(path) if is_below(above, top))
 
 
 def is_below(path: str, other: str) -> bool:
@@ -183,7 +183,7 @@ def stays_below(path: str) -> bool:
 
 
 def is_plain(path: str) -> bool:
-    """The same for a path that somebody has written down: nothing that cannot be printed, too."""
+    """As ``stays_below``, for a path from a file: printable characters only."""
     return path.isprintable() and stays_below(path)
 
 
@@ -199,5 +199,5 @@ def unit_of(path: str) -> str:
 
 
 def depth(path: str) -> int:
-    """Steps below the root."""
+    """Depth of a path below the root."""
     return path.count("/") + 1 if path else 0

@@ -1,4 +1,4 @@
-"""The last step of a container's path: which runtime made it, and its id. Pure.
+"""Container names in cgroup paths: runtime and id. Pure.
 
 Covers: the names that runtimes give, both ways; the group that crun nests in a scope.
 Does not cover: the path above (``grouppath``).
@@ -63,7 +63,7 @@ class Leaf:
 
 
 def parse(name: str) -> Leaf | None:
-    """The container of a directory's name; ``None`` where it is none."""
+    """Parse a directory name; ``None`` where it is not a container."""
     if name.count(":") == 2:
         where, prefix, what = name.split(":")
         known = prefix in RUNTIMES and _ID.fullmatch(what) and where.endswith(".slice")

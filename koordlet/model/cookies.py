@@ -1,4 +1,4 @@
-"""Core scheduling: which processes may run on the threads of one core at the same moment.
+"""Core-scheduling cookies: processes with equal cookies may share a core's threads.
 
 Covers: the value. Does not cover: reading it (``host.process.core_cookies``), who shall share
 (``policy.cpu.core_scheduling``), giving cookies (``apply.core_cookies``).

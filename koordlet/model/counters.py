@@ -34,7 +34,7 @@ class Batch:
     values: array[float]
 
     def changed(self, where: Iterable[int], values: Iterable[float]) -> Batch:
-        """The same with other values in some places."""
+        """A copy with other values in some places."""
         column = self.values[:]
         for at, value in zip(where, values, strict=True):
             column[at] = value
@@ -43,7 +43,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was read of subjects of one kind at one moment."""
+    """Readings of subjects of one kind at one moment."""
 
     #: Monotonic seconds, which stand still while the machine is suspended.
     at: float
@@ -83,7 +83,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the machine and all that runs on it use now."""
+    """Current use of the machine and of all that runs on it."""
 
     #: By cgroup path.
     groups: Table = field(default_factory=Table)

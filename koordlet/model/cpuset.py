@@ -68,12 +68,10 @@ class CPUSet:
         _sane(text)
         body = text.strip().removeprefix("0x")
         if not _MASK.match(body):
-            msg = f"not a CPU mask: {text.strip()[:80]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not a CPU mask: {text.strip()[:80]!r}")
         bits = int("".join(word.rjust(8, "0") for word in body.split(",")), 16)
         if bits.bit_length() > MAX_CPUS:
-            msg = f"CPU mask of {bits.bit_length()} bits, more than {MAX_CPUS}"
-            raise ValueError(msg)
+            raise ValueError(f"CPU mask of {bits.bit_length()} bits, more than {MAX_CPUS}")
         return cls(bits)
 
     def __contains__(self, cpu: object) -> bool:
@@ -131,16 +129,14 @@ class CPUSet:
     def first(self) -> int:
         """The lowest member; ``ValueError`` when empty."""
         if not self.bits:
-            msg = "an empty CPU set has no first member"
-            raise ValueError(msg)
+            raise ValueError("an empty CPU set has no first member")
         return (self.bits & -self.bits).bit_length() - 1
 
     @property
     def last(self) -> int:
         """The highest member; ``ValueError`` when empty."""
         if not self.bits:
-            msg = "an empty CPU set has no last member"
-            raise ValueError(msg)
+            raise ValueError("an empty CPU set has no last member")
         return self.bits.bit_length() - 1
 
     def ranges(self) -> Iterator[tuple[int, int]]:
@@ -170,8 +166,8 @@ class CPUSet:
 def union(sets: Iterable[CPUSet]) -> CPUSet:
     """The union of any number of sets, empty for none."""
     bits = 0
-    for one in sets:
-        bits |= one.bits
+    for cpus in sets:
+        bits |= cpus.bits
     return CPUSet(bits)
 
 
@@ -181,8 +177,8 @@ def _short(text: str) -> CPUSet:
 
 
 @functools.lru_cache(_REMEMBERED)
-def _text(one: CPUSet) -> str:
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in one.ranges())
+def _text(cpus: CPUSet) -> str:
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in cpus.ranges())
 
 
 def _list(text: str, limit: int | None) -> int:
@@ -196,22 +192,19 @@ def _list(text: str, limit: int | None) -> int:
 
 def _sane(text: str) -> None:
     if len(text) > MAX_TEXT:
-        msg = f"{len(text)} characters are more than any CPU set needs"
-        raise ValueError(msg)
+        raise ValueError(f"{len(text)} characters are more than any CPU set needs")
 
 
 def _checked(cpu: int, text: str) -> int:
     if not 0 <= cpu < MAX_CPUS:
-        msg = f"CPU number out of range 0-{MAX_CPUS - 1}: {text[:80]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"CPU number out of range 0-{MAX_CPUS - 1}: {text[:80]!r}")
     return cpu
 
 
 def _number(text: str, limit: int | None, item: str) -> int:
     if text == "N":
         if limit is None:
-            msg = f"{item!r} needs to know the number of CPUs"
-            raise ValueError(msg)
+            raise ValueError(f"{item!r} needs to know the number of CPUs")
         return limit - 1
     if len(text) > 9:
         return _checked(-1, item)
@@ -221,18 +214,15 @@ def _number(text: str, limit: int | None, item: str) -> int:
 def _item(item: str, limit: int | None) -> int:
     if item.lower() == "all":
         if limit is None:
-            msg = "'all' needs to know the number of CPUs"
-            raise ValueError(msg)
+            raise ValueError("'all' needs to know the number of CPUs")
         return (1 << limit) - 1
     match = _ITEM.match(item)
     if match is None:
-        msg = f"not a CPU list item: {item[:80]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"not a CPU list item: {item[:80]!r}")
     first = _number(match[1], limit, item)
     last = _number(match[2], limit, item) if match[2] else first
     if last < first:
-        msg = f"CPU range runs backwards: {item[:80]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"CPU range runs backwards: {item[:80]!r}")
     if match[3] is None:
         return ((1 << (last - first + 1)) - 1) << first
     return _strided(first, last, int(match[3][:9]), int(match[4][:9]), item)
@@ -240,8 +230,7 @@ def _item(item: str, limit: int | None) -> int:
 
 def _strided(first: int, last: int, used: int, group: int, item: str) -> int:
     if used == 0 or group == 0 or used > group:
-        msg = f"CPU stride makes no sense: {item[:80]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"CPU stride makes no sense: {item[:80]!r}")
     # Double the pattern until it covers the range: a step per group would let a short text of
     # many strided items run for minutes.
     length = last - first + 1

@@ -1,4 +1,4 @@
-"""What one policy decided, and what a signal or a condition is.
+"""Decision of one policy, with signals and conditions.
 
 Covers: ``Decision`` and its parts. Does not cover: the merged plan of all (``model.plan``).
 """
@@ -17,7 +17,7 @@ StateT = TypeVar("StateT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """Something measured against a threshold."""
+    """A measurement against a threshold."""
 
     name: str
     observed: str
@@ -33,7 +33,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A state that somebody should know of."""
+    """A condition: a state that operators should know of."""
 
     type: str
     #: ``True`` means that the type's name is the case.
@@ -42,6 +42,11 @@ class Condition:
     message: str = ""
     #: The pod key or ``node`` that it is about.
     subject: str = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Stateless:
+    """State of a policy that remembers nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Text of JSON or YAML as documents, whatever somebody made it to be.
+"""JSON and YAML documents from untrusted text.
 
 Covers: both forms, several documents, bounds on size, on nesting and on what aliases expand to.
 Does not cover: reading a file, what a document means.
@@ -63,8 +63,7 @@ def _load(text: str) -> list[object]:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}: " if mark is not None else ""
-        msg = f"neither JSON nor YAML: {place}{first[:200]}"
-        raise ValueError(msg) from error
+        raise ValueError(f"neither JSON nor YAML: {place}{first[:200]}") from error
     except (LookupError, AttributeError, TypeError, OverflowError) as error:
         # PyYAML lets out whatever a conversion stumbles over: ``!!int ""``, ``!!bool perhaps``.
         msg = "neither JSON nor YAML: a value is not what its tag (such as !!int) says"
@@ -89,8 +88,7 @@ class _Bounds:
             elif kind in ("MappingStartEvent", "SequenceStartEvent"):
                 self._open.append((event.anchor, 1))
                 if len(self._open) > MAX_DEPTH:
-                    msg = f"nested more than {MAX_DEPTH} deep"
-                    raise ValueError(msg)
+                    raise ValueError(f"nested more than {MAX_DEPTH} deep")
             elif kind in ("MappingEndEvent", "SequenceEndEvent"):
                 self._add(*self._open.pop())
             elif kind == "ScalarEvent":
@@ -98,8 +96,7 @@ class _Bounds:
                 self._add(event.anchor, 1)
             elif kind == "AliasEvent":
                 if any(event.anchor == anchor for anchor, _ in self._open):
-                    msg = f"{event.anchor} contains itself"
-                    raise ValueError(msg)
+                    raise ValueError(f"{event.anchor} contains itself")
                 self._add(None, self._sizes.get(event.anchor, 1))
 
     def _add(self, anchor: str | None, size: int) -> None:
@@ -110,5 +107,4 @@ class _Bounds:
             self._open[-1] = outer, so_far + size
         self._whole = max(self._whole, size)
         if self._whole > self._plain * _FACTOR + _MORE:
-            msg = "its aliases stand for far more than is written"
-            raise ValueError(msg)
+            raise ValueError("its aliases stand for far more than is written")

@@ -31,12 +31,10 @@ def parse(text: str) -> float:
         return 0.0
     parts = list(_PART.finditer(unsigned)) if len(text) <= _MAX_TEXT else []
     if not parts or "".join(part[0] for part in parts) != unsigned:
-        msg = f"invalid duration {text[:_MAX_TEXT]!r}: write it like 1m30s"
-        raise ValueError(msg)
+        raise ValueError(f"invalid duration {text[:_MAX_TEXT]!r}: write it like 1m30s")
     total = sum((Fraction(number) * _SECONDS[unit] for number, unit in (p.groups() for p in parts)))
     if total > _MOST:
-        msg = f"invalid duration {text[:_MAX_TEXT]!r}: more than 292 years"
-        raise ValueError(msg)
+        raise ValueError(f"invalid duration {text[:_MAX_TEXT]!r}: more than 292 years")
     return float(-total if text[0] == "-" else total)
 
 

@@ -1,4 +1,4 @@
-"""Whether a threshold of ours comes before the kubelet's own, so that we may act on it beside one.
+"""Comparison of koordlet's eviction thresholds with the kubelet's.
 
 Covers: the kubelet's thresholds as it uses them, comparing two of a signal.
 Does not cover: learning them (``workloads.kubelet``, ``config.kubelet_file``), what follows.
@@ -18,7 +18,7 @@ from koordlet.model import thresholds
 
 
 def of_kubelet(texts: thresholds.Texts, layout: str) -> tuple[thresholds.Threshold, ...]:
-    """All that it acts on (rule 3); ``ThresholdError`` where that cannot be read."""
+    """Thresholds that the kubelet acts on (rule 3); ``ThresholdError`` where unreadable."""
     return thresholds.with_containerfs(thresholds.parse(texts), layout)
 
 
@@ -27,23 +27,22 @@ def rival(
 ) -> tuple[thresholds.Threshold | None, bool]:
     """The first of the kubelet's that ours is not earlier than, and whether that is certain."""
     unsure = None
-    for one in theirs:
-        if one.signal != ours.signal:
+    for threshold in theirs:
+        if threshold.signal != ours.signal:
             continue
-        before = _before(ours.value, one.value, capacity)
+        before = _before(ours.value, threshold.value, capacity)
         if before is False:
-            return one, True
+            return threshold, True
         if before is None:
-            unsure = unsure or one
+            unsure = unsure or threshold
     return unsure, unsure is None
 
 
-def words(ours: thresholds.Threshold, one: thresholds.Threshold) -> str:
-    """Both of them, and what is wrong."""
-    soft = "" if one.hard else " soft threshold"
-    return (
-        f"{ours.signal}<{ours.value.text} is not earlier than the kubelet's{soft} {one.value.text}"
-    )
+def words(ours: thresholds.Threshold, theirs: thresholds.Threshold) -> str:
+    """Describe a threshold that is not earlier than the kubelet's."""
+    soft = "" if theirs.hard else " soft threshold"
+    kubelets = f"the kubelet's{soft} {theirs.value.text}"
+    return f"{ours.signal}<{ours.value.text} is not earlier than {kubelets}"
 
 
 def _before(ours: thresholds.Value, theirs: thresholds.Value, capacity: int | None) -> bool | None:

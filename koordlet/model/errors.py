@@ -44,21 +44,21 @@ class KoordletError(Exception):
 
 
 class UsageError(KoordletError):
-    """The command line does not make sense."""
+    """An invalid command line."""
 
     code = "usage"
     status = 2
 
 
 class ConfigError(KoordletError):
-    """The operator's input is wrong: a file, a field, a flag."""
+    """Invalid input of the operator: a file, a field, a flag."""
 
     code = "config"
     status = 2
 
 
 class HostError(KoordletError):
-    """The machine said no: a missing mount, a refused permission, a second agent."""
+    """An error of the machine: a missing mount, a refused permission, a second agent."""
 
     code = "host"
 
@@ -80,7 +80,7 @@ class TakenError(HostError):
 
 
 class BugError(KoordletError):
-    """We broke a promise that we made to ourselves."""
+    """A bug in koordlet: a broken invariant."""
 
     code = "bug"
 

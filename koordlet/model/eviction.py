@@ -1,4 +1,4 @@
-"""Who shall go, why, and who else was considered.
+"""Evictions: the victim, the reason, and the other candidates.
 
 Covers: the values. Does not cover: deciding (``policy``), doing (``apply.evictor``).
 """
@@ -13,7 +13,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One pod in a ranking, with what it was compared by."""
+    """One pod in a ranking, with its sort keys."""
 
     pod: str
     #: Name of the key to its value, in the order of comparison.
@@ -24,7 +24,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One pod that shall go."""
+    """One pod to evict."""
 
     pod: str
     uid: str

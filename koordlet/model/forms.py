@@ -1,4 +1,4 @@
-"""What the texts of kernel files look like: parsing, writing, and when two mean the same.
+"""Forms of kernel file contents: parsing, writing, equality.
 
 Covers: one class for each form, ranges included. Does not cover: which file has which form
 (``model.knob``).
@@ -24,7 +24,7 @@ class Form(Protocol):
     """The form of one file."""
 
     def same(self, wanted: str, current: str) -> bool:
-        """Whether a text that is there holds what was asked for."""
+        """Whether a file's text holds the wanted value."""
 
     def measure(self, text: str) -> float:
         """How much the text grants, for order: more is larger; 0 where that means nothing."""
@@ -50,7 +50,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A file that says more than we ask for: whether it holds that is a function."""
+    """A file with more content than koordlet wants; a function compares them."""
 
     holds: Callable[[str, str], bool]
     range: str = ""
@@ -132,15 +132,13 @@ class Number:
         return None if self.also_unlimited is not None and number >= self.also_unlimited else number
 
     def text(self, value: int | None) -> str:
-        """What to write."""
+        """The text to write."""
         if value is None:
             if not self.unlimited:
-                msg = "this file has no value for no limit"
-                raise ValueError(msg)
+                raise ValueError("this file has no value for no limit")
             return self.unlimited
         if not self.low <= value <= self.high:
-            msg = f"{value} is not in {self.range}"
-            raise ValueError(msg)
+            raise ValueError(f"{value} is not in {self.range}")
         return str(value)
 
     def same(self, wanted: str, current: str) -> bool:
@@ -196,11 +194,10 @@ class Bandwidth:
         return Quota(usec, int(period[0])) if period else Quota(usec)
 
     def text(self, value: Quota) -> str:
-        """What to write: always both."""
+        """The text to write: quota and period."""
         bounded = value.usec is None or value.usec in QUOTAS
         if not bounded or value.period_usec not in PERIODS:
-            msg = f"{value} is not in {self.range}"
-            raise ValueError(msg)
+            raise ValueError(f"{value} is not in {self.range}")
         return f"{'max' if value.usec is None else value.usec} {value.period_usec}"
 
     def same(self, wanted: str, current: str) -> bool:
@@ -234,8 +231,7 @@ class Keyed:
         """The line of a device; ``None`` is no limit."""
         major, _, minor = device.partition(":")
         if not fields or not (major.isdigit() and minor.isdigit()):
-            msg = f"not a device with limits: {device!r} {fields}"
-            raise ValueError(msg)
+            raise ValueError(f"not a device with limits: {device!r} {fields}")
         shown = ((name, self.unset if v is None else str(v)) for name, v in fields.items())
         return " ".join([device, *(f"{name}={value}" if name else value for name, value in shown)])
 

@@ -57,7 +57,7 @@ class Tree:
 
     @property
     def driver(self) -> Driver:
-        """Told by the name of the root."""
+        """The cgroup driver, by the name of the root."""
         return Driver.SYSTEMD if self.root.endswith(slices.SUFFIX) else Driver.CGROUPFS
 
     def tier(self, kind: qos.KubeQos) -> str:
@@ -83,7 +83,7 @@ USUAL = (Tree(root=f"{_ROOT}{slices.SUFFIX}"), Tree(root=_ROOT))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a path is, as far as it is known."""
+    """A parsed cgroup path."""
 
     tree: Tree | None = None
     #: ``None`` outside a tree, and for the tree's root.

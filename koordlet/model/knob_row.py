@@ -1,4 +1,4 @@
-"""What a row of the table of cgroup files says.
+"""Row type of the table of cgroup files.
 
 Covers: the row. Does not cover: the rows (``model.knob``).
 """
@@ -13,7 +13,7 @@ from koordlet.model.record import dataclass
 
 
 class Shape(enum.Enum):
-    """How neighbours in the tree constrain a file: this is what ordering needs to know."""
+    """Constraint of a file by its parents and children, for ordering."""
 
     #: A set: a child lives inside its parent (refused on v1, intersected on v2).
     SUBSET = "subset"
@@ -24,7 +24,7 @@ class Shape(enum.Enum):
 
 
 class Access(enum.Enum):
-    """What the kernel lets us do with a file."""
+    """Access that the kernel allows to a file."""
 
     READ = "read"
     WRITE = "read, write"
@@ -71,9 +71,9 @@ class Knob:
         """The file name on that version, ``None`` where it does not exist."""
         return self.v2 if unified else self.v1
 
-    def same(self, one: str, other: str) -> bool:
+    def same(self, wanted: str, other: str) -> bool:
         """Whether two texts mean the same value (``one`` is asked for, ``other`` is there)."""
-        return one == other or self.form.same(one, other)
+        return wanted == other or self.form.same(wanted, other)
 
 
 #: Switched on or off.

@@ -1,4 +1,4 @@
-"""What the kubelet of this node says beside its pods.
+"""State of the kubelet: configuration, allocations, statistics.
 
 Covers: its configuration, its allocations of CPUs and memory, its statistics.
 Does not cover: asking it (``workloads.kubelet``).
@@ -15,18 +15,13 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The part of a KubeletConfiguration that decides what is left to us."""
+    """Fields of the KubeletConfiguration that koordlet uses."""
 
     cpu_manager_policy: str = "none"
     cpu_manager_options: Mapping[str, str] = field(default_factory=dict)
     topology_manager_policy: str = "none"
     topology_manager_scope: str = "container"
-    memory_manager_policy: str = "None"
     cgroup_root: str = ""
-    cgroup_driver: str = ""
-    cpu_cfs_quota: bool = True
-    max_pods: int | None = None
-    pod_pids_limit: int | None = None
     #: As written: the kubelet's explicit list, empty where it has only quantities.
     reserved_cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
     system_reserved: resources.Amounts = field(default_factory=dict)
@@ -74,7 +69,7 @@ class MemoryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystem:
-    """Bytes and inodes; ``None`` where it does not say."""
+    """Bytes and inodes of a file system; ``None`` where unknown."""
 
     available_bytes: int | None = None
     capacity_bytes: int | None = None
@@ -86,7 +81,7 @@ class FileSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatistics:
-    """Of one pod."""
+    """Statistics of one pod."""
 
     uid: str
     working_set_bytes: int | None = None
@@ -134,7 +129,7 @@ Holdings = Mapping[tuple[str, str], ContainerDevices]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubelet:
-    """Everything that it said last."""
+    """The kubelet's last answers."""
 
     configuration: Configuration | None = None
     summary: Summary | None = None
@@ -144,11 +139,11 @@ class Kubelet:
 
     @property
     def knows_cpus(self) -> bool:
-        """Whether it has said how it manages CPUs."""
+        """Whether its CPU manager policy is known."""
         return self.configuration is not None or self.cpu is not None
 
     @property
     def static_cpus(self) -> bool:
-        """Whether it writes sets of CPUs into containers by itself."""
+        """Whether its CPU manager policy is static."""
         policy = self.configuration.cpu_manager_policy if self.configuration is not None else ""
         return policy == "static" or (self.cpu is not None and self.cpu.policy == "static")

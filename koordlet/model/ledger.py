@@ -1,4 +1,4 @@
-"""Whose is each CPU: the one owner of CPU allocations on this machine.
+"""Ledger of CPU allocations on this machine.
 
 Covers: claims, pools, the owner of a CPU and why.
 Does not cover: deciding them (``policy``).
@@ -29,7 +29,7 @@ class Owner(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """CPUs taken out of the pools, by whom and why."""
+    """CPUs taken out of the pools, with owner and reason."""
 
     owner: Owner
     cpus: cpuset.CPUSet
@@ -79,11 +79,11 @@ class Ledger:
         return cpuset.union(p.cpus for p in self.pools if p.kind == kind)
 
     def of(self, uid: str) -> Claim | None:
-        """What a pod holds alone; ``None`` where it holds nothing."""
+        """The claim of a pod; ``None`` where it has no exclusive CPUs."""
         return next((claim for claim in self.claims if uid and claim.uid == uid), None)
 
     def claim_on(self, cpu: int) -> Claim | None:
-        """Who holds a CPU; ``None`` for a CPU of the pools or of nobody."""
+        """The claim on a CPU; ``None`` for a CPU of the pools."""
         found = [claim for claim in self.claims if cpu in claim.cpus]
         order = list(Owner)
         return min(found, key=lambda claim: order.index(claim.owner), default=None)

@@ -1,4 +1,4 @@
-"""What a limit means, and the files and texts that say so on this machine.
+"""Limits in Kubernetes' terms, as files and texts of this machine.
 
 Covers: from a value in the words of Kubernetes (shares, CPU time, bytes, device limits) to texts
 for cgroup v1 or v2. Does not cover: the files themselves (``model.knob``), when to write.
@@ -33,7 +33,7 @@ _DEVICE_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One file and what it shall hold."""
+    """One file and its wanted text."""
 
     row: Knob
     path: str
@@ -47,7 +47,7 @@ def weight_of(shares: int) -> int:
 
 
 def cpu_shares(layout: cgroup.Layout, group: str, shares: int) -> tuple[Setting, ...]:
-    """The part of the CPU time that a group gets when there is not enough."""
+    """CPU shares of a cgroup: its part of CPU time under contention."""
     inside = min(max(shares, _SHARES[0]), _SHARES[1])
     return _one(layout, group, knob.CPU_SHARES, str(inside)) or _one(
         layout, group, knob.CPU_WEIGHT, str(weight_of(shares))
@@ -88,7 +88,7 @@ def cpu_burst(layout: cgroup.Layout, group: str, usec: int) -> tuple[Setting, ..
 
 
 def cpu_idle(layout: cgroup.Layout, group: str, *, idle: bool) -> tuple[Setting, ...]:
-    """Whether a group runs only when nobody else wants to. Only on groups that are ours."""
+    """``cpu.idle`` of a cgroup; only for cgroups that koordlet may set it on."""
     return _one(layout, group, knob.CPU_IDLE, str(int(idle)))
 
 
@@ -122,8 +122,7 @@ def device(
 def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tuple[Setting, ...]:
     form = row.form
     if not isinstance(form, forms.Number):
-        msg = f"{row.name} holds no number of bytes"
-        raise TypeError(msg)
+        raise TypeError(f"{row.name} holds no number of bytes")
     # A limit follows what is in use: a file that says more than memory can be stops no policy.
     inside = None if size is None else min(size, form.high)
     return _one(layout, group, row, form.text(inside))

@@ -1,4 +1,4 @@
-"""What is measured: the vocabulary of counters, history, policies and reports.
+"""Meters: the quantities of counters, history, policies and reports.
 
 Covers: each quantity, its unit, whether it grows, how long it is remembered.
 Does not cover: the files that say it (``host.counters.files``), values (``model.counters``).
@@ -14,7 +14,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Meter:
-    """One quantity. Compared by identity: there is one object for each."""
+    """One measured quantity, compared by identity."""
 
     name: str
     #: The unit of what is shown.
@@ -46,7 +46,7 @@ THROTTLED = Meter(name="cpu.throttled", unit="ratio", samples=_FIVE_MINUTES[5], 
 
 #: With the page cache. Seldom wished for over a while, so few samples are kept.
 MEMORY = Meter(name="memory", unit="bytes", samples=_FIVE_MINUTES[10], period=10)
-#: What cannot be had back without pain: use without the inactive page cache.
+#: What cannot be had back without cost: use without the inactive page cache.
 WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
 #: Anonymous and unevictable memory: use without any page cache, as the node's own is counted.
 MEMORY_ANON = Meter(
@@ -159,7 +159,7 @@ PRESSURES = (PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO)
 
 #: In the order of ``PRESSURES``.
 STALLED_SHARES = tuple(
-    Meter(name=f"share.pressure.{one.resource}", unit="ratio") for one in PRESSURES
+    Meter(name=f"share.pressure.{pressure.resource}", unit="ratio") for pressure in PRESSURES
 )
 
 _numa: list[Meter] = []

@@ -22,8 +22,7 @@ def parse(spelled: object) -> float:
         try:
             found = dt.datetime.fromisoformat(str(spelled))
         except ValueError:
-            msg = f"not a time as 2026-01-31T12:00:00Z: {str(spelled)[:60]!r}"
-            raise ValueError(msg) from None
+            raise ValueError(f"not a time as 2026-01-31T12:00:00Z: {str(spelled)[:60]!r}") from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=dt.UTC)
     return found.timestamp()
@@ -41,5 +40,4 @@ def duration(spelled: object) -> float:
     try:
         return durations.parse(text)
     except ValueError:
-        msg = f"not a duration as 1h30m or 24h: {text[:60]!r}"
-        raise ValueError(msg) from None
+        raise ValueError(f"not a duration as 1h30m or 24h: {text[:60]!r}") from None

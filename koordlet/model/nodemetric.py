@@ -1,4 +1,4 @@
-"""What another agent reported of a node: the peer's NodeMetric, as usage.
+"""Usage of a node from Koordinator's NodeMetric.
 
 Covers: the value. Does not cover: decoding (``workloads.nodemetric``), writing one (``report``).
 """

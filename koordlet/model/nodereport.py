@@ -1,4 +1,4 @@
-"""What an agent tells a scheduler of its node: one immutable value for each node.
+"""Node report of an agent to a scheduler.
 
 Covers: the value. Does not cover: how it travels (``rpc.ingest``), what a scheduler makes of it.
 
@@ -56,7 +56,11 @@ class NodeReport:
         """Names of the signals that are met, and of the conditions of the node that hold."""
         return frozenset(
             (
-                *(one.name for one in self.signals if one.met),
-                *(one.type for one in self.conditions if one.status and one.subject == "node"),
+                *(signal.name for signal in self.signals if signal.met),
+                *(
+                    condition.type
+                    for condition in self.conditions
+                    if condition.status and condition.subject == "node"
+                ),
             )
         )

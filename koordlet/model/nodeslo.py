@@ -50,7 +50,7 @@ class NodeSlo:
     unread: frozenset[tuple[str, ...]] = frozenset()
 
     def unread_of(self, section: str, keys: Collection[str]) -> tuple[str, ...]:
-        """Which keys of a section could not be read now, or the section as a whole."""
+        """Unreadable keys of a section, or the section as a whole."""
         places = sorted(path for path in self.unread if path[0] == section)
         return tuple(path[-1] for path in places if len(path) == 1 or path[1] in keys)
 
@@ -150,9 +150,9 @@ DEFAULTS = NodeSlo(
 )
 
 
-def in_force(name: str, said: strategies.ClassQos) -> strategies.ClassQos:
+def in_force(name: str, strategy: strategies.ClassQos) -> strategies.ClassQos:
     """A class over its defaults; sections that are not enabled are neutral."""
-    full = strategies.overlay(CLASSES[name], said)
+    full = strategies.overlay(CLASSES[name], strategy)
     if name not in _SWITCHED:
         return full
     return replace(

@@ -1,4 +1,4 @@
-"""What the sources of workloads said, as one value that a tick takes whole.
+"""Observations of all workload sources, as one value per tick.
 
 Covers: the value.
 Does not cover: asking (``workloads.gatherer``), merging (``workloads.merging``).

@@ -16,7 +16,7 @@ from koordlet.model.record import dataclass
 
 
 class Mode(enum.Enum):
-    """What may be done with a policy's decision."""
+    """Mode of a policy: what may be done with its decisions."""
 
     OFF = "off"
     #: Decided, explained, not done.
@@ -26,7 +26,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing to do. Every prefix of a plan's steps leaves the machine safe."""
+    """One step of a plan. Every prefix of a plan's steps leaves the machine safe."""
 
     order: int
     action: action.Action
@@ -60,7 +60,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What will be done now, and everything that was concluded on the way."""
+    """The plan of one pass, with everything that the policies concluded."""
 
     steps: tuple[Step, ...] = ()
     #: Who shall go, in the order of the policies and in each of them; also who is only named.

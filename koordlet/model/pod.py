@@ -1,4 +1,4 @@
-"""Who runs here: one model for pods, systemd units and declared cgroups.
+"""Workloads: one model for pods, systemd units and declared cgroups.
 
 Covers: identity, class, what was asked for, and the cgroup that holds the processes.
 Does not cover: where a workload was learned from beyond a name (``source``), usage (``snapshot``).
@@ -18,7 +18,7 @@ from koordlet.model.record import dataclass
 
 
 class Kind(enum.Enum):
-    """What a container is for, which decides how its requests add up."""
+    """Kind of a container, which decides how its requests add up."""
 
     REGULAR = "regular"
     #: Runs to its end before the regular ones start.
@@ -30,7 +30,7 @@ class Kind(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """Where a pod is in its life."""
+    """Phase of a pod."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -109,7 +109,6 @@ class Pod:
     #: From a manifest of the kubelet, not from the API.
     static: bool = False
     node: str = ""
-    runtime_class: str = ""
     #: What is known of a resize in place: ``""``, ``Deferred``, ``Infeasible``, ``InProgress``.
     resize: str = ""
     #: Its cgroup below the layout's root; ``None`` while unknown or when it is gone.

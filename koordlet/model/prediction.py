@@ -1,4 +1,4 @@
-"""What is expected of workloads: the value that ``history`` makes and reports show.
+"""Predicted use of workloads, made by ``history``.
 
 Covers: reclaimable and peak by resource. Does not cover: how they are computed.
 """

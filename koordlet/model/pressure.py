@@ -1,4 +1,4 @@
-"""What was read of the resources that a whole node may run out of.
+"""Node pressure readings: memory, file systems, PIDs, swap, stalls.
 
 Covers: memory of the root and of all pods, file systems, processes, swap, as numbers of one moment.
 Does not cover: reading them (``host.counters.pressure``), what is too little
@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def working_set(self) -> int:
-        """What cannot be had back without pain."""
+        """Memory that cannot be reclaimed cheaply: use without inactive page cache."""
         return max(0, self.usage - self.inactive_file)
 
     @property

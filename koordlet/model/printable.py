@@ -1,4 +1,4 @@
-"""Text that somebody else chose, such as a name of a file, as it may be shown on a terminal."""
+"""Untrusted text made safe for a terminal."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import enum
 
 
 class Qos(enum.Enum):
-    """What a workload was promised about CPUs, strongest first."""
+    """QoS class of a workload, strongest first."""
 
     #: Exclusive CPUs, shared with nobody.
     LSE = "LSE"
@@ -25,7 +25,7 @@ class Qos(enum.Enum):
 
     @property
     def exclusive(self) -> bool:
-        """True where the class may hold CPUs that no other such workload gets."""
+        """Whether workloads of the class may hold exclusive CPUs."""
         return self in (Qos.LSE, Qos.LSR)
 
 
@@ -43,6 +43,10 @@ DEFAULT_OF_KUBE = {
     KubeQos.BURSTABLE: Qos.LS,
     KubeQos.BEST_EFFORT: Qos.BE,
 }
+#: The class in a NodeSLO, and the resctrl group, of each QoS class; SYSTEM has none.
+SLO_CLASS = {Qos.LSE: "LSR", Qos.LSR: "LSR", Qos.LS: "LS", Qos.BE: "BE"}
+#: … and of pods without a QoS class.
+SLO_CLASS_OF_KUBE = {kube: SLO_CLASS[default] for kube, default in DEFAULT_OF_KUBE.items()}
 
 
 class Band(enum.Enum):

@@ -44,8 +44,7 @@ def exact(text: str | float) -> Fraction:
     spelled = str(text).strip()
     match = _FORM.match(spelled) if len(spelled) <= _MAX_TEXT else None
     if match is None:
-        msg = f"not a quantity: {spelled[:_MAX_TEXT]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"not a quantity: {spelled[:_MAX_TEXT]!r}")
     sign, number, suffix, exponent = match.groups()
     value = Fraction(number) * (Fraction(10) ** int(exponent) if exponent else _SUFFIX[suffix])
     return -value if sign == "-" else value

@@ -1,4 +1,4 @@
-"""How the packets of a network link queue: classes with rates, and who belongs to which.
+"""HTB tree of a network link: classes with rates, and their addresses.
 
 Covers: the tree of classes as one text, which is what is compared, journaled and shown; whose
 queueing a text is. Does not cover: reading and making it (``host.devices.queueing``,
@@ -38,7 +38,7 @@ _HEAD = "htb 4b4c: default "
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """One class: what it gets for certain and at most, in bits per second."""
+    """One HTB class: guaranteed and maximum rate, in bits per second."""
 
     parent: int
     rate: int
@@ -62,8 +62,6 @@ class Link:
 
     name: str
     index: int
-    #: It leads to the rest of the world.
-    is_default: bool = False
     egress: str = NONE
     ingress: str = NONE
 
@@ -81,7 +79,7 @@ class Links:
 
 
 def target(link: str, direction: str) -> str:
-    """What an action names: no file says it."""
+    """The target of an action for one side of a link."""
     return f"/net/{link}/{direction}"
 
 
@@ -92,26 +90,26 @@ def of_target(text: str) -> tuple[str, str] | None:
 
 
 def detour(index: int) -> str:
-    """The name of the device through which that arrives which a link gets."""
+    """The name of the ifb device for a link's ingress."""
     return f"kl-ifb{index}"
 
 
 def is_ours(text: str) -> bool:
-    """Whether koordlet made it."""
+    """Whether koordlet made a queueing."""
     return text.startswith(_HEAD) or text == UNFINISHED
 
 
 def is_free(text: str) -> bool:
-    """Whether nobody made it."""
+    """Whether a queueing is the kernel's default."""
     return text == NONE or _FREE.fullmatch(text) is not None
 
 
 def text(tree: Tree) -> str:
     """One line for each class, then one for the addresses of each."""
     lines = [f"{_HEAD}{tree.default}"]
-    for minor, one in sorted(tree.classes.items()):
-        rates = f"rate {one.rate} ceil {one.ceil} prio {one.priority}"
-        lines.append(f"class {minor} of {one.parent}: {rates}")
+    for minor, tc_class in sorted(tree.classes.items()):
+        rates = f"rate {tc_class.rate} ceil {tc_class.ceil} prio {tc_class.priority}"
+        lines.append(f"class {minor} of {tc_class.parent}: {rates}")
     inside: dict[int, list[str]] = {}
     for address, minor in tree.addresses.items():
         inside.setdefault(minor, []).append(address)
@@ -129,12 +127,11 @@ _CLASS = re.compile(r"class (\d+) of (\d+): rate (\d+) ceil (\d+) prio (\d+)")
 _IN = re.compile(r"in (\d+): (.+)")
 
 
-def parse(said: str) -> Tree:
+def parse(spelled: str) -> Tree:
     """The tree of a text of ours; ``ValueError`` where it is none."""
-    head, *lines = said.split("\n")
+    head, *lines = spelled.split("\n")
     if not head.startswith(_HEAD):
-        msg = f"not a tree of classes: {head[:80]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"not a tree of classes: {head[:80]!r}")
     classes: dict[int, Class] = {}
     addresses: dict[str, int] = {}
     for line in lines:
@@ -144,6 +141,5 @@ def parse(said: str) -> Tree:
         elif found := _IN.fullmatch(line):
             addresses.update(dict.fromkeys(found[2].split(" "), int(found[1])))
         else:
-            msg = f"not a class and no addresses: {line[:80]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not a class and no addresses: {line[:80]!r}")
     return Tree(int(head.removeprefix(_HEAD)), classes, addresses)

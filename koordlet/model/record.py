@@ -28,9 +28,9 @@ if typing.TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414, TID251 -- for mypy it is that
 else:
 
-    def dataclass(cls: type | None = None, /, **said: bool) -> Any:
+    def dataclass(cls: type | None = None, /, **options: bool) -> Any:
         """A dataclass of these options."""
-        made = functools.partial(_made, said)
+        made = functools.partial(_made, options)
         return made if cls is None else made(cls)
 
 
@@ -40,21 +40,21 @@ _OURS = {"__init__", "__repr__", "__eq__", "__hash__", *_SET, *_STATE, *_ORDER}
 _NOTHING_YET = {"init": False, "repr": False, "eq": False, "order": False, "frozen": False}
 
 
-def _made(said: Mapping[str, bool], plain: type) -> type:
+def _made(options: Mapping[str, bool], plain: type) -> type:
     below = any(map(dataclasses.is_dataclass, plain.__bases__))
-    unslotted = said.get("frozen") and not said.get("slots")
+    unslotted = options.get("frozen") and not options.get("slots")
     if below or unslotted or not _OURS.isdisjoint(vars(plain)):
-        return _standard(said, plain)
-    made = _standard({**said, **_NOTHING_YET}, plain)
-    for name, one in _shared(frozenset(said.items())).items():
-        setattr(made, name, one)
-    if said.get("init", True):
+        return _standard(options, plain)
+    made = _standard({**options, **_NOTHING_YET}, plain)
+    for name, method in _shared(frozenset(options.items())).items():
+        setattr(made, name, method)
+    if options.get("init", True):
         _depute(made, ("__init__",), _initialiser)
-    compared = functools.partial(_comparisons, said)
-    if said.get("eq", True):
-        hashed = ("__hash__",) if said.get("frozen") else ()
+    compared = functools.partial(_comparisons, options)
+    if options.get("eq", True):
+        hashed = ("__hash__",) if options.get("frozen") else ()
         _depute(made, ("__eq__", *hashed), compared)
-    if said.get("order"):
+    if options.get("order"):
         _depute(made, _ORDER, compared)
     return made
 
@@ -104,19 +104,19 @@ def _initialiser(made: type) -> Mapping[str, Any]:
     frozen = vars(made).get("__setattr__") is _refuse_set
     known: dict[str, Any] = {"__name__": made.__module__, "_unsaid": _UNSAID}
     first, named, lines = ["_self"], ["*"], list[str]()
-    for one in dataclasses.fields(made):
-        name, value, word = one.name, one.name, one.name
-        if one.default is not dataclasses.MISSING:
-            known[f"_default_{name}"] = one.default
-            word, value = f"{name}=_default_{name}", name if one.init else f"_default_{name}"
-        elif one.default_factory is not dataclasses.MISSING:
-            known[f"_new_{name}"] = one.default_factory
+    for field in dataclasses.fields(made):
+        name, value, word = field.name, field.name, field.name
+        if field.default is not dataclasses.MISSING:
+            known[f"_default_{name}"] = field.default
+            word, value = f"{name}=_default_{name}", name if field.init else f"_default_{name}"
+        elif field.default_factory is not dataclasses.MISSING:
+            known[f"_new_{name}"] = field.default_factory
             word, value = f"{name}=_unsaid", f"_new_{name}()"
-            value += f" if {name} is _unsaid else {name}" if one.init else ""
-        elif not one.init:
+            value += f" if {name} is _unsaid else {name}" if field.init else ""
+        elif not field.init:
             continue
-        if one.init:
-            (named if one.kw_only else first).append(word)
+        if field.init:
+            (named if field.kw_only else first).append(word)
         if frozen:
             known[f"_set_{name}"] = vars(made)[name].__set__
             lines.append(f"_set_{name}(_self, {value})")
@@ -133,7 +133,7 @@ def _initialiser(made: type) -> Mapping[str, Any]:
 def _comparisons(said: Mapping[str, bool], made: type) -> Mapping[str, Any]:
     """What compares and hashes names fields only, so it is the same for any class with these."""
     fields = dataclasses.fields(made)
-    body: dict[str, Any] = {one.name: dataclasses.field(**_judged(one)) for one in fields}
+    body: dict[str, Any] = {field.name: dataclasses.field(**_judged(field)) for field in fields}
     body["__annotations__"] = dict.fromkeys(body, object)
     order, frozen = said.get("order", False), said.get("frozen", False)
     options = {"init": False, "repr": False, "order": order, "unsafe_hash": frozen}
@@ -142,8 +142,8 @@ def _comparisons(said: Mapping[str, bool], made: type) -> Mapping[str, Any]:
     return {name: twin[name] for name in names}
 
 
-def _judged(one: dataclasses.Field[Any]) -> dict[str, Any]:
-    return {"compare": one.compare, "hash": one.hash}
+def _judged(field: dataclasses.Field[Any]) -> dict[str, Any]:
+    return {"compare": field.compare, "hash": field.hash}
 
 
 _UNSAID: Any = object()
@@ -151,12 +151,12 @@ _UNSAID: Any = object()
 
 @reprlib.recursive_repr()
 def _show(self: Any) -> str:
-    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in _shown(type(self)))
+    shown = (f"{field.name}={getattr(self, field.name)!r}" for field in _shown(type(self)))
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _shown(kind: type) -> Iterator[dataclasses.Field[Any]]:
-    return (one for one in dataclasses.fields(kind) if one.repr)
+    return (field for field in dataclasses.fields(kind) if field.repr)
 
 
 def _refuse_set(self: Any, name: str, value: object) -> None:
@@ -169,7 +169,7 @@ def _refuse_delete(self: Any, name: str) -> None:
     object.__delattr__(self, name)
 
 
-def _refuse(one: Any, name: str, what: str) -> None:
+def _refuse(below: Any, name: str, what: str) -> None:
     """A class below that is no dataclass may have attributes of its own."""
-    if "__dataclass_fields__" in vars(type(one)) or name in type(one).__dataclass_fields__:
+    if "__dataclass_fields__" in vars(type(below)) or name in type(below).__dataclass_fields__:
         raise dataclasses.FrozenInstanceError(f"cannot {what} field {name!r}")

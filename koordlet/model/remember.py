@@ -1,4 +1,4 @@
-"""The last answer of a pure function, given again to the very same question.
+"""Cache of the last result of a pure function, by identity of its arguments.
 
 Covers: functions of values that never change. What was asked is compared by identity: whoever reads
 the machine hands out the same object while nothing happened, so a comparison costs nothing, and a
@@ -17,7 +17,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 def last(work: Callable[[*AskedTs], AnswerT]) -> Callable[[*AskedTs], AnswerT]:
-    """Keep one question and its answer: both live until another question is asked."""
+    """Cache one result; it lives until the function is called with other arguments."""
     kept: list[tuple[tuple[*AskedTs], AnswerT]] = []
 
     @functools.wraps(work)

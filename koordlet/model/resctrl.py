@@ -105,11 +105,11 @@ class Hardware:
 
     def cache(self, name: str) -> Cache | None:
         """A cache resource by name."""
-        return next((one for one in self.caches if one.name == name), None)
+        return next((cache for cache in self.caches if cache.name == name), None)
 
     def bandwidth(self, name: str) -> Bandwidth | None:
         """A bandwidth resource by name."""
-        return next((one for one in self.bandwidths if one.name == name), None)
+        return next((resource for resource in self.bandwidths if resource.name == name), None)
 
     @property
     def most_groups(self) -> int:
@@ -117,8 +117,8 @@ class Hardware:
 
         Where the machine counts each group takes an RMID as well, or mkdir fails (ENOSPC).
         """
-        counts = [one.num_closids for one in self.caches]
-        counts += [one.num_closids for one in self.bandwidths]
+        counts = [cache.num_closids for cache in self.caches]
+        counts += [resource.num_closids for resource in self.bandwidths]
         if counts and self.monitoring is not None and self.monitoring.num_rmids:
             counts.append(self.monitoring.num_rmids)
         return min(counts, default=1)

@@ -1,4 +1,4 @@
-"""A reservation of room on this node, as far as a node agent has to know it.
+"""A Reservation on this node, as far as the agent needs it.
 
 Covers: name, phase, node, for whom it is, the CPUs that it holds by number, the unit or cgroup of
 this node that it is for. Does not cover: matching pods to it (the scheduler's work).
@@ -47,7 +47,7 @@ class Reservation:
 
     @property
     def holds(self) -> bool:
-        """Whether room is kept for it now."""
+        """Whether the reservation holds resources now."""
         return self.phase == "Available"
 
     def arriving(self, wall: float, there: Container[str]) -> bool:

@@ -57,12 +57,10 @@ def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[st
 
 def _amount(name: str, text: object) -> int:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        msg = f"expected a quantity, found {type(text).__name__}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a quantity, found {type(text).__name__}")
     value = amount(name, text)
     if value < 0:
-        msg = f"{str(text)[:40]!r} is negative"
-        raise ValueError(msg)
+        raise ValueError(f"{str(text)[:40]!r} is negative")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What came of a step.
+"""Result of a step.
 
 Covers: verdicts and results, as the executor reports them and everybody shows them.
 Does not cover: carrying steps out (``apply.executor``).
@@ -13,7 +13,7 @@ from koordlet.model import plan
 
 
 class Verdict(enum.Enum):
-    """How one step ended."""
+    """Verdict on one step."""
 
     DONE = "done"
     #: The kernel took it and reads back something else.
@@ -36,7 +36,7 @@ BAD = frozenset({Verdict.REFUSED, Verdict.SKIPPED, Verdict.DIFFERENT, Verdict.HE
 
 
 class Result(NamedTuple):
-    """One step and what came of it. A tuple: plans make a thousand at once."""
+    """Result of one step. A tuple: plans make a thousand at once."""
 
     target: str
     verdict: Verdict

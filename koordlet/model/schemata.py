@@ -151,15 +151,17 @@ def contiguous(mask: int) -> bool:
     return mask & (mask + low) == 0
 
 
-def bandwidth_problem(one: resctrl.Bandwidth, value: int) -> str:
+def bandwidth_problem(resource: resctrl.Bandwidth, value: int) -> str:
     """The rules of a bandwidth (``bw_validate``): the upper bound is the unlimited value."""
-    if one.unit is resctrl.Unit.MBPS:
-        return "" if 0 <= value <= resctrl.MBPS_UNLIMITED else f"Invalid {one.name} value {value}"
-    most = one.default
-    if one.unit is resctrl.Unit.EIGHTHS:
-        most = max([most, *one.unlimited.values()])
-    if not one.minimum <= value <= most:
-        return f"{one.name} value {value} out of range [{one.minimum},{most}]"
+    if resource.unit is resctrl.Unit.MBPS:
+        return (
+            "" if 0 <= value <= resctrl.MBPS_UNLIMITED else f"Invalid {resource.name} value {value}"
+        )
+    most = resource.default
+    if resource.unit is resctrl.Unit.EIGHTHS:
+        most = max([most, *resource.unlimited.values()])
+    if not resource.minimum <= value <= most:
+        return f"{resource.name} value {value} out of range [{resource.minimum},{most}]"
     return ""
 
 

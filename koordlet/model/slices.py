@@ -22,11 +22,11 @@ def escape(text: str) -> str:
     """A text as one part of a unit's name, as ``systemd-escape`` writes it."""
     parts = []
     for place, byte in enumerate(text.encode("utf-8", "surrogateescape")):
-        one = bytes((byte,))
-        if one == b"/":
+        char = bytes((byte,))
+        if char == b"/":
             parts.append("-")
-        elif _PLAIN.fullmatch(one) and not (one == b"." and place == 0):
-            parts.append(one.decode())
+        elif _PLAIN.fullmatch(char) and not (char == b"." and place == 0):
+            parts.append(char.decode())
         else:
             parts.append(f"\\x{byte:02x}")
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Everything that a policy may know about one moment, immutable and complete.
+"""Snapshot: everything that a policy may know about one moment.
 
 Covers: the value. Does not cover: making it (``host.observe``), the past (``history``).
 """
@@ -64,7 +64,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where part of the snapshot comes from, and how healthy that source is."""
+    """A source of the snapshot, and its health."""
 
     name: str
     ok: bool
@@ -77,7 +77,7 @@ class Source:
     local: bool = False
 
     def aged(self, now: float) -> bool:
-        """True where it has not said anything good for longer than it is believed."""
+        """Whether the last good answer is older than the source's limit."""
         if self.max_age is None:
             return False
         return self.last_good is None or now - self.last_good > self.max_age
@@ -85,7 +85,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """An object of the cluster of which nothing could be used."""
+    """A cluster object that could not be read."""
 
     #: As its ``kind`` spells it.
     kind: str

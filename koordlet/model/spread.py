@@ -27,5 +27,5 @@ class Spread:
     def with_one(self, value: float) -> Spread:
         """One more."""
         higher = [value <= bound for bound in self.bounds]
-        counts = (one + more for one, more in zip(self.counts, [*higher, True], strict=True))
+        counts = (count + more for count, more in zip(self.counts, [*higher, True], strict=True))
         return Spread(self.bounds, tuple(counts), self.total + value)

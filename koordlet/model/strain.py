@@ -1,4 +1,4 @@
-"""What latency-sensitive work feels: how long it waits for a CPU, read ten times a second.
+"""CPU waiting of latency-sensitive work, read ten times a second.
 
 Covers: the value. Does not cover: reading it (``host.counters.strain``), what follows
 (``policy.best_effort.adaptive``).

@@ -24,12 +24,12 @@ def overlay(below: _T, above: _T | None) -> _T:
     # The type checker does not know that both are dataclasses of one type.
     low, high = cast("Any", below), cast("Any", above)
     changes: dict[str, object] = {}
-    for one in dataclasses.fields(high):
-        old, new = getattr(low, one.name), getattr(high, one.name)
+    for field in dataclasses.fields(high):
+        old, new = getattr(low, field.name), getattr(high, field.name)
         if new is None:
             continue
         both = dataclasses.is_dataclass(new) and type(old) is type(new)
-        changes[one.name] = overlay(old, new) if both else new
+        changes[field.name] = overlay(old, new) if both else new
     return cast("_T", dataclasses.replace(low, **changes))
 
 

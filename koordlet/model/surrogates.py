@@ -45,18 +45,18 @@ def mended(data: bytes) -> bytes:
     return spelled(data.decode("utf-8", "replace").encode())
 
 
-def parts(items: Iterable[bytes], said: bytes, data: bytes) -> Iterator[bytes]:
+def parts(items: Iterable[bytes], mended_bytes: bytes, data: bytes) -> Iterator[bytes]:
     """The items of a list as they came, from those of what ``spelled`` made of it."""
     at = 0
-    for one in items:
-        at = said.index(one, at)
-        yield data[at : at + len(one)]
-        at += len(one)
+    for item in items:
+        at = mended_bytes.index(item, at)
+        yield data[at : at + len(item)]
+        at += len(item)
 
 
 def suspect(text: str) -> bool:
     """Whether values read from this JSON or YAML may hold halves; the text itself holds none."""
-    return any(one in text for one in _SUSPECT)
+    return any(mark in text for mark in _SUSPECT)
 
 
 def whole(value: Any) -> Any:
@@ -64,9 +64,9 @@ def whole(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else _joined(value)
     if isinstance(value, dict):
-        return {whole(key): whole(one) for key, one in value.items()}
+        return {whole(key): whole(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [whole(one) for one in value]
+        return [whole(item) for item in value]
     return value
 
 

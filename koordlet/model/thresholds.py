@@ -62,7 +62,8 @@ CONDITION = {
 RESOURCE = {
     **dict.fromkeys(MEMORY_SIGNALS, "memory"),
     **{
-        one: "inodes" if one.endswith("inodesFree") else "ephemeral-storage" for one in DISK_SIGNALS
+        signal: "inodes" if signal.endswith("inodesFree") else "ephemeral-storage"
+        for signal in DISK_SIGNALS
     },
     PIDS: "pids",
     **dict.fromkeys((*STALLS, SWAP), "memory"),
@@ -178,16 +179,18 @@ def parse(texts: Texts) -> tuple[Threshold, ...]:
     graces = {signal: _grace(signal, text) for signal, text in texts.soft_grace.items()}
     reclaims = {signal: _reclaim(signal, text) for signal, text in texts.reclaim.items()}
     found = hard
-    for one in soft:
-        if one.signal not in graces:
-            message = f"grace period must be specified for the soft eviction threshold {one.signal}"
-            raise ThresholdError(message, SOFT, one.signal)
-        found.append(replace(one, grace=graces[one.signal]))
-    found = [replace(one, reclaim=reclaims.get(one.signal)) for one in found]
+    for threshold in soft:
+        if threshold.signal not in graces:
+            message = (
+                f"grace period must be specified for the soft eviction threshold {threshold.signal}"
+            )
+            raise ThresholdError(message, SOFT, threshold.signal)
+        found.append(replace(threshold, grace=graces[threshold.signal]))
+    found = [replace(threshold, reclaim=reclaims.get(threshold.signal)) for threshold in found]
     if texts.enforce_pods:
         # The memory of all pods together is watched by the node's own hard threshold.
-        copies = [one for one in found if one.signal == MEMORY and one.hard]
-        found += [replace(one, signal=ALLOCATABLE_MEMORY) for one in copies]
+        copies = [threshold for threshold in found if threshold.signal == MEMORY and threshold.hard]
+        found += [replace(copy, signal=ALLOCATABLE_MEMORY) for copy in copies]
     return tuple(found)
 
 
@@ -198,11 +201,11 @@ def with_containerfs(found: tuple[Threshold, ...], layout: str) -> tuple[Thresho
     ``layout`` is one of ``model.pressure``.
     """
     source = "imagefs" if layout == "dedicated" else "nodefs"
-    kept = [one for one in found if not one.signal.startswith("containerfs.")]
+    kept = [threshold for threshold in found if not threshold.signal.startswith("containerfs.")]
     derived = [
-        replace(one, signal=one.signal.replace(source, "containerfs"))
-        for one in kept
-        if one.signal.startswith(f"{source}.")
+        replace(threshold, signal=threshold.signal.replace(source, "containerfs"))
+        for threshold in kept
+        if threshold.signal.startswith(f"{source}.")
     ]
     return (*kept, *derived)
 
@@ -221,7 +224,7 @@ def _own(signal: str, text: str) -> Value:
         return value(OWN, SWAP, text)
     name = signal.removeprefix(STALL_PREFIX)
     if signal not in STALLS:
-        raise _unsupported(name, OWN, (one.removeprefix(STALL_PREFIX) for one in STALLS))
+        raise _unsupported(name, OWN, (signal.removeprefix(STALL_PREFIX) for signal in STALLS))
     part = _part(OWN, name, text) if text.endswith("%") else 0.0
     if not 0 < part <= 1:
         message = f"{name} is percent of time, more than 0% and at most 100%: {text}"

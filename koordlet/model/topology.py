@@ -134,18 +134,18 @@ class Topology:
         """
         parts: dict[int | None, int] = {}
         sockets: dict[int | None, int | None] = {}
-        for one in self.cpus:
-            if one.cpu in cpus:
-                parts[one.node] = parts.get(one.node, 0) | 1 << one.cpu
-                sockets.setdefault(one.node, one.socket)
+        for cpu in self.cpus:
+            if cpu.cpu in cpus:
+                parts[cpu.node] = parts.get(cpu.node, 0) | 1 << cpu.cpu
+                sockets.setdefault(cpu.node, cpu.socket)
         rows = [(sockets[node], node, cpuset.CPUSet(bits)) for node, bits in parts.items()]
         return tuple(sorted(rows, key=lambda row: row[2].first))
 
     def cores(self) -> tuple[cpuset.CPUSet, ...]:
         """Online SMT siblings, ordered by core number; a CPU of unknown core stands alone."""
         cores: dict[tuple[int, int], int] = {}
-        for one in self.cpus:
-            if one.online:
-                key = (0, one.core) if one.core is not None else (1, one.cpu)
-                cores[key] = cores.get(key, 0) | 1 << one.cpu
+        for cpu in self.cpus:
+            if cpu.online:
+                key = (0, cpu.core) if cpu.core is not None else (1, cpu.cpu)
+                cores[key] = cores.get(key, 0) | 1 << cpu.cpu
         return tuple(cpuset.CPUSet(cores[key]) for key in sorted(cores))

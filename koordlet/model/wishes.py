@@ -1,4 +1,4 @@
-"""What a pod's annotations ask for, decoded.
+"""Decoded annotations of a pod.
 
 Covers: one value for each annotation that a policy reads. Does not cover: decoding
 (``workloads.annotations``), the node's strategies of the same shape (``model.strategies``).
@@ -107,7 +107,7 @@ class OomScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreSharing:
-    """With whom it may share a core."""
+    """Core sharing of the pod."""
 
     group: str | None = None
     policy: str | None = None
@@ -131,7 +131,7 @@ class ReservationAffinity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """All of them."""
+    """All decoded annotations of a pod."""
 
     grant: Grant | None = None
     binding: Binding | None = None

@@ -1,4 +1,4 @@
-"""Decides. One module per capability, named by its stem, and the registry that orders them.
+"""Policies: one module per capability, named by its stem, and the registry that orders them.
 
 Covers: ``decide(snapshot, history, settings, state) -> Decision``, pure: no I/O, no clock, no log,
 no randomness. The same input gives the same decision, byte for byte.

@@ -1,4 +1,4 @@
-"""What outlives the process: journal, checkpoints, audit log, hand-over. One format each.
+"""Persistent state: journal, checkpoints, audit log, hand-over. One format each.
 
 Covers: files of our own below the state directory. Does not cover: kernel files (``host.fs.root``).
 """

@@ -18,7 +18,7 @@ _LEAST, _MOST = -(1 << 63), 1 << 64
 
 
 def load(data: bytes) -> object:
-    """The document; ``ValueError`` where there is none that we could have written."""
+    """Load a document; ``ValueError`` where koordlet cannot have written it."""
     try:
         found: object = _DECODER.decode(data.decode())
     except RecursionError as error:
@@ -52,12 +52,14 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constan
 def _check_depth(found: object) -> None:
     level = [found]
     for _ in range(_DEPTH):
-        level = [one for each in level if isinstance(each, dict | list) for one in _inside(each)]
+        level = [
+            inner for each in level if isinstance(each, dict | list) for inner in _inside(each)
+        ]
         if not level:
             return
     raise ValueError(f"nested more than {_DEPTH} deep")
 
 
-def _inside(one: dict[str, object] | list[object]) -> list[object]:
-    every = one.values() if isinstance(one, dict) else one
+def _inside(value: dict[str, object] | list[object]) -> list[object]:
+    every = value.values() if isinstance(value, dict) else value
     return [each for each in every if isinstance(each, dict | list)]

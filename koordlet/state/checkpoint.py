@@ -55,7 +55,7 @@ class Checkpoints:
         return data != written
 
     def flush(self, patience: float = 0.0) -> bool:
-        """Have the disk write what was saved; whether it has, within so many seconds."""
+        """Write what was saved; whether the disk did it within so many seconds."""
         free = self.disk.wait(_ERRAND, patience) and self._waiting
         # A disk that is stuck with somebody else's errand takes none.
         if free and self.disk.ask(_ERRAND, functools.partial(self._write, self._waiting)):
@@ -63,7 +63,7 @@ class Checkpoints:
         return self.disk.wait(_ERRAND, patience) and not self._waiting
 
     def refused(self) -> Mapping[str, OSError]:
-        """What could not be written since the last call, by stem."""
+        """Write errors since the last call, by stem."""
         if self.disk.out(_ERRAND):
             return {}
         found, self._refused = self._refused, {}
@@ -97,7 +97,7 @@ class Checkpoints:
             if key == "boot_id" and any_boot:
                 continue
             if document.get(key) != wanted:
-                return None, f"{self._path(stem)}: of another {key.replace('_id', '')}"
+                return None, f"{self._path(stem)}: written for another {key.replace('_id', '')}"
         return document["state"], ""
 
     def revive(
@@ -116,7 +116,7 @@ class Checkpoints:
             return None, f"{self._path(stem)}: {type(error).__name__}: {error}"
 
     def known(self, stem: str) -> bool:
-        """Whether there is a file."""
+        """Whether a checkpoint exists."""
         return self._path(stem).exists()
 
     def _path(self, stem: str) -> Path:

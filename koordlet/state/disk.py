@@ -1,4 +1,4 @@
-"""The disk of our own files: a thread of its own asks it, and the loop waits for a bounded time.
+"""Disk access in a thread of its own, with bounded waits in the loop.
 
 Covers: one errand of each kind at a time, how long somebody waits for it, what does not come back.
 Does not cover: what is written (``state.journal`` and others), the thread (``host.fs.worker``).
@@ -102,7 +102,7 @@ class Disk:
         return what in self._out
 
     def collect(self) -> None:
-        """Hear of what is over."""
+        """Collect finished errands."""
         if self._out:
             for what, answer in self._worker.collect().items():
                 self._over(what, answer)
@@ -142,8 +142,8 @@ class Disk:
 
 
 def hanging(disks: Iterable[Disk]) -> str:
-    """What hangs, where, for how long, and what to do about it; empty where all answer."""
-    late = [(found, one) for one in disks if (found := one.late()) is not None]
+    """Describe a hanging disk and the remedy; empty where all disks answer."""
+    late = [(found, disk) for disk in disks if (found := disk.late()) is not None]
     if not late:
         return ""
     found, where = max(late, key=lambda each: each[0].seconds)

@@ -24,7 +24,7 @@ _ERRAND = "the hand-over deadline"
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When the limits must be gone, unless somebody takes over."""
+    """The time at which limits are restored unless a successor takes over."""
 
     boot_id: str
     boottime: float
@@ -64,7 +64,7 @@ class Handover:
         return deadline
 
     def clear(self) -> None:
-        """An agent is ready, or everything is restored."""
+        """Remove the deadline: an agent is ready, or everything is restored."""
         self._have_done(self._remove)
 
     def _write(self, data: bytes) -> None:

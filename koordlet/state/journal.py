@@ -1,4 +1,4 @@
-"""The journal: what was there before we came, on disk before we change it.
+"""Journal: original values, on disk before koordlet changes them.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
 Does not cover: what its text amounts to (``state.journal_reading``), one record
@@ -119,11 +119,11 @@ class Journal:
     # Facts ---------------------------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Hear of what the disk has done since."""
+        """Take the results of finished disk errands."""
         self.disk.collect()
 
     def intend(self, entries: Iterable[Entry], patience: float = disk.OPENING) -> Collection[str]:
-        """Put what is about to happen on disk, with one fsync for all of it.
+        """Write intents to disk, with one fsync for all of them.
 
         The targets of which that is not known in time: nothing may be written there yet.
         """
@@ -169,7 +169,7 @@ class Journal:
     def groups(self) -> tuple[str, ...]:
         """Of the entries, each once; the same object while none came or went."""
         if self._groups is None:
-            self._groups = tuple(dict.fromkeys(one.group for one in self.entries.values()))
+            self._groups = tuple(dict.fromkeys(entry.group for entry in self.entries.values()))
         return self._groups
 
     def remember(self, entries: Iterable[Entry]) -> None:
@@ -330,26 +330,26 @@ class Journal:
             self._set_aside(readable=said.header is not None)
             return False
         self.entries.update(said.entries)
-        self.damage += [f"{self.path}: {one}" for one in said.damage]
+        self.damage += [f"{self.path}: {damage}" for damage in said.damage]
         self._records = said.count
         self._headed = str(said.header.get("root", root))
         if self.entries:
             self.root = self._headed
         return said.format != FORMAT or said.header.get("root") != self.root
 
-    def _is_mine(self, said: journal_reading.Reading) -> bool:
+    def _is_mine(self, reading: journal_reading.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""
-        if not said.is_of(self._stamp):
+        if not reading.is_of(self._stamp):
             return False
-        if said.format > FORMAT:
+        if reading.format > FORMAT:
             raise errors.HostError(
-                f"the journal is of a newer koordlet"
-                f" (format {said.format}, this one knows {FORMAT})",
+                f"a newer koordlet wrote the journal"
+                f" (format {reading.format}, this one knows {FORMAT})",
                 culprit=str(self.path),
-                fix="put everything back with that version first (koordlet restore),"
-                " or remove the file and give up the originals in it",
+                fix="restore with that version first (koordlet restore),"
+                " or remove the file and lose the originals in it",
             )
-        return said.format in _READABLE
+        return reading.format in _READABLE
 
     def _set_aside(self, *, readable: bool) -> None:
         # Of another boot there is nothing to put back: cgroups start empty. What we cannot read is

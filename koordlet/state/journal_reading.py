@@ -1,4 +1,4 @@
-"""What the text of a journal amounts to: its header, its entries, and what is wrong with it. Pure.
+"""Reading of a journal: its header, its entries and its damage. Pure.
 
 Covers: headers, folding, entries that cannot be ours. Does not cover: one record
 (``state.records``), what follows for the file (``state.journal``).
@@ -27,7 +27,7 @@ def never(_entry: records.Entry) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """All that a text says."""
+    """A parsed journal."""
 
     #: ``None`` where there is none that is whole: then it is no journal.
     header: Mapping[str, object] | None = None

@@ -23,7 +23,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class UntrustedError(Exception):
-    """There is something, and it is not taken for the last good configuration."""
+    """The file exists but cannot be trusted as the last good configuration."""
 
 
 def keep(path: Path, text: str) -> None:
@@ -48,7 +48,7 @@ def load(path: Path) -> str | None:
         if not stat.S_ISREG(found.st_mode):
             raise UntrustedError(f"{path}: not a regular file")
         if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise UntrustedError(f"{path}: somebody else may have written it")
+            raise UntrustedError(f"{path}: others can write to it")
         with os.fdopen(handle, "rb", closefd=False) as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:

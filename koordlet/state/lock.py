@@ -1,4 +1,4 @@
-"""One agent per host: the second one is told who the first is.
+"""Agent lock: one agent per host; a second one is refused with the first one's PID.
 
 Covers: the lock file. Does not cover: the claim on the cgroup tree (``host.cgroup.claim``), which
 also holds between containers that do not share this directory.
@@ -33,7 +33,7 @@ class Lock:
                 error,
                 "cannot make the lock file",
                 culprit=self.path,
-                fix="name a writable directory with --state-dir",
+                fix="set a writable directory with --state-dir",
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

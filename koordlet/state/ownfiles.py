@@ -38,7 +38,7 @@ _WAYS = {errno.ELOOP: "is a symbolic link", errno.ENXIO: "is a pipe or a socket"
 
 
 class UntrustedError(OSError):
-    """Somebody else may have made it, or may change it."""
+    """A file or directory that others may have made or can change."""
 
     def __init__(self, path: Path, why: str, fix: str) -> None:
         super().__init__(errno.EPERM, why, str(path))
@@ -80,12 +80,12 @@ def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
 
 def _check_file(path: Path, found: os.stat_result, *, writing: bool) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise _no_file(path, "is no regular file")
+        raise _no_file(path, "is not a regular file")
     _check_owner(path, found)
     if _others_write(path, found, ours=True):
         raise _writable(path)
     if writing and found.st_nlink > 1:
-        raise _no_file(path, "has another name elsewhere, and a write would change both")
+        raise _no_file(path, "has another hard link, and a write would change both")
 
 
 def fresh(path: Path, mode: int = 0o600) -> int:
@@ -163,8 +163,10 @@ def _look(place: Path, *, make: bool) -> os.stat_result:
 
 def _check_owner(place: Path, found: os.stat_result) -> None:
     if found.st_uid not in (0, os.geteuid()):
-        why = f"belongs to uid {found.st_uid}, who may put anything there"
-        raise UntrustedError(place, why, "name a directory of your own with --state-dir")
+        why = f"belongs to uid {found.st_uid}, who can replace files in it"
+        raise UntrustedError(
+            place, why, "set a directory that only you can write to with --state-dir"
+        )
 
 
 def _others_write(place: Path, found: os.stat_result, *, ours: bool) -> bool:
@@ -203,7 +205,7 @@ def _has_list(place: Path) -> bool:
 
 def _writable(place: Path) -> UntrustedError:
     fix = f"chmod go-w {place}, if all in there is yours, or name another with --state-dir"
-    return UntrustedError(place, "others may write there, and so replace what is in it", fix)
+    return UntrustedError(place, "others can write to it and replace files in it", fix)
 
 
 def _no_file(path: Path, why: str) -> UntrustedError:

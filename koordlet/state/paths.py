@@ -1,4 +1,4 @@
-"""Where our own files live.
+"""Paths of koordlet's own files.
 
 Covers: the layout below the state directories. Does not cover: kernel paths (``host.fs.root``).
 """

@@ -83,7 +83,7 @@ def _are_texts(value: object) -> bool:
 
 
 def _are_pairs(value: object) -> bool:
-    return isinstance(value, list) and all(_are_texts(one) and len(one) == 2 for one in value)
+    return isinstance(value, list) and all(_are_texts(text) and len(text) == 2 for text in value)
 
 
 #: What each field of a record is; each may stay away that ``Entry`` has a default for.

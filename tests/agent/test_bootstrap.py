@@ -98,7 +98,7 @@ def test_what_others_may_write_is_not_the_last_good_one(place: Place) -> None:
     place.file.write_text("{")
     found = place.start()
     assert not found.configured
-    assert "somebody else may have written it" in found.instead
+    assert "others can write to it" in found.instead
 
 
 def test_an_error_beside_the_file_is_raised(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def felt_of(now: snapshot.Snapshot, cores: float, waiting: float | None) -> floa
     """The pain of a service that uses so much and waits so long."""
     seen = strain.Strain(at=now.at, ls_cores=cores, be_cores=1.0, waiting=waiting)
     past = colocation.history(cores + 1.0, {"web": cores, "job": 1.0}, at=now.at)
-    return agent_guard.felt(dataclasses.replace(now, strain=seen), past).pain
+    return agent_guard.felt(dataclasses.replace(now, strain=seen), past).latency_excess
 
 
 def test_own_waiting_is_that_of_the_cpus_that_it_may_use() -> None:
@@ -159,7 +159,7 @@ def test_pain_is_unknown_where_nothing_tells() -> None:
     assert felt_of(NOW, 1.0, None) is None
     assert felt_of(NOW, 1.0, 0.3) == pytest.approx(2.0, rel=0.01)
     bare = dataclasses.replace(NOW, strain=strain.Strain(at=100.0, waiting=9.0))
-    assert agent_guard.felt(bare, colocation.history(1.0, {"job": 1.0})).pain is None
+    assert agent_guard.felt(bare, colocation.history(1.0, {"job": 1.0})).latency_excess is None
 
 
 def test_cpus_that_come_online_are_another_world() -> None:

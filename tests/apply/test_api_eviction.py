@@ -151,7 +151,7 @@ def test_a_budget_that_does_not_allow_it(play: Play, *, behind: bool, least: flo
         came = await world.evict(uid)
 
         assert not came.done
-        assert "its disruption budget does not allow it" in came.detail
+        assert "the pod's disruption budget forbids it" in came.detail
         assert came.retry_after == least
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
         assert not await world.events()
@@ -184,7 +184,7 @@ def test_two_budgets_are_a_mistake(play: Play) -> None:
         came = await world.evict(uid)
 
         assert not came.done
-        assert "somebody must repair this first" in came.detail
+        assert "the cluster must be repaired first" in came.detail
         assert "more than one PodDisruptionBudget" in came.detail
         assert came.retry_after == 60
 
@@ -216,7 +216,7 @@ def test_dry_run(play: Play) -> None:
         await world.budget(1)
         came = await world.evict(uid, dry_run=True)
         assert came.done
-        assert came.detail == "dry run: it would be evicted"
+        assert came.detail == "dry run: the pod would be evicted"
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
         assert not await world.events()
 
@@ -230,7 +230,7 @@ def test_another_pod_of_the_same_name(play: Play) -> None:
         await world.pod()
         came = await world.evict("a-uid-of-yesterday")
 
-        assert came == evictor.Outcome(done=True, detail="it was gone already")
+        assert came == evictor.Outcome(done=True, detail="the pod was already gone")
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
 
     play(body)
@@ -313,7 +313,7 @@ def test_whoever_is_still_there_is_asked_again(play: Play, status: int, body: by
         )
         came = await world.evict(uid)
         assert not came.done
-        assert came.detail.startswith("it is still there")
+        assert came.detail.startswith("the pod still exists")
         assert (await world.evict(uid)).done
 
     play(played)

@@ -113,7 +113,7 @@ def test_somebody_else_s_is_told() -> None:
     """It is a difference: not all that was wanted could be had."""
     host, (one,) = machine(1)
     _, said = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,), foreign=2))
-    assert said.startswith("2 processes have a cookie of somebody else")
+    assert said.startswith("2 processes have a cookie of another program")
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -91,7 +91,7 @@ def test_one_after_the_other_for_a_signal() -> None:
     del bench.pods["a"]
     bench.take("b", 2.0)
 
-    assert "others are on their way" in waits.detail
+    assert "another eviction for" in waits.detail
     assert way.asked == ["a", "c", "b"]
     assert [one.verdict for one in bench.told] == [result.Verdict.DONE] * 3
 
@@ -102,7 +102,7 @@ def test_what_has_ended_keeps_nobody_waiting() -> None:
     bench.take("a", 0.0)
 
     assert bench.take("b", 1.0).detail == "begun"
-    assert "still there" in bench.take("a", 2.0).detail
+    assert "still exists" in bench.take("a", 2.0).detail
 
 
 def test_nobody_twice() -> None:
@@ -113,7 +113,7 @@ def test_nobody_twice() -> None:
     again = bench.take("a", 100.0)
     bench.take("a", 301.0)
 
-    assert "still there" in again.detail
+    assert "still exists" in again.detail
     assert way.asked == ["a", "a"]
 
 
@@ -123,7 +123,7 @@ def test_while_it_is_under_way() -> None:
     bench.take("a", 0.0, run=False)
     again = bench.take("a", 3.0, run=False)
 
-    assert "under way for 3 s" in again.detail
+    assert "in flight for 3 s" in again.detail
     assert len(bench.works) == 1
     bench.run()
 
@@ -182,7 +182,7 @@ def test_rate() -> None:
     bench.take("c", 61.0, signal="c")
 
     assert waits[:2] == ["begun", "begun"]
-    assert "2 were begun" in waits[2]
+    assert "limit of 2 evictions per minute" in waits[2]
     assert way.asked == ["a", "b", "c"]
 
 

@@ -62,7 +62,10 @@ def test_what_relied_on_a_refused_write_is_not_tried(ram: Path) -> None:
     found = one_pass(trees.site(world, host, ram))
     below = found[trees.file(world, "a/b")]
 
-    assert (Verdict.SKIPPED, f"relies on {trees.file(world, 'a')}, which is not done") == (
+    assert (
+        Verdict.SKIPPED,
+        f"depends on {trees.file(world, 'a')}, which failed or is pending",
+    ) == (
         below.verdict,
         below.detail,
     )

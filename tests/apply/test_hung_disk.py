@@ -109,7 +109,7 @@ def test_what_the_journal_knows_goes_on(
 
     assert ("2-3", "4") == (text(host, "c"), text(host, "d"))
     assert Verdict.WAITING is found[trees.file(TREE, "d")].verdict
-    assert "disk of the journal" in found[trees.file(TREE, "d")].detail
+    assert "journal's disk" in found[trees.file(TREE, "d")].detail
 
 
 def test_leaving_does_not_wait(

@@ -74,6 +74,6 @@ def test_a_helper_without_the_network_forgets_nothing() -> None:
 
 def test_a_recording_has_no_network(tmp_path: Path) -> None:
     """Nothing of the machine that reads it is changed."""
-    with pytest.raises(OSError, match="no network") as found:
+    with pytest.raises(OSError, match="network is not available") as found:
         network.carry_out(directory.DirHost(str(tmp_path)), SHAPED)
     assert errno.EOPNOTSUPP == found.value.errno

@@ -257,7 +257,20 @@ def test_his_value_stays_when_it_still_stands(ram: Path) -> None:
     done = site.restore()
 
     assert {0: 0xFF, 1: 0x3F} == kit.values(host, "BE")["L3"]
-    assert ["somebody else has written L3:1=3f since"] == [one.detail for one in done.left]
+    assert ["another program has written L3:1=3f since"] == [one.detail for one in done.left]
+
+
+def test_a_domain_that_is_back_or_gone_already_is_nobodys_write() -> None:
+    """Only a domain that still holds our value is put back; one that holds its original is left."""
+    entry = journal.Entry(
+        kind="WriteFile",
+        target=f"{kit.PLACE}/BE/schemata",
+        policy="resctrl",
+        original="L3:0=ff;1=ff;2=ff",
+        values=("L3:0=f;1=f;2=f",),
+    )
+
+    assert resctrl.undo(entry, "L3:0=ff;1=f") == ("L3:1=ff", "")
 
 
 def test_a_cache_goes_offline_and_comes_back_full(ram: Path) -> None:

@@ -71,7 +71,7 @@ def test_files_go_with_the_group_that_we_made() -> None:
     found = undoing.undo(NOW, there, [ENTRY, directory], ())
 
     assert ["/c/g"] == [one.target for one in found.actions]
-    assert ["goes with its group"] == [one.why for one in found.left]
+    assert ["removed with its cgroup"] == [one.why for one in found.left]
 
 
 def test_a_v1_group_without_memory_nodes_keeps_those_that_it_was_given(ram: Path) -> None:

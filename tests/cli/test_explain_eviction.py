@@ -33,7 +33,7 @@ PLAN: dict[str, Any] = {
             "message": "The node was low on resource: memory. ",
             "held": "",
             "ranking": [
-                {"pod": "d/s", "keys": {"priority": "0"}, "spared": "critical by its priority"},
+                {"pod": "d/s", "keys": {"priority": "0"}, "spared": "critical priority"},
                 {"pod": "d/a", "keys": {"priority": "0"}, "spared": ""},
             ],
         }
@@ -60,7 +60,7 @@ def test_every_candidate_with_its_keys() -> None:
     text = "\n".join(explain_eviction.lines(explain_eviction.document(PLAN, None)))
 
     assert "d/a goes for memory.available (node_pressure)" in text
-    assert "  1. d/s  priority 0  passed over: critical by its priority" in text
+    assert "  1. d/s  priority 0  passed over: critical priority" in text
     assert "  2. d/a  priority 0" in text
     assert "not read" in text
 
@@ -102,7 +102,7 @@ def test_numbers_are_readable() -> None:
                 "ranking": [{"pod": "d/a", "keys": {"overRequest": "-2147483648"}}],
             }
         ],
-        "explanations": {"node_pressure": {"held": "kubelet pods said nothing lately"}},
+        "explanations": {"node_pressure": {"held": "no recent data from kubelet pods"}},
     }
     first, memory, inodes, *rest = explain_eviction.lines(explain_eviction.document(plan, None))
 
@@ -112,5 +112,5 @@ def test_numbers_are_readable() -> None:
     assert "since 2026-09-21T" in memory
     assert "15616k" in inodes
     assert "5% (838860)" in inodes
-    assert "nobody is evicted: kubelet pods said nothing lately" in rest
+    assert "nobody is evicted: no recent data from kubelet pods" in rest
     assert "    1. d/a  overRequest -2 GiB" in rest

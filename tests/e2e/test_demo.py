@@ -73,7 +73,7 @@ def test_best_effort_work_goes_aside_for_a_spike_and_comes_back(place: live.Plac
         deadline.until(lambda: " requests/s, p50 " in one.out, "what requests took")
         deadline.until(lambda: used() > 0.3, "what it uses after the spike")
         assert idles() == "1"
-        assert "runs when nobody else wants to" in one.out
+        assert "runs on idle CPU only" in one.out
         assert 0 == one.ends(signal.SIGINT)
 
 

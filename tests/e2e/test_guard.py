@@ -43,7 +43,7 @@ while True:
 """
 BATCH = "while True: pass\n"
 #: The machine is everybody's: what others use is not this test's to keep steady.
-LAW = guard.Law(window=4.0, settle=0.5, worse=1.5, alike=0.5, noise=1.0, term=8.0)
+LAW = guard.Params(window=4.0, settle=0.5, worse=1.5, alike=0.5, noise=1.0, term=8.0)
 
 
 def harm(

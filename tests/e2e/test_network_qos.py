@@ -219,6 +219,6 @@ def test_a_queueing_of_somebody_else_stays(place: live.Place, nets: Nets) -> Non
     log = (place.state.parent / "agent.log").read_text()
 
     assert 0 == said.returncode
-    assert "eth0 egress: tbf 7: is somebody else's" in log
-    assert "eth0 ingress: clsact ffff: is somebody else's" in log
+    assert "eth0 egress: not shaped, another program set tbf 7:" in log
+    assert "eth0 ingress: not shaped, another program set clsact ffff:" in log
     assert before == nets.queueing()

@@ -63,7 +63,7 @@ def test_a_limit_that_no_group_can_be_held_to() -> None:
     for actuator in ("", "weights"):
         found = planned(plan.Mode.ENFORCE, dataclasses.replace(LIMIT, actuator=actuator)).limit
         assert found is not None
-        assert found.idle == "no group can be held to it"
+        assert found.idle == "no cgroup can enforce it"
 
 
 def test_an_agent_that_observes_has_no_limit() -> None:

@@ -49,7 +49,7 @@ def test_what_somebody_else_may_have_written(tmp_path: Path) -> None:
     refused("not a regular file")
     where.write_text("kind: Config\n")
     where.chmod(0o622)
-    refused("somebody else")
+    refused("others can write to it")
     where.write_bytes(b"a" * (last_config.MAX_BYTES + 1))
     refused("more than")
     where.write_bytes(b"\xff\xfe")
@@ -62,7 +62,7 @@ def test_another_user_s_file(tmp_path: Path) -> None:
     where = tmp_path / "last-config.yaml"
     last_config.keep(where, "kind: Config\n")
     os.chown(where, 65534, 65534)
-    with pytest.raises(last_config.UntrustedError, match="somebody else"):
+    with pytest.raises(last_config.UntrustedError, match="others can write to it"):
         last_config.load(where)
     last_config.keep(where, "kind: Config\n")
     assert "kind: Config\n" == last_config.load(where), "it is replaced by our own"

@@ -1,4 +1,4 @@
-"""adaptive: best-effort work runs when nobody else wants to; an operator hears who waits even so.
+"""adaptive: best-effort work runs on idle CPU only; conditions name work that still waits.
 
 Covers: when it is in charge, the files that make best-effort work yield, the configured bound, what
 latency-sensitive work waits for all the same.
@@ -28,16 +28,7 @@ import math
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    best_effort,
-    cgroup,
-    decision,
-    meter,
-    pod,
-    remember,
-    snapshot,
-)
+from koordlet.model import action, best_effort, cgroup, decision, meter, pod, remember, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import adaptive_work, groups, own_waiting, usage
 from koordlet.policy.cpu import shared_pools
@@ -49,12 +40,12 @@ SCHEMA = 2
 
 #: 1 ms of each 100 ms: the least that the kernel takes.
 _LEAST_QUOTA_MILLI = 10
-_YIELDS = "best-effort work runs when nobody else wants to"
+_YIELDS = "best-effort work runs on idle CPU only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Another policy of the file limits best-effort work.
     stand_back: bool = False
@@ -69,27 +60,27 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Since when somebody waits more than is tolerated, and what is remembered of cycles."""
+    """When waiting beyond the tolerance began, and the state of cycle measurement."""
 
     waits_since: float | None = None
     work: adaptive_work.State = adaptive_work.State()
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
-    """Why this policy is not in charge; empty where it is."""
+    """The reason that this policy is not in charge; empty where it is."""
     if now.slo is not None:
-        return f"{now.slo.source or 'an object of the cluster'} decides"
+        return f"{now.slo.source or 'a cluster object'} sets the limit"
     return "policies.cpu_suppress is enabled" if settings.stand_back else ""
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The files that make best-effort work yield, and who waits all the same."""
+    """Decide the files that make best-effort work yield, and report work that still waits."""
     why = in_charge(now, settings)
     places = groups.places(now)
     if why or not places:
-        why = f"not here: {why}" if why else "there is no best-effort work"
+        why = f"not in charge: {why}" if why else "no best-effort workloads"
         return decision.Decision(next_state=State(), explanation={"limit": why})
     use = usage.measure(now, past)
     counted = groups.timed(places, now)
@@ -135,7 +126,7 @@ def decide(
 
 
 def _bound(now: snapshot.Snapshot, use: usage.Use, settings: Settings) -> int | None:
-    """``limits.maxPercent`` of the node's CPU; ``None`` where that is all that there is."""
+    """``limits.maxPercent`` of the node's CPU; ``None`` where it does not limit the BE pool."""
     if settings.max_percent is None:
         return None
     milli = max(_LEAST_QUOTA_MILLI, use.capacity * settings.max_percent // 100)
@@ -157,7 +148,7 @@ def _quota(
 
 
 def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
-    """Seconds that latency-sensitive work waits for each second of CPU, beyond its own doing.
+    """Seconds that latency-sensitive work waits per second of CPU, beyond its own queueing.
 
     Its own are the queue that it would have on its CPUs alone, and what its own limits take from
     it. ``None`` where nothing tells.
@@ -165,8 +156,13 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
     if now.strain is None or now.strain.waiting is None:
         return None
     confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
-    used = [cores or 0.0 for cores in past.groups.lasts([one.group for one in confined], meter.CPU)]
-    own = own_waiting.among((part, one.cpus) for part, one in zip(used, confined, strict=True))
+    used = [
+        cores or 0.0
+        for cores in past.groups.lasts([workload.group for workload in confined], meter.CPU)
+    ]
+    own = own_waiting.among(
+        (part, workload.cpus) for part, workload in zip(used, confined, strict=True)
+    )
     if math.isinf(own):
         # Whoever fills all CPUs that it may use waits, whatever others do.
         return 0.0
@@ -176,7 +172,7 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
 
 
 def _since(at: float, waiting: float | None, settings: Settings, state: State) -> float | None:
-    """When it began; what is not known neither begins nor ends it."""
+    """When waiting began; an unknown value neither begins nor ends it."""
     if waiting is None:
         return state.waits_since
     if waiting <= settings.tolerance:
@@ -188,9 +184,9 @@ def _signal(waiting: float | None, settings: Settings) -> decision.Signal:
     return decision.Signal(
         name="cpu.waiting",
         observed="unknown" if waiting is None else f"{waiting:.0%}",
-        threshold=f"{settings.tolerance:.0%} more than its own",
+        threshold=f"{settings.tolerance:.0%} beyond its own queueing",
         met=None if waiting is None else waiting > settings.tolerance,
-        why="nothing tells yet whether latency-sensitive work waits" if waiting is None else "",
+        why="CPU waiting has not been measured yet" if waiting is None else "",
     )
 
 
@@ -205,11 +201,11 @@ def _waits(
         status=True,
         reason="Adaptive",
         message=(
-            f"latency-sensitive work waits {waiting:.2f} s for each second of CPU beyond its own"
-            f" doing ({settings.tolerance:.2f} are tolerated), {at - since:.0f} s long, while"
-            f" best-effort work uses {use.be / 1000:.1f} CPUs and yields already: bound it with"
-            " policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the service"
-            " CPUs of its own (qos LSE or LSR)"
+            f"latency-sensitive work has waited {waiting:.2f} s per second of CPU for"
+            f" {at - since:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
+            f" while best-effort work uses {use.be / 1000:.1f} CPUs at the lowest weight: limit it"
+            " with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
+            " service exclusive CPUs (qos LSE or LSR)"
         ),
     )
 
@@ -228,10 +224,10 @@ def _apart(
             reason="AnotherBranch",
             subject=place.group,
             message=(
-                f"{place.who} is in cgroup {place.group} and yields to its siblings only, while"
-                f" latency-sensitive work is in {other}: there cgroup {above} counts, with the"
-                f" weight that it has. Declare {above} as the best-effort workload, or give it the"
-                " least weight (CPUWeight=idle in its unit)"
+                f"{place.who} in cgroup {place.group} yields only to sibling cgroups:"
+                f" latency-sensitive work in {other} competes with cgroup {above}, whose"
+                f" weight is unchanged. Declare {above} as the best-effort workload, or give it the"
+                " lowest weight (CPUWeight=idle in its unit)"
             ),
         )
 

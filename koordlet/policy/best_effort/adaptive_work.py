@@ -1,4 +1,4 @@
-"""What neighbours cost where no run queue shows it: cycles per instruction.
+"""Cycles per instruction: the cost of neighbours that no run queue shows.
 
 Covers: how many more cycles latency-sensitive work needs than it usually does, and saying so. Pure.
 Does not cover: counting (``host.counters.performance``), waiting (``adaptive``).
@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from koordlet.history import series
-from koordlet.model import decision, meter, pod, snapshot
+from koordlet.model import decision, meter, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 
@@ -32,7 +33,7 @@ _SAME = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The newest window. Monotonic seconds."""
+    """The newest measurement window, in monotonic seconds."""
 
     #: When it ended, and the excess that it told of; ``None``: nothing is known.
     window_at: float | None = None
@@ -60,7 +61,7 @@ def excess(now: snapshot.Snapshot, past: series.History) -> float:
 def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[float, float]]:
     """Cycles of each latency-sensitive container of which the usual is known, and its excess."""
     for group in _watched(now.pods):
-        cycles, newest = (past.work.last(group, one) for one in (meter.CYCLES, meter.CPI))
+        cycles, newest = (past.work.last(group, what) for what in (meter.CYCLES, meter.CPI))
         window = past.work.window(group, meter.CPI, now.at, _HISTORY)
         if cycles is None or newest is None or window is None:
             continue
@@ -69,17 +70,17 @@ def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[flo
             yield cycles, max(0.0, newest / usual - 1)
 
 
-def _watched(pods: Iterable[pod.Pod]) -> Iterator[str]:
+def _watched(pods: Iterable[pods.Pod]) -> Iterator[str]:
     """As ``host.counters.performance`` counts them: containers, and workloads that have none."""
-    for one in pods:
-        if not one.active or groups.is_best_effort(one):
+    for pod in pods:
+        if not pod.active or groups.is_best_effort(pod):
             continue
-        boxes = [box.group for box in one.containers if box.group is not None]
-        yield from boxes or ([one.group] if one.group and not one.containers else [])
+        boxes = [box.group for box in pod.containers if box.group is not None]
+        yield from boxes or ([pod.group] if pod.group and not pod.containers else [])
 
 
 def signal(state: State, tolerance: float) -> tuple[decision.Signal, ...]:
-    """What the newest window says; nothing where nobody counts."""
+    """The signal of the newest window; none where the machine does not count cycles."""
     if state.window_at is None:
         return ()
     return (
@@ -95,7 +96,7 @@ def signal(state: State, tolerance: float) -> tuple[decision.Signal, ...]:
 def conditions(
     state: State, tolerance: float, be_milli: int | None
 ) -> tuple[decision.Condition, ...]:
-    """Latency-sensitive work is slower than usual while best-effort work runs."""
+    """The condition that latency-sensitive work runs slower than usual beside best-effort work."""
     if not be_milli or not _slowed(state, tolerance):
         return ()
     return (
@@ -104,11 +105,11 @@ def conditions(
             status=True,
             reason="CyclesPerInstruction",
             message=(
-                f"latency-sensitive work needs {state.excess:.0%} more cycles for each instruction"
-                f" than it usually does ({tolerance:.0%} are tolerated) while best-effort work uses"
+                f"latency-sensitive work needs {state.excess:.0%} more cycles per instruction"
+                f" than usual (tolerance {tolerance:.0%}) while best-effort work uses"
                 f" {be_milli / 1000:.1f} CPUs: a neighbour takes cache or memory bandwidth. Give"
-                " best-effort work fewer ways and less bandwidth (policies.resctrl), or bound it"
-                " with policies.adaptive.limits.maxPercent"
+                " best-effort work fewer cache ways and less bandwidth (policies.resctrl), or limit"
+                " it with policies.adaptive.limits.maxPercent"
             ),
         ),
     )

@@ -1,4 +1,4 @@
-"""What of one resource may be promised to batch and to mid workloads, from the node's sums. Pure.
+"""Formulas for the batch and mid amounts of one resource, from the node's sums. Pure.
 
 Covers: the peer's three policies of batch, both its modes of mid, the caps of a strategy.
 Does not cover: the sums themselves, when they count (``batch_resources``).
@@ -12,7 +12,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """One resource of the node, in thousandths of a core or in bytes."""
+    """Sums of one node resource, in thousandths of a core or in bytes."""
 
     base: int
     reserved: int
@@ -30,9 +30,9 @@ class Sums:
 
 
 def offered(
-    one: Sums, name: str, strategy: strategies.Colocation, most: int | None
+    sums: Sums, name: str, strategy: strategies.Colocation, most: int | None
 ) -> tuple[int, str]:
-    """Batch of one resource, and why."""
+    """The batch amount of one resource, and its reason."""
     is_cpu = name == resources.CPU
     if is_cpu:
         reclaim, how = strategy.cpu_reclaim_threshold_percent, strategy.cpu_calculate_policy
@@ -40,35 +40,35 @@ def offered(
     else:
         reclaim, how = strategy.memory_reclaim_threshold_percent, strategy.memory_calculate_policy
         cap = strategy.batch_memory_threshold_percent
-    margin = one.base * (100 - (100 if reclaim is None else reclaim)) // 100
-    system = max(one.system, one.reserved)
+    margin = sums.base * (100 - (100 if reclaim is None else reclaim)) // 100
+    system = max(sums.system, sums.reserved)
     if how == "request" and not is_cpu:
-        system, taken = one.reserved, one.requested
+        system, taken = sums.reserved, sums.requested
     else:
-        taken = one.either if how == "maxUsageRequest" else one.used
-    found = max(one.base - margin - system - taken, 0)
+        taken = sums.either if how == "maxUsageRequest" else sums.used
+    found = max(sums.base - margin - system - taken, 0)
     for percent in (cap, most):
         if percent is not None:
-            found = min(found, one.base * percent // 100)
-    return found, f"{one.base} - margin {margin} - system {system} - high priority {taken} ({how})"
+            found = min(found, sums.base * percent // 100)
+    return found, f"{sums.base} - margin {margin} - system {system} - high priority {taken} ({how})"
 
 
-def mid(one: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:
-    """Mid of one resource: what prod asked for and will not need, or a fixed part."""
+def mid(sums: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:
+    """The mid amount of one resource: unused prod requests, or a fixed part."""
     is_cpu = name == resources.CPU
     percent = (
         strategy.mid_cpu_threshold_percent if is_cpu else strategy.mid_memory_threshold_percent
     )
-    most = one.base * (100 if percent is None else percent) // 100
+    most = sums.base * (100 if percent is None else percent) // 100
     if strategy.mid_reclaim_mode == "static":
         fixed = (
             strategy.mid_static_cpu_reserved_percent
             if is_cpu
             else strategy.mid_static_memory_reserved_percent
         )
-        amount = one.base * (fixed or 0) // 100
+        amount = sums.base * (fixed or 0) // 100
         return min(amount, most), f"static {amount}, at most {most}"
-    unallocated = max(one.base - max(one.system, one.reserved) - one.prod_requested, 0)
+    unallocated = max(sums.base - max(sums.system, sums.reserved) - sums.prod_requested, 0)
     share = unallocated * (strategy.mid_unallocated_percent or 0) // 100
-    unused = min(one.reclaimable, max(one.base - one.node, 0))
+    unused = min(sums.reclaimable, max(sums.base - sums.node, 0))
     return min(unused + share, most), f"reclaimable {unused} + unallocated {share}, at most {most}"

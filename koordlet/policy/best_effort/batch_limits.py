@@ -22,21 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    adjustment,
-    decision,
-    limits,
-    meter,
-    pod,
-    resources,
-    snapshot,
-)
+from koordlet.model import action, adjustment, decision, limits, meter, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpu_normalization
 from koordlet.policy.framework import limit_files
 
 STEM = "batch_limits"
+State = decision.Stateless
 
 _CPU = (resources.BATCH_CPU, resources.MID_CPU)
 _MEMORY = (resources.BATCH_MEMORY, resources.MID_MEMORY)
@@ -49,20 +42,15 @@ _STEP = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: False where best-effort work together is held by a quota (rule 3).
     quota: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """There is nothing to remember."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What one group is to have. ``None`` is no limit."""
+    """Limits requested for one group. ``None`` is no limit."""
 
     shares: int
     cpu_milli: int | None
@@ -72,11 +60,11 @@ class Asked:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The files of every pod that asks for batch or mid resources."""
+    """Decide the limit files of every pod that requests batch or mid resources."""
     deciding = _Deciding(now, past, settings)
-    for one in now.pods:
-        if _concerned(one):
-            deciding.place(one)
+    for pod in now.pods:
+        if _concerned(pod):
+            deciding.place(pod)
     return decision.Decision(
         next_state=state,
         actions=tuple(deciding.actions),
@@ -88,12 +76,12 @@ def decide(
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
-    """A container that is about to start."""
+    """Adjust a container before it starts."""
     del state
-    box = next((each for each in one.containers if each.name == container), None)
-    if box is None or not _concerned(one):
+    box = next((each for each in pod.containers if each.name == container), None)
+    if box is None or not _concerned(pod):
         return adjustment.Adjustment()
     asked = _of_container(box, _scale(now), quota=_quota(now, settings))
     return adjustment.Adjustment(
@@ -104,12 +92,12 @@ def admit(
     )
 
 
-def of_pod(one: pod.Pod, by: float, *, quota: bool) -> Asked:
-    """What the pod's own group is to have: its containers together."""
-    parts = [_of_container(box, by, quota=quota) for box in _staying(one)]
+def of_pod(pod: pods.Pod, by: float, *, quota: bool) -> Asked:
+    """The limits of the pod's own group: the sums over its containers."""
+    parts = [_of_container(box, by, quota=quota) for box in _staying(pod)]
     cpu = [part.cpu_milli for part in parts]
     memory = [part.memory_bytes for part in parts]
-    milli = sum(_first(box.requests, _CPU) or 0 for box in _staying(one))
+    milli = sum(_first(box.requests, _CPU) or 0 for box in _staying(pod))
     return Asked(
         shares=_shares(milli),
         cpu_milli=None if None in cpu else sum(each or 0 for each in cpu),
@@ -117,7 +105,7 @@ def of_pod(one: pod.Pod, by: float, *, quota: bool) -> Asked:
     )
 
 
-def _of_container(box: pod.Container, by: float, *, quota: bool) -> Asked:
+def _of_container(box: pods.Container, by: float, *, quota: bool) -> Asked:
     milli = _first(box.limits, _CPU) if quota else None
     return Asked(
         shares=_shares(_first(box.requests, _CPU) or 0),
@@ -134,26 +122,26 @@ def _first(amounts: Mapping[str, int], names: tuple[str, ...]) -> int | None:
     return next((amounts[name] for name in names if name in amounts), None)
 
 
-def _concerned(one: pod.Pod) -> bool:
-    return one.kube_qos is not None and any(
+def _concerned(pod: pods.Pod) -> bool:
+    return pod.kube_qos is not None and any(
         name in amounts
-        for box in one.containers
+        for box in pod.containers
         for amounts in (box.requests, box.limits)
         for name in (*_CPU, *_MEMORY)
     )
 
 
-def _staying(one: pod.Pod) -> Iterator[pod.Container]:
-    kinds = (pod.Kind.REGULAR, pod.Kind.SIDECAR)
-    return (box for box in one.containers if box.kind in kinds)
+def _staying(pod: pods.Pod) -> Iterator[pods.Container]:
+    kinds = (pods.Kind.REGULAR, pods.Kind.SIDECAR)
+    return (box for box in pod.containers if box.kind in kinds)
 
 
 def _quota(now: snapshot.Snapshot, settings: Settings) -> bool:
     """Rule 3."""
     if now.slo is None:
         return settings.quota
-    said = now.slo.threshold
-    return not (said.enable and said.cpu_suppress_policy == "cfsQuota")
+    strategy = now.slo.threshold
+    return not (strategy.enable and strategy.cpu_suppress_policy == "cfsQuota")
 
 
 def _scale(now: snapshot.Snapshot) -> float:
@@ -171,7 +159,7 @@ def _words(asked: Asked) -> str:
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, past: series.History, settings: Settings) -> None:
         self.now = now
@@ -182,17 +170,17 @@ class _Deciding:
         self.conditions: list[decision.Condition] = []
         self.why: dict[str, str] = {}
 
-    def place(self, one: pod.Pod) -> None:
-        """The pod's group and those of its containers."""
-        whole = of_pod(one, self.scale, quota=self.quota)
-        self.why[one.key] = _words(whole)
-        self._group(one, one.group, whole, one.key)
-        for box in one.containers:
+    def place(self, pod: pods.Pod) -> None:
+        """Decide the files of the pod's group and of its containers."""
+        whole = of_pod(pod, self.scale, quota=self.quota)
+        self.why[pod.key] = _words(whole)
+        self._group(pod, pod.group, whole, pod.key)
+        for box in pod.containers:
             asked = _of_container(box, self.scale, quota=self.quota)
-            for group in limit_files.with_scopes([box.group], one.group):
-                self._group(one, group, asked, f"{one.key} {box.name}")
+            for group in limit_files.with_scopes([box.group], pod.group):
+                self._group(pod, group, asked, f"{pod.key} {box.name}")
 
-    def _group(self, one: pod.Pod, group: str | None, asked: Asked, who: str) -> None:
+    def _group(self, pod: pods.Pod, group: str | None, asked: Asked, who: str) -> None:
         if group is None or group not in self.now.groups:
             return
         layout, seen = self.now.layout, self.now.groups[group]
@@ -204,20 +192,22 @@ class _Deciding:
         used = int(self.past.groups.last(group, meter.MEMORY) or 0)
         least = used + used // _MARGIN
         if memory is not None and memory < least:
-            self._say(one, f"{who} uses {used} bytes: its limit of {memory} waits")
+            self._say(
+                pod, f"{who} uses {used} bytes: its memory limit of {memory} waits until use falls"
+            )
             memory = -(-least // _STEP) * _STEP
         found += limits.memory_max(layout, group, memory)
         self.actions += limit_files.files(
             found, policy=STEM, reason=f"{who}: {_words(asked)}", group=group
         )
 
-    def _say(self, one: pod.Pod, message: str) -> None:
+    def _say(self, pod: pods.Pod, message: str) -> None:
         self.conditions.append(
             decision.Condition(
                 type="MemoryLimitHeld",
                 status=True,
                 reason="InUse",
                 message=message,
-                subject=one.key,
+                subject=pod.key,
             )
         )

@@ -1,4 +1,4 @@
-"""The last offer of batch and mid resources, and what of it survives a restart.
+"""State of ``batch_resources``: the last offer, and its checkpoint.
 
 Covers: the state of the policy ``batch_resources``, its checkpoint. Does not cover: computing it.
 """
@@ -36,7 +36,7 @@ class State:
         )
 
     def after(self, old: State) -> State:
-        """This new offer, and beside it what the checkpoint has."""
+        """This new offer, together with the one in the checkpoint."""
         before = old if old.kept is None else old.kept
         assert self.at is not None  # noqa: S101 -- it was computed just now
         fresh = before.at is not None and 0 <= self.at - before.at < _KEPT_EVERY
@@ -44,7 +44,7 @@ class State:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     at, wall = body.get("at"), body.get("wall", 0.0)
     if not isinstance(at, int | float | None) or not isinstance(wall, int | float):
         raise ValueError("at and wall must be numbers")
@@ -54,18 +54,18 @@ def revive(body: Mapping[str, object]) -> State:
     return State(
         amounts=_numbers(body.get("amounts")),
         original=_numbers(body.get("original", {})),
-        zones={int(node): _numbers(one) for node, one in zones.items()},
+        zones={int(node): _numbers(amounts) for node, amounts in zones.items()},
         at=at,
         wall=float(wall),
     )
 
 
 def _numbers(found: object) -> dict[str, int]:
-    if not isinstance(found, dict) or not all(type(one) is int for one in found.values()):
+    if not isinstance(found, dict) or not all(type(number) is int for number in found.values()):
         raise ValueError("an offer is not a map of numbers")
     return found
 
 
 def keep(state: State) -> State:
-    """The offer as it was at most a minute ago: it is computed too often for a write each time."""
+    """The offer of at most a minute ago: offers change too often to write each one."""
     return state.kept or State()

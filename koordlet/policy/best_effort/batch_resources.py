@@ -1,4 +1,4 @@
-"""batch_resources: what of this node may be promised to batch and mid workloads.
+"""batch_resources: batch and mid resources that this node offers.
 
     batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
 
@@ -36,12 +36,12 @@ from koordlet.model import (
     decision,
     meter,
     nodeslo,
-    pod,
     qos,
     resources,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import batch_formulas, batch_zones, usage
 from koordlet.policy.best_effort.batch_offer import State
@@ -65,7 +65,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; an object of the cluster takes the place of the first."""
+    """The operator's settings; a cluster object replaces the first."""
 
     strategy: strategies.Colocation = nodeslo.DEFAULTS.colocation
     #: The base is allocatable.
@@ -78,7 +78,7 @@ class Settings:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The offer at this moment."""
+    """Decide the offer at this moment."""
     strategy = in_force(now, settings)
     if not strategy.enable:
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
@@ -89,10 +89,10 @@ def decide(
         held = _held(now, strategy, state, f"not known: {unread}")
         return replace(held, conditions=(_condition("ReservationIgnored", unread),))
     found = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
-    missing = [name for name, one in found.items() if one is None] or _unsure(now)
+    missing = [name for name, seen in found.items() if seen is None] or _unsure(now)
     if missing:
         return _held(now, strategy, state, f"not known: {', '.join(missing)}")
-    seen = [one for one in found.values() if one is not None]
+    seen = [seen for seen in found.values() if seen is not None]
     original, reasons = _amounts(now, seen, strategy, settings)
     amounts, ignored = batch_zones.less_third_parties(
         original, now.node.annotations.get(batch_zones.ALLOCATIONS, "")
@@ -112,7 +112,7 @@ def decide(
 
 
 def in_force(now: snapshot.Snapshot, settings: Settings) -> strategies.Colocation:
-    """The strategy that counts (rule 6)."""
+    """The strategy in force (rule 6)."""
     if now.slo is None:
         return strategies.overlay(settings.strategy, now.node.colocation)
     if now.slo.source == _OBJECT:
@@ -127,16 +127,16 @@ def _amounts(
     settings: Settings,
     zone: int | None = None,
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Batch and mid of the node or of one NUMA node, and why."""
+    """Batch and mid amounts of the node or of one NUMA node, with reasons."""
     amounts: dict[str, int] = {}
     reasons: dict[str, str] = {}
     among = 1 if zone is None else len(now.topology.nodes)
     for each in seen:
-        one = each.sums(zone, among)
+        sums = each.sums(zone, among)
         batch, mid = _NAMES[each.name]
         most = _most(settings, each.name)
-        amounts[batch], reasons[batch] = batch_formulas.offered(one, each.name, strategy, most)
-        amounts[mid], reasons[mid] = batch_formulas.mid(one, each.name, strategy)
+        amounts[batch], reasons[batch] = batch_formulas.offered(sums, each.name, strategy, most)
+        amounts[mid], reasons[mid] = batch_formulas.mid(sums, each.name, strategy)
     amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
     return amounts, reasons
 
@@ -147,8 +147,8 @@ def _zones(
     strategy: strategies.Colocation,
     settings: Settings,
 ) -> dict[int, dict[str, int]]:
-    """What each NUMA node may hand out; nothing on a machine with one."""
-    nodes = [one.node for one in now.topology.nodes]
+    """Amounts of each NUMA node; empty on a machine with one node."""
+    nodes = [node.node for node in now.topology.nodes]
     if len(nodes) < _SEVERAL:
         return {}
     return {node: _amounts(now, seen, strategy, settings, node)[0] for node in nodes}
@@ -165,8 +165,8 @@ def _condition(kind: str, message: str) -> decision.Condition:
 
 
 def _unsure(now: snapshot.Snapshot) -> list[str]:
-    old = [one.name for one in now.sources if one.aged(now.at)]
-    return old or (["who runs here"] if any(one.stale for one in now.pods) else [])
+    old = [source.name for source in now.sources if source.aged(now.at)]
+    return old or (["the pods of this node"] if any(pod.stale for pod in now.pods) else [])
 
 
 def _held(
@@ -184,7 +184,7 @@ def _held(
     if state.at is None or now.at - state.at > patience:
         offer = best_effort.Offer(wall=state.wall, degraded=why)
         return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
-    held = {"offer": f"held: {why}"}
+    held = {"offer": f"last offer kept: {why}"}
     return decision.Decision(next_state=state, offer=state.again(), explanation=held)
 
 
@@ -212,7 +212,7 @@ def measured(
     *,
     seed: bool,
 ) -> Seen | None:
-    """What is known of one resource; ``None`` where the node itself is not."""
+    """Measurements of one resource; ``None`` where the node's own use is unknown."""
     is_cpu = name == resources.CPU
     scale = 1000.0 if is_cpu else 1.0
     seconds = float(strategy.metric_aggregate_duration_seconds or 300)
@@ -225,24 +225,24 @@ def measured(
         return None
     use = _use(now, past, of_pod, seconds, scale)
     node = int(whole.average * scale)
-    high = [one for one in now.pods if _is_high(one)]
+    high = [pod for pod in now.pods if _is_high(pod)]
     # In a cluster, what runs beside Kubernetes is part of the system.
-    beside = [one for one in high if one.kube_qos is None and now.slo is not None]
+    beside = [pod for pod in high if pod.kube_qos is None and now.slo is not None]
     rest = max(node - sum(use.values()), 0)
     return Seen(
         name=name,
-        base=_base(now, capacity, name) if seed else capacity,
+        base=now.node.allocatable.get(name, capacity) if seed else capacity,
         reserved=usage.reserved(now, name, capacity, seed=seed),
         node=node,
-        system=rest + sum(use.get(one.uid, 0) for one in beside),
+        system=rest + sum(use.get(pod.uid, 0) for pod in beside),
         reclaimable=int(past.predicted.reclaimable.get(name, 0.0) * scale),
-        pods=tuple((one, use.get(one.uid)) for one in high if one not in beside),
+        workloads=tuple((pod, use.get(pod.uid)) for pod in high if pod not in beside),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What is known of one resource, workload by workload."""
+    """Measurements of one resource, workload by workload."""
 
     name: str
     base: int
@@ -251,19 +251,19 @@ class Seen:
     system: int
     reclaimable: int
     #: High-priority workloads and what each uses; ``None``: not measured.
-    pods: tuple[tuple[pod.Pod, int | None], ...]
+    workloads: tuple[tuple[pods.Pod, int | None], ...]
 
     def sums(self, zone: int | None = None, among: int = 1) -> batch_formulas.Sums:
-        """Of the node, or of one of its NUMA nodes."""
+        """Sums of the node, or of one of its NUMA nodes."""
         used = requested = either = prod = 0
-        for one, measured_use in self.pods:
-            part = 1.0 if zone is None else batch_zones.share(one, self.name, zone, among)
-            asked = one.requests.get(self.name, 0)
-            used += int(_used(one, measured_use, self.name) * part)
+        for pod, measured_use in self.workloads:
+            part = 1.0 if zone is None else batch_zones.share(pod, self.name, zone, among)
+            asked = pod.requests.get(self.name, 0)
+            used += int(_used(pod, measured_use, self.name) * part)
             requested += int(asked * part)
             # The peer leaves a pod without metrics out of this sum; here its request counts.
             either += int(max(measured_use or 0, asked) * part)
-            prod += int(asked * part) if _band(one) is qos.Band.PROD else 0
+            prod += int(asked * part) if _band(pod) is qos.Band.PROD else 0
         return batch_formulas.Sums(
             base=batch_zones.part(self.base, among),
             reserved=batch_zones.part(self.reserved, among),
@@ -280,40 +280,36 @@ class Seen:
 def _use(
     now: snapshot.Snapshot, past: series.History, what: meter.Meter, seconds: float, scale: float
 ) -> dict[str, int]:
-    """What each workload used; one that was not seen for long enough is missing."""
+    """Use of each workload; a workload with too short a history is missing."""
     found: dict[str, int] = {}
-    groups = {one.group for one in now.pods if one.group is not None}
-    for one in now.pods:
-        if one.group is not None and groups.isdisjoint(cgroup.ancestors(one.group)):
-            window = past.groups.window(one.group, what, now.at, seconds)
+    groups = {pod.group for pod in now.pods if pod.group is not None}
+    for pod in now.pods:
+        if pod.group is not None and groups.isdisjoint(cgroup.ancestors(pod.group)):
+            window = past.groups.window(pod.group, what, now.at, seconds)
             if window is not None:
-                found[one.uid] = int(window.average * scale)
+                found[pod.uid] = int(window.average * scale)
     return found
 
 
-def _band(one: pod.Pod) -> qos.Band:
-    return one.band or qos.Band.default_of(one.qos)
+def _band(pod: pods.Pod) -> qos.Band:
+    return pod.band or qos.Band.default_of(pod.qos)
 
 
-def _is_high(one: pod.Pod) -> bool:
-    return one.active and _band(one) not in (qos.Band.BATCH, qos.Band.FREE)
+def _is_high(pod: pods.Pod) -> bool:
+    return pod.active and _band(pod) not in (qos.Band.BATCH, qos.Band.FREE)
 
 
-def _used(one: pod.Pod, amount: int | None, name: str) -> int:
-    if amount is None or (one.qos is qos.Qos.LSE and name == resources.CPU):
-        return one.requests.get(name, 0)
+def _used(pod: pods.Pod, amount: int | None, name: str) -> int:
+    if amount is None or (pod.qos is qos.Qos.LSE and name == resources.CPU):
+        return pod.requests.get(name, 0)
     return amount
 
 
 def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | None:
-    said = now.node.capacity.get(name)
-    if said:
-        return said
+    declared = now.node.capacity.get(name)
+    if declared:
+        return declared
     if name == resources.CPU:
         return 1000 * len(now.topology.online)
     total = past.node.last("", meter.MEMORY_TOTAL)
     return None if total is None else int(total)
-
-
-def _base(now: snapshot.Snapshot, capacity: int, name: str) -> int:
-    return now.node.allocatable.get(name, capacity)

@@ -1,4 +1,4 @@
-"""What of a node's batch and mid resources each NUMA node may hand out. Pure.
+"""Shares of a node's batch and mid resources per NUMA node. Pure.
 
 Covers: the peer's rule of even parts, workloads that a scheduler placed, third parties.
 Does not cover: the formulas of one resource, and what they are made of (``batch_resources``).
@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from koordlet.model import pod, qos, quantity, resources
+from koordlet.model import pod as pods
+from koordlet.model import qos, quantity, resources
 
 ALLOCATIONS = "node.koordinator.sh/thirdPartyAllocations"
 #: Bands that may be allocated by others, to their resources of CPU and memory.
@@ -33,9 +34,9 @@ def part(amount: int, among: int) -> int:
     return -(-amount // among)
 
 
-def share(one: pod.Pod, name: str, node: int, among: int) -> float:
+def share(pod: pods.Pod, name: str, node: int, among: int) -> float:
     """The part of a workload that is on a NUMA node."""
-    placed = one.wishes.grant.numa if one.wishes.grant is not None else ()
+    placed = pod.wishes.grant.numa if pod.wishes.grant is not None else ()
     amounts = {each.node: each.resources.get(name, 0) for each in placed}
     total = sum(amounts.values())
     return amounts.get(node, 0) / total if total > 0 else 1 / among
@@ -46,7 +47,7 @@ def steady(
     before: Mapping[int, Mapping[str, int]],
     tolerance: float,
 ) -> Mapping[int, Mapping[str, int]]:
-    """What was said before, while nothing has moved beyond the tolerance: each is a write."""
+    """The zones published before, unless an amount moved beyond the tolerance."""
     if zones.keys() != before.keys():
         return zones
     for node, amounts in zones.items():
@@ -59,14 +60,14 @@ def steady(
 
 
 def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dict[str, int], str]:
-    """What is left of the amounts, never below nothing; and why the annotation does not count."""
+    """Amounts left after third parties, never negative; and why the annotation is ignored."""
     left = dict(amounts)
     if not annotation:
         return left, ""
     try:
-        for one in json.loads(annotation)["allocations"]:
-            band = qos.Band.labelled(str(one["priority"]))
-            for name, text in one["resources"].items():
+        for allocation in json.loads(annotation)["allocations"]:
+            band = qos.Band.labelled(str(allocation["priority"]))
+            for name, text in allocation["resources"].items():
                 target = _BANDS.get(band, {}).get(name, name) if band is not None else name
                 if target in left:
                     milli = quantity.milli(str(text))
@@ -74,5 +75,5 @@ def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dic
                     taken = milli if in_milli else milli // 1000
                     left[target] = max(0, left[target] - taken)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        return dict(amounts), f"{ALLOCATIONS} does not count: {type(error).__name__} {error}"
+        return dict(amounts), f"annotation {ALLOCATIONS} ignored: {type(error).__name__} {error}"
     return left, ""

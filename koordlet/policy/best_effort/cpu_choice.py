@@ -1,4 +1,4 @@
-"""Which CPUs best-effort work gets, when it gets a number of them.
+"""Choice of CPUs for best-effort work that gets a number of CPUs.
 
 Covers: what there is, and the peer's choice, exactly: pairs of hardware threads in turn over NUMA
 nodes, LSR CPUs in proportion. Does not cover: how many (``cpu_suppress``), writing them
@@ -24,7 +24,7 @@ from koordlet.model import cpuset, topology
 def choose(
     machine: topology.Topology, wanted: int, shared: cpuset.CPUSet, lsr: cpuset.CPUSet
 ) -> cpuset.CPUSet:
-    """So many CPUs, of the shared ones and those of LSR workloads in proportion to their numbers.
+    """Choose ``wanted`` CPUs from the shared and the LSR CPUs, in proportion to their numbers.
 
     A pool that is smaller than its part gives nothing, as with the peer. Empty where both are.
     """
@@ -36,7 +36,7 @@ def choose(
 
 
 def pick(machine: topology.Topology, pool: cpuset.CPUSet, wanted: int) -> tuple[int, ...]:
-    """So many CPUs of a pool, in the order of the choice; none where fewer of it are online."""
+    """Pick ``wanted`` CPUs of a pool in order; none where fewer of them are online."""
     buckets = _buckets(machine, pool)
     if wanted <= 0 or wanted > sum(map(len, buckets)):
         return ()
@@ -60,22 +60,22 @@ def pick(machine: topology.Topology, pool: cpuset.CPUSet, wanted: int) -> tuple[
 
 def _buckets(machine: topology.Topology, pool: cpuset.CPUSet) -> list[Sequence[topology.Cpu]]:
     found: dict[tuple[int | None, int | None], list[topology.Cpu]] = {}
-    for one in machine.cpus:
-        if one.online and one.cpu in pool:
-            found.setdefault((one.node, one.socket), []).append(one)
+    for cpu in machine.cpus:
+        if cpu.online and cpu.cpu in pool:
+            found.setdefault((cpu.node, cpu.socket), []).append(cpu)
     for bucket in found.values():
-        bucket.sort(key=lambda one: (one.core if one.core is not None else one.cpu, one.cpu))
+        bucket.sort(key=lambda cpu: (cpu.core if cpu.core is not None else cpu.cpu, cpu.cpu))
     return sorted(found.values(), key=lambda bucket: (-len(bucket), bucket[0].cpu))
 
 
 def _pairs(bucket: Sequence[topology.Cpu], taken: Container[int]) -> Iterator[tuple[int, ...]]:
     """Neighbours on one core that are both unused when they are asked for."""
-    for one, other in itertools.pairwise(bucket):
-        free = one.cpu not in taken and other.cpu not in taken
-        if free and one.core is not None and one.core == other.core:
-            yield one.cpu, other.cpu
+    for cpu, other in itertools.pairwise(bucket):
+        free = cpu.cpu not in taken and other.cpu not in taken
+        if free and cpu.core is not None and cpu.core == other.core:
+            yield cpu.cpu, other.cpu
 
 
 def _singles(bucket: Sequence[topology.Cpu], taken: Container[int]) -> Iterator[tuple[int, ...]]:
     """CPUs that are unused when they are asked for."""
-    return ((one.cpu,) for one in bucket if one.cpu not in taken)
+    return ((cpu.cpu,) for cpu in bucket if cpu.cpu not in taken)

@@ -1,4 +1,4 @@
-"""cpu_suppress: best-effort work gets what a formula leaves of the node, as the peer computes it.
+"""cpu_suppress: limits best-effort CPU by Koordinator's formula.
 
     BE = capacity * threshold% - LS used - max(system used, node reserved)
 
@@ -31,15 +31,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    best_effort,
-    cpuset,
-    decision,
-    ledger,
-    snapshot,
-    strain,
-)
+from koordlet.model import action, best_effort, cpuset, decision, ledger, snapshot, strain
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import cpu_choice, groups, usage
 from koordlet.policy.cpu import shared_pools
@@ -56,12 +48,12 @@ LEAST_CPUS = 2
 #: Each time it grows by at most one part in so many of the machine …
 _GROWTH = 10
 #: … and less than one part in so many is no change of a quota.
-_DEAF = 100
+_SMALLEST_CHANGE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO takes the place of the first four."""
+    """The operator's settings; a NodeSLO replaces the first four."""
 
     enable: bool = False
     threshold_percent: int = 65
@@ -77,7 +69,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     #: The actuator in use; empty while there is no limit.
     using: str = ""
@@ -91,31 +83,29 @@ class State:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     using, cpus = body.get("using", ""), body.get("cpus", "")
     milli, fresh_at = body.get("milli"), body.get("fresh_at")
     if using not in ("", CPUSET, QUOTA) or not isinstance(cpus, str):
-        msg = f"no such actuator or set: {using!r}, {cpus!r}"
-        raise ValueError(msg)
+        raise ValueError(f"no such actuator or set: {using!r}, {cpus!r}")
     if not isinstance(milli, int | None) or not isinstance(fresh_at, int | float | None):
-        msg = "milli and fresh_at must be numbers"
-        raise ValueError(msg)
+        raise ValueError("milli and fresh_at must be numbers")
     cpuset.CPUSet.parse(cpus)
     return State(using=str(using), cpus=cpus, milli=milli, fresh_at=fresh_at)
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: a limit outlives the agent, its age begins anew."""
+    """The part of the state for a checkpoint: the limit without its age."""
     return replace(state, fresh_at=None, alarm_milli=None)
 
 
 def urgent(felt: strain.Strain, state: State) -> bool:
-    """Whether latency-sensitive work has just begun to use much more than the limit knows of."""
+    """Whether latency-sensitive use has just risen far above what the limit was computed with."""
     return state.alarm_milli is not None and 1000 * (felt.ls_lately or 0.0) > state.alarm_milli
 
 
 class Sure(enum.Enum):
-    """How much is known (rule 5)."""
+    """Certainty of a limit (rule 5)."""
 
     #: Everything: the limit may move both ways.
     ALL = "all"
@@ -127,7 +117,7 @@ class Sure(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the formula, or what is left of it, allows."""
+    """The limit that the formula, or its fallback, allows."""
 
     #: Thousandths of a core; may be negative: each actuator has its own floor.
     milli: int
@@ -139,14 +129,14 @@ def in_force(now: snapshot.Snapshot, settings: Settings) -> Settings:
     """The settings that count (rule 1)."""
     if now.slo is None:
         return settings
-    said = now.slo.threshold
+    strategy = now.slo.threshold
     return Settings(
-        enable=bool(said.enable),
+        enable=bool(strategy.enable),
         threshold_percent=65
-        if said.cpu_suppress_threshold_percent is None
-        else said.cpu_suppress_threshold_percent,
-        min_percent=said.cpu_suppress_min_percent,
-        actuator=said.cpu_suppress_policy or CPUSET,
+        if strategy.cpu_suppress_threshold_percent is None
+        else strategy.cpu_suppress_threshold_percent,
+        min_percent=strategy.cpu_suppress_min_percent,
+        actuator=strategy.cpu_suppress_policy or CPUSET,
         seed=settings.seed,
         max_age=settings.max_age,
         max_percent=settings.max_percent,
@@ -156,7 +146,7 @@ def in_force(now: snapshot.Snapshot, settings: Settings) -> Settings:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The limit at this moment, and the files that hold it."""
+    """Decide the limit at this moment and the files that enforce it."""
     force = in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=State(), explanation={"limit": "not enabled"})
@@ -165,7 +155,7 @@ def decide(
     wish, fresh_at = _wish(now.at, use, force, state)
     if wish is None:
         return decision.Decision(
-            next_state=state, explanation={"limit": f"none yet: {use.problem}"}
+            next_state=state, explanation={"limit": f"not set yet: {use.problem}"}
         )
     # A limit of the other actuator says nothing about this one's steps.
     before = state if state.using == force.actuator else State(fresh_at=state.fresh_at)
@@ -190,7 +180,7 @@ def decide(
 
 
 def _jumped(use: usage.Use, felt: strain.Strain | None, state: State) -> usage.Use:
-    """Where use has just jumped, that of the last tenth of a second: counters are a second old."""
+    """Replace latency-sensitive use by that of the last tenth of a second after a jump."""
     if felt is None or use.ls is None or not urgent(felt, state):
         return use
     return replace(use, ls=max(use.ls, int(1000 * (felt.ls_lately or 0.0))))
@@ -227,7 +217,7 @@ def _limit(
 
 
 def formula(use: usage.Use, force: Settings) -> Wish:
-    """The peer's sum, as written above. Everything must be known."""
+    """Compute the limit by the formula of the header; all inputs must be known."""
     ls, system = use.ls or 0, use.system_or_reserved
     milli = use.capacity * force.threshold_percent // 100 - ls - system
     reason = (
@@ -250,24 +240,26 @@ def _bounded(milli: int, reason: str, use: usage.Use, force: Settings) -> Wish:
 def _wish(
     at: float, use: usage.Use, force: Settings, state: State
 ) -> tuple[Wish | None, float | None]:
-    """What is allowed, and when everything was known last; ``None`` before there is a limit."""
+    """The limit, and when all inputs were last known; ``None`` before there is a limit."""
     if use.ls is not None:
         return formula(use, force), at
     if not state.using:
         return None, state.fresh_at
     since = at if state.fresh_at is None else state.fresh_at
     if at - since <= force.max_age:
-        held = Wish(milli=state.milli or 0, reason=f"held: {use.problem}", sure=Sure.SHORTLY_NOT)
+        held = Wish(
+            milli=state.milli or 0, reason=f"unchanged: {use.problem}", sure=Sure.SHORTLY_NOT
+        )
         return held, since
     if use.node is not None:
         left = use.capacity * force.threshold_percent // 100 - max(use.node, use.reserved)
-        reason = f"{use.problem}: of the node's own use {use.node}, best-effort work counted in"
+        reason = f"{use.problem}: from the node's total use {use.node}, best-effort work included"
         return Wish(milli=left, reason=reason, sure=Sure.NOT), since
-    return Wish(milli=0, reason=f"the least: {use.problem}", sure=Sure.NOT), since
+    return Wish(milli=0, reason=f"minimum: {use.problem}", sure=Sure.NOT), since
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(
         self,
@@ -286,14 +278,17 @@ class _Deciding:
         self.conditions: list[decision.Condition] = []
 
     def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
-        """The limit as a set of CPUs."""
+        """Apply the limit as a set of CPUs."""
         usable = shared_pools.divide(self.now).be
         lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
         before = cpuset.CPUSet.parse(self.before.cpus) & usable
         held = bool(before) and wish.sure is Sure.SHORTLY_NOT
         chosen = before if held else self._choose(wish, lsr, usable)
         if not chosen:
-            self._say("CPUSuppressSkipped", "no CPU is left for best-effort work")
+            self._say(
+                "CPUSuppressSkipped",
+                "BE pool is empty: the limit of best-effort work stays unchanged",
+            )
             chosen = before
         if not chosen:
             return None, None
@@ -316,22 +311,22 @@ class _Deciding:
         return cpu_choice.choose(self.now.topology, wanted, usable - lsr, lsr)
 
     def _present(self) -> int:
-        """How many CPUs best-effort work has now."""
+        """Number of CPUs that best-effort work has now."""
         if self.before.cpus:
             return len(cpuset.CPUSet.parse(self.before.cpus))
-        sets = [self.now.groups[one.group].effective() for one in self.there]
-        known = [len(one) for one in sets if one is not None]
+        sets = [self.now.groups[place.group].effective() for place in self.there]
+        known = [len(cpus) for cpus in sets if cpus is not None]
         return min(known, default=len(self.now.topology.online))
 
     def quota(self, wish: Wish) -> tuple[int, None]:
-        """The limit as CPU time."""
+        """Apply the limit as a CPU quota."""
         milli = self._stepped(wish)
         counted = groups.timed(self.there, self.now)
         for problem in groups.untimed(self.there, self.now):
             self._say("CPUSuppressNotApplied", problem)
         parts = groups.split(milli, groups.used(counted, self.past), LEAST_QUOTA_MILLI)
         self.actions += groups.Writer(self.now, STEM).quotas(
-            counted, parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
+            counted, parts, f"best-effort work limited to {milli / 1000:.2f} CPUs: {wish.reason}"
         )
         return milli, None
 
@@ -344,7 +339,7 @@ class _Deciding:
             return before
         if wish.sure is Sure.NOT:
             return min(before, max(wanted, before - step))
-        small = abs(wanted - before) * _DEAF < self.use.capacity
+        small = abs(wanted - before) * _SMALLEST_CHANGE < self.use.capacity
         if small and wanted != LEAST_QUOTA_MILLI:
             return before
         return min(wanted, before + step)

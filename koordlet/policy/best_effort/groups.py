@@ -1,4 +1,4 @@
-"""Where best-effort work runs, and the files that limit it there.
+"""Cgroups of best-effort work, and the files that limit it there.
 
 Covers: the groups that hold it, sets of CPUs, quotas and weights on them, one budget of CPU time
 shared out among several. Does not cover: how much it may have (``cpu_suppress``, ``adaptive``).
@@ -28,11 +28,11 @@ from koordlet.model import (
     knob,
     limits,
     meter,
-    pod,
     qos,
     remember,
     snapshot,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpuset_room, pool_tiers
 from koordlet.policy.framework import limit_files
@@ -46,7 +46,7 @@ _ROOM_MILLI = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One group that is limited."""
+    """One cgroup whose best-effort work is limited."""
 
     group: str
     #: The kubelet's tier; else a workload.
@@ -55,60 +55,68 @@ class Place:
     who: str
 
 
-def is_best_effort(one: pod.Pod) -> bool:
-    """As the peer counts: by its label, or because Kubernetes calls it BestEffort."""
-    if one.kube_qos is None:
-        return one.qos is qos.Qos.BE
-    return one.raw_qos is qos.Qos.BE or one.kube_qos is qos.KubeQos.BEST_EFFORT
+def is_best_effort(pod: pods.Pod) -> bool:
+    """Whether a pod is best-effort: by its label, or by its Kubernetes class."""
+    if pod.kube_qos is None:
+        return pod.qos is qos.Qos.BE
+    return pod.raw_qos is qos.Qos.BE or pod.kube_qos is qos.KubeQos.BEST_EFFORT
 
 
 def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
-    """Every place, by path. One whose group does not exist is none."""
+    """Every existing place, by path."""
     return _places(now.pods, now.groups)
 
 
 @remember.last
-def _places(pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
+def _places(pods: tuple[pods.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
     found: dict[str, Place] = {}
-    for one in pods:
-        if one.group is None or one.group not in groups or not one.active:
+    for pod in pods:
+        if pod.group is None or pod.group not in groups or not pod.active:
             continue
-        if one.kube_qos is None:
-            if is_best_effort(one):
-                found[one.group] = Place(group=one.group, tier=False, who=one.key)
-        elif one.kube_qos is qos.KubeQos.BEST_EFFORT:
-            tree = grouppath.parse(one.group).tree
+        if pod.kube_qos is None:
+            if is_best_effort(pod):
+                found[pod.group] = Place(group=pod.group, tier=False, who=pod.key)
+        elif pod.kube_qos is qos.KubeQos.BEST_EFFORT:
+            tree = grouppath.parse(pod.group).tree
             tier = tree.tier(qos.KubeQos.BEST_EFFORT) if tree is not None else ""
-            if tier in groups and cgroup.is_below(one.group, tier):
+            if tier in groups and cgroup.is_below(pod.group, tier):
                 found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
     outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
     return tuple(found[path] for path in sorted(outer))
 
 
 @remember.last
-def any_stale(pods: tuple[pod.Pod, ...]) -> bool:
-    """Whether what is known of one may be out of date."""
-    return any(one.stale for one in pods)
+def any_stale(pods: tuple[pods.Pod, ...]) -> bool:
+    """Whether any pod's data may be out of date."""
+    return any(pod.stale for pod in pods)
+
+
+def stale(now: snapshot.Snapshot) -> str:
+    """The reason that the list of pods may be out of date; empty where it is current."""
+    old = [source.name for source in now.sources if source.aged(now.at)]
+    if old:
+        return f"no recent data from {', '.join(old)}"
+    return "the list of pods may be out of date" if any_stale(now.pods) else ""
 
 
 @remember.last
-def sensitive(pods: tuple[pod.Pod, ...]) -> tuple[pod.Pod, ...]:
-    """The pods with groups that are not best-effort."""
-    return tuple(one for one in pods if one.group is not None and not is_best_effort(one))
+def sensitive(pods: tuple[pods.Pod, ...]) -> tuple[pods.Pod, ...]:
+    """Pods with a cgroup that are not best-effort."""
+    return tuple(pod for pod in pods if pod.group is not None and not is_best_effort(pod))
 
 
 @remember.last
-def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
-    """Their groups and those of their containers."""
+def sensitive_groups(pods: tuple[pods.Pod, ...]) -> list[str]:
+    """Cgroups of latency-sensitive pods and of their containers."""
     return inside(sensitive(pods))
 
 
-def inside(pods: Iterable[pod.Pod]) -> list[str]:
-    """Groups of pods and of their containers, for what is counted where it happens, and only there.
+def inside(pods: Iterable[pods.Pod]) -> list[str]:
+    """Cgroups of pods and of their containers, for counters that do not add up to the parent.
 
     So it is with throttling: each group has its own limit (kernel/sched/fair.c).
     """
-    found = [group for one in pods for group in (one.group, *(box.group for box in one.containers))]
+    found = [group for pod in pods for group in (pod.group, *(box.group for box in pod.containers))]
     return [group for group in found if group is not None]
 
 
@@ -119,7 +127,7 @@ def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]
     naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
     controller is handed down to it.
     """
-    found = tuple(one for one in there if one.tier or _is_timed(now, one.group))
+    found = tuple(place for place in there if place.tier or _is_timed(now, place.group))
     return there if len(found) == len(there) else found
 
 
@@ -130,25 +138,25 @@ def _is_timed(now: snapshot.Snapshot, group: str) -> bool:
 
 
 def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:
-    """What each place uses, in thousandths of a core, by its group."""
+    """CPU use of each place by its cgroup, in thousandths of a core."""
     groups = _paths(there)
     lasts = past.groups.lasts(groups, meter.CPU)
-    return {one: int(1000 * (cores or 0.0)) for one, cores in zip(groups, lasts, strict=True)}
+    return {group: int(1000 * (cores or 0.0)) for group, cores in zip(groups, lasts, strict=True)}
 
 
 @remember.last
 def _paths(there: tuple[Place, ...]) -> list[str]:
-    return [one.group for one in there]
+    return [place.group for place in there]
 
 
 def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
-    """Why some places have no files of CPU time: nobody handed the controller down to them."""
+    """Problems of places whose cgroup has no cpu controller enabled."""
     return [
-        f"{one.who}: the cpu controller is not enabled for cgroup {one.group}, so it has neither"
-        " weight nor quota: set CPUWeight= in its unit, or write +cpu to cgroup.subtree_control of"
-        " every group above it"
-        for one in (there if _unified(now) else ())
-        if not _has_time(now, one.group)
+        f"{place.who}: the cpu controller is not enabled for cgroup {place.group}, so it has"
+        " neither weight nor quota: set CPUWeight= in its unit, or write +cpu to"
+        " cgroup.subtree_control of every group above it"
+        for place in (there if _unified(now) else ())
+        if not _has_time(now, place.group)
     ]
 
 
@@ -158,14 +166,14 @@ def _unified(now: snapshot.Snapshot) -> bool:
 
 
 def _has_time(now: snapshot.Snapshot, group: str) -> bool:
-    """On v2: whether the controller is handed down; also where nobody knows."""
+    """Whether the v2 cpu controller is enabled for a cgroup; True where unknown."""
     above = now.groups.get(group.rpartition("/")[0])
     passed = None if above is None else above.values.get(knob.SUBTREE.name)
     return passed is None or knob.CPU_SHARES.controller in passed.split()
 
 
 class Writer:
-    """Names the files of all places for one policy."""
+    """Builds the file actions of all places for one policy."""
 
     def __init__(self, now: snapshot.Snapshot, policy: str) -> None:
         self.now = now
@@ -177,28 +185,30 @@ class Writer:
     def sets(
         self, there: Sequence[Place], cpus: cpuset.CPUSet, reason: str
     ) -> tuple[list[action.Action], list[str]]:
-        """The set of every place, and why some cannot have it."""
+        """Cpuset actions of every place, and the problems of those that cannot have them."""
         made: list[action.Action] = []
         problems: list[str] = []
-        for one in there:
-            room = self._room(one.group)
+        for place in there:
+            room = cpuset_room.of(self.now, place.group) & self.now.topology.online
             if not cpus & room:
-                problems.append(f"{one.who}: {cpus} is outside of {room}, the set above it")
+                problems.append(
+                    f"{place.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}"
+                )
                 continue
-            if knob.CPUSET_CPUS.name not in self.now.groups[one.group].values:
-                problems.append(f"{one.who}: no cpuset controller in cgroup {one.group}")
+            if knob.CPUSET_CPUS.name not in self.now.groups[place.group].values:
+                problems.append(f"{place.who}: cgroup {place.group} has no cpuset controller")
                 continue
-            made += self._place(one, cpus & room, reason)
+            made += self._place(place, cpus & room, reason)
         return made, problems
 
-    def _place(self, one: Place, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
+    def _place(self, place: Place, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
         if self._unified(knob.CPUSET_CPUS):
-            yield from self._set(one.group, cpus, reason)
+            yield from self._set(place.group, cpus, reason)
             return
-        leaves = one.tier and pool_tiers.only_leaves(self.now)
+        leaves = place.tier and pool_tiers.only_leaves(self.now)
         if not leaves:
-            yield from self._set(one.group, cpus, reason)
-        for group in self._inside(one.group):
+            yield from self._set(place.group, cpus, reason)
+        for group in self._inside(place.group):
             if not leaves or grouppath.parse(group.path).container is not None:
                 yield from self._set(group.path, cpus, reason)
 
@@ -216,9 +226,6 @@ class Writer:
                 narrows=True,
             )
 
-    def _room(self, group: str) -> cpuset.CPUSet:
-        return cpuset_room.of(self.now, group) & self.now.topology.online
-
     def _unified(self, row: knob.Knob) -> bool:
         holder = self.now.layout.holder(row.controller)
         return holder is not None and holder.unified
@@ -235,15 +242,15 @@ class Writer:
     def quotas(
         self, there: Sequence[Place], shares: Mapping[str, int], reason: str
     ) -> list[action.Action]:
-        """The quota of every place, in thousandths of a CPU."""
+        """Quota actions of every place, in thousandths of a CPU."""
         made: list[action.Action] = []
-        for one in there:
-            found = limits.cpu_quota(self.now.layout, one.group, shares[one.group])
-            made += _protective(one.group, found, self.policy, reason)
-            if not self._unified(knob.CPU_CFS_QUOTA) and one.tier:
-                for group in self._inside(one.group):
+        for place in there:
+            found = limits.cpu_quota(self.now.layout, place.group, shares[place.group])
+            made += _protective(place.group, found, self.policy, reason)
+            if not self._unified(knob.CPU_CFS_QUOTA) and place.tier:
+                for group in self._inside(place.group):
                     free = limits.cpu_quota(self.now.layout, group.path, None)
-                    why = f"inside {one.group}, whose quota holds it"
+                    why = f"no quota of its own: the quota of {place.group} limits it"
                     made += _protective(group.path, free, self.policy, why)
         return made
 
@@ -251,7 +258,7 @@ class Writer:
 def yielding(
     now: snapshot.Snapshot, there: Iterable[Place], policy: str, reason: str
 ) -> tuple[action.Action, ...]:
-    """The files that make best-effort work run when nobody else wants to.
+    """File actions that make best-effort work run on idle CPU only.
 
     Only of groups that koordlet made or that were declared to it. The kubelet's tier has the least
     weight from the kubelet, whose writes ``cpu.idle`` would make fail, and the kubelet exit.
@@ -285,10 +292,10 @@ def _protective(
 
 
 def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:
-    """One budget for several places: nobody gets more than an equal part while others want more.
+    """Split one CPU budget among places by max-min fairness.
 
     A place that uses less than its part keeps what it uses and some room; what it leaves goes to
-    the others in equal parts (max-min fairness). The parts add up to the budget, or to ``least``
+    the others in equal parts. The parts add up to the budget, or to ``least``
     for each where the budget is smaller than that.
     """
     left, waiting = max(0, total), dict(used)

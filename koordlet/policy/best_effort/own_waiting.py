@@ -1,4 +1,4 @@
-"""How long work waits for a CPU behind itself: nobody else's fault. Pure arithmetic.
+"""CPU waiting that work causes itself: a queueing model. Pure arithmetic.
 
 Covers: one group of CPUs, several workloads on sets of CPUs that may overlap, which those are.
 Does not cover: how long work does wait (``host.counters.strain``), who else is to blame.
@@ -13,7 +13,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from koordlet.model import cgroup, cpuset, pod, remember
+from koordlet.model import cgroup, cpuset, remember
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups as best_effort_groups
 
@@ -34,7 +35,7 @@ def alone(used: float, cpus: float) -> float:
 
 
 def among(parts: Iterable[tuple[float, cpuset.CPUSet]]) -> float:
-    """The same for workloads together: what each uses, and the CPUs that it may use.
+    """Seconds of waiting per second of CPU of several workloads on sets of CPUs.
 
     What a workload uses is taken to be spread evenly over its CPUs. Endless where one set is full.
     """
@@ -55,7 +56,7 @@ def among(parts: Iterable[tuple[float, cpuset.CPUSet]]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """A latency-sensitive workload: what it runs on, and what limits it."""
+    """A latency-sensitive workload with its CPUs and its limits."""
 
     group: str
     cpus: cpuset.CPUSet
@@ -64,22 +65,22 @@ class Confined:
 
 @remember.last
 def confined(
-    pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group], online: cpuset.CPUSet
+    pods: tuple[pods.Pod, ...], groups: Mapping[str, cgroup.Group], online: cpuset.CPUSet
 ) -> tuple[Confined, ...]:
     """Every latency-sensitive workload with its CPUs."""
     return tuple(
         Confined(
-            group=one.group,
-            cpus=_cpus(one, groups) & online or online,
-            limits=tuple(sorted(one.limits.items())),
+            group=pod.group,
+            cpus=_cpus(pod, groups) & online or online,
+            limits=tuple(sorted(pod.limits.items())),
         )
-        for one in best_effort_groups.sensitive(pods)
-        if one.active and one.group is not None
+        for pod in best_effort_groups.sensitive(pods)
+        if pod.active and pod.group is not None
     )
 
 
-def _cpus(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> cpuset.CPUSet:
-    """What its groups may run on: containers may be narrower than the pod around them."""
-    inside = [box.group for box in one.containers if box.group in groups] or [one.group]
+def _cpus(pod: pods.Pod, groups: Mapping[str, cgroup.Group]) -> cpuset.CPUSet:
+    """CPUs of a pod's containers, which may be narrower than the pod's own."""
+    inside = [box.group for box in pod.containers if box.group in groups] or [pod.group]
     known = (groups[path] for path in inside if path is not None and path in groups)
     return cpuset.union(each.effective() or each.cpus() or cpuset.CPUSet() for each in known)

@@ -1,4 +1,4 @@
-"""How much of the CPU that best-effort pods asked for they may have at all. Pure.
+"""CPU satisfaction of best-effort pods: their limit over their requests. Pure.
 
 Covers: the limit in force, requests and use of one moment; averages; what must be released.
 Does not cover: who goes (``policy.eviction.cpu_evict``), how much best-effort work may have
@@ -31,7 +31,7 @@ _CORE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One moment, in thousandths of a core."""
+    """CPU sums at one moment, in thousandths of a core."""
 
     at: float
     limit: float
@@ -41,7 +41,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """In percent; see rule 2."""
+    """Thresholds of satisfaction in percent (rule 2)."""
 
     lower: int
     upper: int
@@ -49,18 +49,18 @@ class Bounds:
 
     @property
     def problem(self) -> str:
-        """Why they cannot be used; empty where they can."""
+        """The reason that the bounds are invalid; empty where they are valid."""
         if not 0 < self.lower <= 60:
             return f"cpuEvictBESatisfactionLowerPercent {self.lower} is not in 1…60"
         if not 0 < self.upper < 100:
             return f"cpuEvictBESatisfactionUpperPercent {self.upper} is not in 1…99"
         if self.lower > self.upper:
-            return "cpuEvictBESatisfactionLowerPercent is above the upper one"
+            return "cpuEvictBESatisfactionLowerPercent is above cpuEvictBESatisfactionUpperPercent"
         return ""
 
 
 def sample(now: snapshot.Snapshot, past: series.History, policy: str | None) -> Sample | str:
-    """This moment; a text is why it is not known."""
+    """Sample this moment; a text is the reason that it is unknown."""
     there = best_effort_groups.places(now)
     used = [past.groups.last(place.group, meter.CPU) for place in there]
     if not there or None in used:
@@ -72,11 +72,11 @@ def sample(now: snapshot.Snapshot, past: series.History, policy: str | None) -> 
             return "the node offers no batch-cpu"
         limit = max(offered, 1)
     request = sum(
-        one.requests.get(resources.BATCH_CPU, 0)
-        for one in now.pods
-        if one.raw_qos is qos.Qos.BE and one.active
+        pod.requests.get(resources.BATCH_CPU, 0)
+        for pod in now.pods
+        if pod.raw_qos is qos.Qos.BE and pod.active
     )
-    total = 1000 * sum(one for one in used if one is not None)
+    total = 1000 * sum(cores for cores in used if cores is not None)
     return Sample(at=now.at, limit=limit, request=request, used=total)
 
 
@@ -84,14 +84,14 @@ def _limit(now: snapshot.Snapshot, there: Sequence[best_effort_groups.Place]) ->
     """Rule 1."""
     inside = [
         box.group
-        for one in now.pods
-        if best_effort_groups.is_best_effort(one) and one.active
-        for box in one.containers
+        for pod in now.pods
+        if best_effort_groups.is_best_effort(pod) and pod.active
+        for box in pod.containers
         if box.running and box.group is not None
     ]
     paths = [*(place.group for place in there), *inside]
     groups = [now.groups[path] for path in paths if path in now.groups]
-    sets = [found for one in groups if (found := one.effective() or one.cpus()) is not None]
+    sets = [found for group in groups if (found := group.effective() or group.cpus()) is not None]
     cpus = min((len(found) for found in sets), default=len(now.topology.online))
     quota = sum(_quota(now.groups[place.group]) for place in there)
     return min(float(_CORE * cpus), _CORE * quota)
@@ -107,15 +107,15 @@ def _quota(group: cgroup.Group) -> float:
 
 
 def release(samples: Sequence[Sample], bounds: Bounds, window: float) -> int:
-    """By how much the requests must shrink, in thousandths of a core (rules 2 and 3)."""
+    """Thousandths of a core by which requests must shrink (rules 2 and 3)."""
     if not samples or len(samples) < window / 3:
         return 0
     newest, count = samples[-1], len(samples)
     average = Sample(
         at=newest.at,
-        limit=sum(one.limit for one in samples) / count,
-        request=sum(one.request for one in samples) / count,
-        used=sum(one.used for one in samples) / count,
+        limit=sum(sample.limit for sample in samples) / count,
+        request=sum(sample.request for sample in samples) / count,
+        used=sum(sample.used for sample in samples) / count,
     )
     return int(min(_one(average, bounds), _one(newest, bounds)))
 

@@ -1,4 +1,4 @@
-"""Who uses the CPUs now: latency-sensitive work, the system, best-effort work.
+"""CPU use now of latency-sensitive work, the system and best-effort work.
 
 Covers: the peer's sums in thousandths of a core, what is reserved, how old what was read is.
 Does not cover: what follows for best-effort work (``cpu_suppress``, ``adaptive``).
@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 
 from koordlet.history import series
-from koordlet.model import cgroup, ledger, meter, pod, remember, resources, snapshot
+from koordlet.model import cgroup, ledger, meter, remember, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups as best_effort_groups
 from koordlet.policy.cpu import reserved_cpus
@@ -26,7 +27,7 @@ FRESH_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One moment, in thousandths of a core."""
+    """CPU sums at one moment, in thousandths of a core."""
 
     capacity: int
     #: ``None``: the node's own counters are too old, or were never read.
@@ -45,12 +46,12 @@ class Use:
 
     @property
     def system_or_reserved(self) -> int:
-        """What the system takes out of the sum."""
+        """CPU of the system in the formula: measured or reserved, the larger."""
         return max(self.system or 0, self.reserved)
 
 
 def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False) -> Use:
-    """The sums at this moment."""
+    """Measure the sums at this moment."""
     capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
     kept = reserved(now, resources.CPU, capacity, seed=seed)
     node = _node(now, past)
@@ -79,12 +80,9 @@ def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
 
 
 def _problem(now: snapshot.Snapshot, past: series.History) -> str:
-    """Why the use of workloads is not known; empty where it is."""
-    old = [one.name for one in now.sources if one.aged(now.at)]
-    if old:
-        return f"{', '.join(old)} have said nothing lately"
-    if best_effort_groups.any_stale(now.pods):
-        return "who runs here may be out of date"
+    """The reason that workload use is unknown; empty where it is known."""
+    if stale := best_effort_groups.stale(now):
+        return stale
     age = past.groups.age(meter.CPU, now.at)
     if now.pods and (age is None or age > FRESH_SECONDS):
         return "the counters of the workloads are too old"
@@ -92,7 +90,7 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
 
 
 def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, int]:
-    """Latency-sensitive pods, latency-sensitive applications, best-effort work."""
+    """CPU use of latency-sensitive pods, of latency-sensitive applications, of best-effort work."""
     lasts = past.groups.lasts
     pods, applications, be = (
         int(1000 * sum(filter(None, lasts(groups, meter.CPU)))) for groups in _kinds(now.pods)
@@ -101,22 +99,22 @@ def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, 
 
 
 @remember.last
-def _kinds(pods: tuple[pod.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
+def _kinds(pods: tuple[pods.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
     """The groups of each kind; one inside another counts with that."""
-    groups = {one.group for one in pods if one.group is not None}
+    groups = {pod.group for pod in pods if pod.group is not None}
     kinds: tuple[list[str], list[str], list[str]] = [], [], []
-    for one in pods:
-        if one.group is not None and groups.isdisjoint(cgroup.ancestors(one.group)):
-            beside = one.kube_qos is None
-            kinds[2 if best_effort_groups.is_best_effort(one) else int(beside)].append(one.group)
+    for pod in pods:
+        if pod.group is not None and groups.isdisjoint(cgroup.ancestors(pod.group)):
+            beside = pod.kube_qos is None
+            kinds[2 if best_effort_groups.is_best_effort(pod) else int(beside)].append(pod.group)
     return kinds
 
 
 def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = False) -> int:
-    """What is kept for the system of one resource (rule 2)."""
-    said = annotated(now, name)
-    amount = said if isinstance(said, int) else 0
-    if name == resources.CPU and not isinstance(said, int):
+    """Amount of one resource reserved for the system (rule 2)."""
+    annotation = annotated(now, name)
+    amount = annotation if isinstance(annotation, int) else 0
+    if name == resources.CPU and not isinstance(annotation, int):
         # Without a cluster the configuration file takes the annotation's place; of one that nobody
         # can read ``reserved_cpus`` holds what it said last.
         amount = 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
@@ -127,7 +125,7 @@ def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = F
 
 
 def annotated(now: snapshot.Snapshot, name: str) -> int | str | None:
-    """What the annotation reserves of a resource; why nobody can read it; ``None``: nothing."""
+    """Amount that the annotation reserves; a text is why it is unreadable; ``None``: nothing."""
     text = now.node.annotations.get(reserved_cpus.ANNOTATION)
     if text is None:
         return None

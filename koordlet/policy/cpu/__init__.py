@@ -1,1 +1,1 @@
-"""Policies about CPUs: who runs where, who holds CPUs alone, CPU time."""
+"""CPU policies: pools, exclusive CPUs, CPU time."""

@@ -40,14 +40,14 @@ from koordlet.policy.cpu import shape as cpu_shape
 
 
 class Bind(enum.Enum):
-    """How CPUs lie on cores."""
+    """CPU bind policy."""
 
     FULL_CORES = "FullPCPUs"
     SPREAD = "SpreadByPCPUs"
 
 
 class Exclusive(enum.Enum):
-    """What a workload would rather not share with others that ask for the same."""
+    """CPU exclusive policy: the domain not shared with workloads of the same policy."""
 
     NONE = "None"
     PCPU = "PCPULevel"
@@ -55,7 +55,7 @@ class Exclusive(enum.Enum):
 
 
 class Strategy(enum.Enum):
-    """Which of several domains that suffice."""
+    """Allocation strategy among domains that suffice."""
 
     MOST = "MostAllocated"
     LEAST = "LeastAllocated"
@@ -63,7 +63,7 @@ class Strategy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked for."""
+    """A request for CPUs."""
 
     count: int
     bind: Bind = Bind.FULL_CORES
@@ -75,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What is there to take from, as bitmaps."""
+    """Available CPUs, as bitmaps."""
 
     free: int
     #: Taken before anything else: those that a reservation holds for this workload.
@@ -85,7 +85,7 @@ class Room:
 
 
 def take(shape: cpu_shape.Shape, room: Room, request: Request) -> int | None:
-    """The CPUs, as a bitmap; ``None`` when it cannot be done. Never a part of it."""
+    """Take CPUs for a request, as a bitmap; ``None`` where not all of them are available."""
     free = room.free | room.preferred
     if request.required:
         free = usable(shape, free, request.bind)
@@ -104,7 +104,7 @@ def take(shape: cpu_shape.Shape, room: Room, request: Request) -> int | None:
 
 
 def usable(shape: cpu_shape.Shape, free: int, bind: Bind) -> int:
-    """What a required bind policy leaves of the free CPUs."""
+    """Free CPUs that a required bind policy can use."""
     if bind is Bind.FULL_CORES:
         return shape.whole(free)
     bits = 0
@@ -114,7 +114,7 @@ def usable(shape: cpu_shape.Shape, free: int, bind: Bind) -> int:
 
 
 def satisfies(shape: cpu_shape.Shape, taken: int, bind: Bind) -> bool:
-    """Whether CPUs lie on cores as the bind policy says."""
+    """Whether CPUs satisfy a bind policy."""
     parts = [taken & core.bits for core in shape.cores if taken & core.bits]
     if bind is Bind.SPREAD:
         return all(part.bit_count() == 1 for part in parts)

@@ -1,4 +1,4 @@
-"""One workload's CPUs on one node: the decision that the node and the scheduler share.
+"""CPU allocation for one workload on one node, shared by agent and scheduler.
 
 Covers: what is free, NUMA nodes, concrete CPUs, and why not.
 Does not cover: remembering the grant (whoever asks does), reading annotations (``workloads``).
@@ -25,7 +25,7 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """CPUs that a workload has."""
+    """CPUs held by one workload."""
 
     holder: str
     cpus: cpuset.CPUSet
@@ -34,7 +34,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one workload asks for."""
+    """The request of one workload."""
 
     cpus: accumulator.Request
     numa: numa_hints.Policy = numa_hints.Policy.NONE
@@ -48,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """The CPUs, and how much of each resource comes from which NUMA node."""
+    """Granted CPUs, and the amount of each resource per NUMA node."""
 
     cpus: cpuset.CPUSet
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not, in the peers' words where they have some."""
+    """A refused request, with the reason in Kubernetes' or Koordinator's words."""
 
     why: str
     #: Nothing that another workload gives back would help.
@@ -66,12 +66,12 @@ class Refusal:
 
     @classmethod
     def of(cls, *reasons: str) -> Refusal:
-        """For several reasons."""
+        """A refusal with several reasons."""
         return cls(reasons[0], also=reasons[1:])
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """All of them."""
+        """All decoded annotations of a pod."""
         return self.why, *self.also
 
 
@@ -81,7 +81,7 @@ NO_TOPOLOGY = "node(s) invalid CPU Topology"
 
 
 class Node:
-    """One machine and what is held on it."""
+    """One node and its holdings."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Node:
 
     @property
     def free(self) -> cpuset.CPUSet:
-        """CPUs that nobody holds."""
-        held = cpuset.union(one.cpus for one in self.holdings)
+        """CPUs that no workload holds."""
+        held = cpuset.union(holding.cpus for holding in self.holdings)
         return cpuset.CPUSet(self.shape.online) - self.reserved - held
 
     def allocate(self, request: Request) -> Grant | Refusal:
-        """CPUs for one workload, or why not."""
+        """Allocate CPUs for one workload, or refuse it."""
         wanted = request.cpus
         if wanted.count <= 0:
             return Grant(cpus=cpuset.CPUSet())
@@ -128,7 +128,7 @@ class Node:
         others = numa_hints.split(zones, _over(choice, zones), request.others, {})
         if others is None:
             short = numa_hints.short(zones, _over(choice, zones), request.others)
-            return Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
+            return Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
         return Grant(cpus=cpuset.CPUSet(taken), parts=self._parts(taken, others))
 
     def _take(

@@ -1,4 +1,4 @@
-"""bound_quota: no limit of CPU time for pods that have CPUs of their own.
+"""bound_quota: no CPU quota for pods with exclusive CPUs.
 
 Covers: the quota of such pods and their containers, also before a container starts.
 Does not cover: which CPUs they have (``exclusive_cpus``), quotas of everybody else.
@@ -15,56 +15,53 @@ Rules:
 from __future__ import annotations
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, limits, pod, resources, snapshot
+from koordlet.model import action, adjustment, decision, limits, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
 STEM = "bound_quota"
+State = decision.Stateless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """There is nothing to configure but the mode."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """There is nothing to remember."""
+    """Empty: only the mode is configurable."""
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The quota of every bound pod: none."""
+    """Remove the quota of every pod with exclusive CPUs."""
     del past, settings
     actions: list[action.Action] = []
     why: dict[str, str] = {}
-    for one in now.pods:
-        if not _bound(now, one):
+    for pod in now.pods:
+        if not _bound(now, pod):
             continue
-        why[one.key] = "no quota: its CPUs are its own"
-        limited = [box.group for box in one.containers if resources.CPU in box.limits]
-        for group in (one.group, *limit_files.with_scopes(limited, one.group)):
+        why[pod.key] = "no CPU quota: it has exclusive CPUs"
+        limited = [box.group for box in pod.containers if resources.CPU in box.limits]
+        for group in (pod.group, *limit_files.with_scopes(limited, pod.group)):
             if group is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])
             free = limits.cpu_quota(now.layout, group, None, period_usec=period)
-            reason = f"{one.qos.value} {one.key}: no quota on CPUs of its own"
+            reason = f"{pod.qos.value} {pod.key}: no CPU quota on its exclusive CPUs"
             actions += limit_files.files(free, policy=STEM, reason=reason, group=group)
     return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
-    """A container that is about to start."""
+    """Adjust a container before it starts."""
     del settings, state, container
-    if not _bound(now, one):
+    if not _bound(now, pod):
         return adjustment.Adjustment()
-    return adjustment.Adjustment(cpu_milli=-1, reasons={STEM: f"{one.key} has CPUs of its own"})
+    return adjustment.Adjustment(cpu_milli=-1, reasons={STEM: f"{pod.key} has exclusive CPUs"})
 
 
-def _bound(now: snapshot.Snapshot, one: pod.Pod) -> bool:
-    claim = now.ledger.of(one.uid)
-    limited = resources.CPU in one.limits or any(resources.CPU in b.limits for b in one.containers)
-    return claim is not None and not claim.kubelet and one.kube_qos is not None and limited
+def _bound(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
+    claim = now.ledger.of(pod.uid)
+    limited = resources.CPU in pod.limits or any(resources.CPU in b.limits for b in pod.containers)
+    return claim is not None and not claim.kubelet and pod.kube_qos is not None and limited

@@ -1,4 +1,4 @@
-"""How long a container may stay above its CPU limit: tokens, saved while it uses little.
+"""Token budget that bounds how long a container may exceed its CPU limit.
 
 Covers: the tokens of one container. Does not cover: what they are good for (``cpu_burst``).
 
@@ -23,7 +23,7 @@ _FRUGAL = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Seconds at the highest burst, and how high that is in percent of the limit."""
+    """Burst rule: seconds at the highest burst, and its height in percent of the limit."""
 
     period: int
     percent: int
@@ -36,7 +36,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What one container has left."""
+    """Tokens of one container."""
 
     tokens: float
     at: float
@@ -62,6 +62,6 @@ def spend(rule: Rule, kept: Budget | None, name: str, at: float, percent: float)
 
 
 def _part(name: str) -> float:
-    """Between nothing and a half, the same for the same name on every machine."""
+    """A fraction from 0 to 0.5 that depends on the name alone."""
     digest = hashlib.blake2b(name.encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big") / 2**33

@@ -1,4 +1,4 @@
-"""core_scheduling: who may run on the threads of one core at the same moment.
+"""core_scheduling: which workloads may share the threads of a core.
 
 Covers: the peer's groups of pods, by its labels and the class of each, as cookies of the kernel's
 core scheduling; who cannot have what was asked for, and why.
@@ -27,10 +27,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.history import series
-from koordlet.model import action, decision, pod, qos, snapshot
+from koordlet.model import action, decision, qos, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 STEM = "core_scheduling"
+State = decision.Stateless
 CLASSES = ("LSR", "LS", "BE")
 #: Classes that expel where nobody says otherwise.
 EXPELLERS = ("LSR", "LS")
@@ -38,49 +40,37 @@ EXPELLERS = ("LSR", "LS")
 BY_CORES = "coreSched"
 NONE, EXCLUSIVE = "none", "exclusive"
 
-_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS = {
-    qos.KubeQos.GUARANTEED: "LSR",
-    qos.KubeQos.BURSTABLE: "LS",
-    qos.KubeQos.BEST_EFFORT: "BE",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     classes: frozenset[str] = frozenset(CLASSES)
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Who shares with whom."""
+    """Decide which workloads share cores."""
     del past
     taking = _taking_part(now, settings)
     sharing = {
-        one.uid: (one, name)
-        for one in now.pods
-        if one.active and one.group is not None and (name := group_of(one, taking))
+        pod.uid: (pod, name)
+        for pod in now.pods
+        if pod.active and pod.group is not None and (name := group_of(pod, taking))
     }
     seen = now.cookies
-    problem = "nobody has looked yet" if seen is None else seen.why
+    problem = "cookies have not been read yet" if seen is None else seen.why
     if problem:
         return decision.Decision(
             next_state=state,
-            conditions=_unsupported([one for one, _ in sharing.values()], problem),
-            explanation={one.key: f"not done: {problem}" for one, _ in sharing.values()},
+            conditions=_unsupported([pod for pod, _ in sharing.values()], problem),
+            explanation={pod.key: f"not applied: {problem}" for pod, _ in sharing.values()},
         )
     return decision.Decision(
         next_state=state,
         actions=tuple(_actions(now, sharing)),
-        explanation={one.key: f"shares cores with {name}" for one, name in sharing.values()},
+        explanation={pod.key: f"shares cores with {name}" for pod, name in sharing.values()},
     )
 
 
@@ -91,37 +81,39 @@ def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, boo
         return {name: name in EXPELLERS for name in CLASSES if name in settings.classes}
     if slo.cpu_policy != BY_CORES:
         return {}
-    said = {name: slo.classes[name].cpu for name in CLASSES}
-    return {name: bool(one.core_expeller) for name, one in said.items() if one.enable}
+    classes = {name: slo.classes[name].cpu for name in CLASSES}
+    return {
+        name: bool(strategy.core_expeller) for name, strategy in classes.items() if strategy.enable
+    }
 
 
-def group_of(one: pod.Pod, taking: Mapping[str, bool]) -> str:
-    """The name of those that it shares cores with; empty where that is everybody."""
-    name = _class_of(one)
-    wish = one.wishes.core_sharing
+def group_of(pod: pods.Pod, taking: Mapping[str, bool]) -> str:
+    """Name of the group that a pod shares cores with; empty where it shares with everybody."""
+    name = _class_of(pod)
+    wish = pod.wishes.core_sharing
     if name not in taking or (wish is not None and wish.policy == NONE):
         return ""
     suffix = "-expeller" if taking[name] else ""
     if wish is not None and wish.policy == EXCLUSIVE:
-        return f"pod/{one.uid}{suffix}"
+        return f"pod/{pod.uid}{suffix}"
     if wish is not None and wish.group:
         return f"group/{wish.group}{suffix}"
     return f"others{suffix}"
 
 
-def _class_of(one: pod.Pod) -> str:
-    if one.raw_qos is qos.Qos.SYSTEM or one.qos is qos.Qos.SYSTEM:
+def _class_of(pod: pods.Pod) -> str:
+    if pod.raw_qos is qos.Qos.SYSTEM or pod.qos is qos.Qos.SYSTEM:
         return ""
-    if one.raw_qos is None and one.kube_qos is not None:
-        return _KUBE_CLASS[one.kube_qos]
-    return _CLASS.get(one.qos, "")
+    if pod.raw_qos is None and pod.kube_qos is not None:
+        return qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
+    return qos.SLO_CLASS.get(pod.qos, "")
 
 
 def _actions(
-    now: snapshot.Snapshot, sharing: Mapping[str, tuple[pod.Pod, str]]
+    now: snapshot.Snapshot, sharing: Mapping[str, tuple[pods.Pod, str]]
 ) -> Iterable[action.Action]:
     assert now.cookies is not None  # noqa: S101 -- asked before
-    owners = {one.group: name for one, name in sharing.values()}
+    owners = {pod.group: name for pod, name in sharing.values()}
     members: dict[str, list[int]] = {}
     strays: list[int] = []
     for group, found in now.cookies.of.items():
@@ -137,12 +129,12 @@ def _actions(
             members=tuple(sorted(set(pids))),
             strays=tuple(sorted(strays)),
             policy=STEM,
-            reason=f"{name}: {pods.count(name)} workloads share cores with each other alone",
+            reason=f"{name}: {pods.count(name)} workloads share cores only with each other",
         )
 
 
 def _owner(group: str, owners: Mapping[str | None, str]) -> str:
-    """Whose group it is, or is inside of."""
+    """The owner of a cgroup or of the nearest one above it."""
     while group:
         if group in owners:
             return owners[group]
@@ -150,14 +142,14 @@ def _owner(group: str, owners: Mapping[str | None, str]) -> str:
     return ""
 
 
-def _unsupported(asked: Iterable[pod.Pod], why: str) -> tuple[decision.Condition, ...]:
-    named = sorted(one.key for one in asked)
+def _unsupported(asked: Iterable[pods.Pod], why: str) -> tuple[decision.Condition, ...]:
+    named = sorted(pod.key for pod in asked)
     if not named:
         return ()
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""
     message = (
-        f"core scheduling, asked for by {', '.join(named[:3])}{more}, is not done: {why};"
-        " pods that must not share a core hold whole ones as LSE or LSR (FullPCPUs)"
+        f"core scheduling is not applied: {why}; requested by {', '.join(named[:3])}{more};"
+        " make pods that must not share a core LSE or LSR with FullPCPUs"
     )
     return (
         decision.Condition(

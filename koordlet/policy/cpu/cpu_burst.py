@@ -29,13 +29,13 @@ from koordlet.model import (
     decision,
     limits,
     meter,
-    pod,
     qos,
     remember,
     resources,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import burst_budget
 from koordlet.policy.framework import limit_files
@@ -60,7 +60,7 @@ _OTHERS = (qos.Qos.LSE, qos.Qos.LSR, qos.Qos.BE)
 
 
 class Pool(enum.Enum):
-    """How busy the CPUs are that pods without CPUs of their own share."""
+    """State of the shared CPU pool."""
 
     IDLE = "idle"
     COOLING = "cooling"
@@ -69,7 +69,7 @@ class Pool(enum.Enum):
 
 
 class Move(enum.Enum):
-    """Where a raised limit goes."""
+    """Direction in which a raised limit moves."""
 
     UP = "up"
     REMAIN = "remain"
@@ -79,7 +79,7 @@ class Move(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces the strategy."""
+    """The operator's settings; a NodeSLO replaces the strategy."""
 
     strategy: strategies.CpuBurst = DEFAULTS
     #: No burst and no raised limit goes beyond this many percent of the container's limit.
@@ -88,7 +88,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """One container's limit in force and its budget."""
+    """Limit in force and budget of one container."""
 
     #: Microseconds of each 100 ms.
     quota: int
@@ -117,8 +117,8 @@ def decide(
 ) -> decision.Decision[State]:
     """Bursts and raised limits of every pod that may have them."""
     deciding = _Deciding(now, past, settings, state)
-    for one, asked in _asking(now.pods, deciding.strategy):
-        deciding.place(one, asked)
+    for pod, asked in _asking(now.pods, deciding.strategy):
+        deciding.place(pod, asked)
     return decision.Decision(
         next_state=deciding.next_state,
         actions=tuple(deciding.actions),
@@ -136,11 +136,11 @@ def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Po
         return Pool.UNKNOWN
     total = len(now.topology.online) * 1000
     used = seen.average
-    for one in now.pods:
-        if one.raw_qos in (qos.Qos.LSE, qos.Qos.LSR):
-            total -= one.requests.get(resources.CPU, 0)
-        if one.raw_qos in _OTHERS and one.group is not None:
-            used -= past.groups.last(one.group, meter.CPU) or 0.0
+    for pod in now.pods:
+        if pod.raw_qos in (qos.Qos.LSE, qos.Qos.LSR):
+            total -= pod.requests.get(resources.CPU, 0)
+        if pod.raw_qos in _OTHERS and pod.group is not None:
+            used -= past.groups.last(pod.group, meter.CPU) or 0.0
     ratio = max(used, 0.0) * 1000 / total if total > 0 else 1.0
     threshold = percent / 100
     if ratio >= threshold:
@@ -149,7 +149,7 @@ def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Po
 
 
 def move(wish: Move, pool: Pool) -> Move:
-    """What becomes of a wish on a node in this state."""
+    """The move that a wish becomes in this state of the pool."""
     if pool is Pool.OVERLOADED and wish in (Move.UP, Move.REMAIN):
         return Move.DOWN
     if pool in (Pool.COOLING, Pool.UNKNOWN) and wish is Move.UP:
@@ -170,7 +170,7 @@ def target(wish: Move, current: int, base: int, percent: int) -> int:
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(
         self, now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
@@ -179,8 +179,8 @@ class _Deciding:
         self.past = past
         self.most = settings.max_percent
         self.before = state
-        said = now.slo is not None and now.slo.source
-        self.strategy = now.slo.cpu_burst if now.slo and said else settings.strategy
+        has_slo = now.slo is not None and now.slo.source
+        self.strategy = now.slo.cpu_burst if now.slo and has_slo else settings.strategy
         self.elapsed = 0.0 if state.at is None else now.at - state.at
         self.steps = state.at is None or self.elapsed >= _STEP_SECONDS
         self.actions: list[action.Action] = []
@@ -190,31 +190,31 @@ class _Deciding:
 
     @property
     def next_state(self) -> State:
-        """What must be remembered."""
+        """The state to keep for the next tick."""
         return State(at=self.now.at if self.steps else self.before.at, raised=self.raised)
 
-    def place(self, one: pod.Pod, asked: strategies.CpuBurst) -> None:
+    def place(self, pod: pods.Pod, asked: strategies.CpuBurst) -> None:
         """Decide the files of one pod."""
         policy = asked.policy
-        units = tuple(_units(one, self.now))
+        units = tuple(_units(pod, self.now))
         more = saved = 0
         for unit in units:
-            quota = self._quota(one, unit, asked) if policy in _RAISING else unit.base
+            quota = self._quota(pod, unit, asked) if policy in _RAISING else unit.base
             if quota > unit.base:
                 more += quota - unit.base
                 self._raise(
-                    one, unit.group, quota, f"{unit.name}: its limit, raised while throttled"
+                    pod, unit.group, quota, f"{unit.name}: CPU limit raised while throttled"
                 )
             if policy in _SAVING:
                 burst = self._burst(asked, unit.base)
                 saved += burst
-                self._save(unit.group, burst, f"{unit.name}: may save up CPU time")
-        self._around(one, units, more, saved)
+                self._save(unit.group, burst, f"{unit.name}: may accumulate CPU burst")
+        self._around(pod, units, more, saved)
 
-    def _around(self, one: pod.Pod, units: tuple[_Unit, ...], more: int, saved: int) -> None:
+    def _around(self, pod: pods.Pod, units: tuple[_Unit, ...], more: int, saved: int) -> None:
         """The pod's own group, where its containers are limited and are not the group itself."""
-        milli = one.limits.get(resources.CPU)
-        group = one.group
+        milli = pod.limits.get(resources.CPU)
+        group = pod.group
         if milli is None or group is None or group not in self.now.groups:
             return
         if not units or any(unit.group == group for unit in units):
@@ -222,10 +222,10 @@ class _Deciding:
         whole = milli * limits.PERIOD_USEC // 1000
         if more:
             self._raise(
-                one, group, whole + more, f"{one.key}: room for its containers' raised limits"
+                pod, group, whole + more, f"{pod.key}: room for its containers' raised limits"
             )
         if saved:
-            self._save(group, min(saved, whole), f"{one.key}: room for its containers' bursts")
+            self._save(group, min(saved, whole), f"{pod.key}: room for its containers' bursts")
 
     def _burst(self, asked: strategies.CpuBurst, base: int) -> int:
         percent = self._cut(asked.cpu_burst_percent or 0)
@@ -234,7 +234,7 @@ class _Deciding:
     def _cut(self, percent: int) -> int:
         return percent if self.most is None else min(percent, self.most)
 
-    def _quota(self, one: pod.Pod, unit: _Unit, asked: strategies.CpuBurst) -> int:
+    def _quota(self, pod: pods.Pod, unit: _Unit, asked: strategies.CpuBurst) -> int:
         """The limit in force from now on; remembers it."""
         kept = self.before.raised.get(unit.group) or Raised(quota=unit.base)
         percent = self._cut(asked.cfs_quota_burst_percent or 100)
@@ -243,7 +243,7 @@ class _Deciding:
             return max(kept.quota, unit.base)
         budget, allowed = self._budget(unit, asked, kept.budget)
         throttled = self.past.groups.last(unit.group, meter.THROTTLED)
-        if one.stale or throttled is None:
+        if pod.stale or throttled is None:
             wish = Move.REMAIN
         else:
             wish = Move.UP if throttled > 0 else Move.REMAIN
@@ -277,13 +277,13 @@ class _Deciding:
             self._pools[percent] = pool_state(self.now, self.past, percent)
         return self._pools[percent]
 
-    def _raise(self, one: pod.Pod, group: str, usec: int, reason: str) -> None:
+    def _raise(self, pod: pods.Pod, group: str, usec: int, reason: str) -> None:
         period = limits.cpu_period(self.now.groups.get(group))
         scaled = usec * period // limits.PERIOD_USEC
         settings = limits.cpu_time(self.now.layout, group, scaled, period_usec=period)
         self.actions.extend(
             limit_files.files(
-                settings, policy=STEM, reason=f"{one.qos.value} {reason}", group=group
+                settings, policy=STEM, reason=f"{pod.qos.value} {reason}", group=group
             )
         )
 
@@ -297,23 +297,23 @@ class _Deciding:
 
 @remember.last
 def _asking(
-    pods: tuple[pod.Pod, ...], strategy: strategies.CpuBurst
-) -> list[tuple[pod.Pod, strategies.CpuBurst]]:
-    """The pods of which a limit may move, and what holds for each."""
-    found = [(one, strategies.overlay(strategy, one.wishes.cpu_burst)) for one in pods if _may(one)]
-    return [(one, asked) for one, asked in found if asked.policy in (*_SAVING, *_RAISING)]
+    pods: tuple[pods.Pod, ...], strategy: strategies.CpuBurst
+) -> list[tuple[pods.Pod, strategies.CpuBurst]]:
+    """Pods whose limit may move, with their strategy."""
+    found = [(pod, strategies.overlay(strategy, pod.wishes.cpu_burst)) for pod in pods if _may(pod)]
+    return [(pod, asked) for pod, asked in found if asked.policy in (*_SAVING, *_RAISING)]
 
 
-def _may(one: pod.Pod) -> bool:
-    """Whether a pod takes part. What its label says counts; without a cluster, its class."""
-    said = one.raw_qos or (one.qos if one.kube_qos is None else None)
-    return said not in _OTHERS and one.phase in (pod.Phase.PENDING, pod.Phase.RUNNING)
+def _may(pod: pods.Pod) -> bool:
+    """Whether a pod may burst: by its label, or without a cluster by its class."""
+    label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
+    return label not in _OTHERS and pod.phase in (pods.Phase.PENDING, pods.Phase.RUNNING)
 
 
-def _units(one: pod.Pod, now: snapshot.Snapshot) -> Iterator[_Unit]:
+def _units(pod: pods.Pod, now: snapshot.Snapshot) -> Iterator[_Unit]:
     """Groups with a limit, in the order of the pod."""
-    inside = [(each.group, f"{one.key}/{each.name}", each.limits) for each in one.containers]
-    for group, name, most in inside or [(one.group, one.key, one.limits)]:
+    inside = [(each.group, f"{pod.key}/{each.name}", each.limits) for each in pod.containers]
+    for group, name, most in inside or [(pod.group, pod.key, pod.limits)]:
         milli = most.get(resources.CPU, 0)
         if group is not None and group in now.groups and milli > 0:
             yield _Unit(group=group, name=name, base=milli * limits.PERIOD_USEC // 1000)

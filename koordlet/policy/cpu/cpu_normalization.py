@@ -19,11 +19,13 @@ from __future__ import annotations
 import math
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, limits, pod, qos, resources, snapshot
+from koordlet.model import action, adjustment, decision, limits, qos, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
 STEM = "cpu_normalization"
+State = decision.Stateless
 
 ANNOTATION = "node.koordinator.sh/cpu-normalization-ratio"
 _LEAST, _MOST = 1.0, 5.0
@@ -31,19 +33,14 @@ _LEAST, _MOST = 1.0, 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: No ratio counts as more than this.
     max_ratio: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """There is nothing to remember."""
-
-
 def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:
-    """How much faster than the reference the CPUs are; ``ValueError`` for what is no ratio."""
+    """Speed of the CPUs relative to the reference; ``ValueError`` for an invalid annotation."""
     text = now.node.annotations.get(ANNOTATION)
     if text is None:
         return 1.0
@@ -78,16 +75,16 @@ def decide(
     if by <= 1.0:
         return decision.Decision(next_state=state, explanation={"ratio": f"{by:.2f}"})
     actions: list[action.Action] = []
-    for one in now.pods:
-        if not _concerned(now, one):
+    for pod in now.pods:
+        if not _concerned(now, pod):
             continue
-        boxes = ((box.group, box.limits.get(resources.CPU)) for box in one.containers)
-        for group, milli in ((one.group, one.limits.get(resources.CPU)), *boxes):
+        boxes = ((box.group, box.limits.get(resources.CPU)) for box in pod.containers)
+        for group, milli in ((pod.group, pod.limits.get(resources.CPU)), *boxes):
             if group is None or milli is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])
             found = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
-            reason = f"{one.key}: {milli} m on CPUs of ratio {by:.2f}"
+            reason = f"{pod.key}: {milli} m on CPUs of ratio {by:.2f}"
             actions += limit_files.files(found, policy=STEM, reason=reason, group=group)
     return decision.Decision(
         next_state=state, actions=tuple(actions), explanation={"ratio": f"{by:.2f}"}
@@ -95,7 +92,7 @@ def decide(
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """A container that is about to start; a bad ratio is said by the clock's decision."""
     del state
@@ -103,15 +100,15 @@ def admit(
         by = ratio(now, settings.max_ratio)
     except ValueError:
         return adjustment.Adjustment()
-    box = next((each for each in one.containers if each.name == container), None)
+    box = next((each for each in pod.containers if each.name == container), None)
     milli = None if box is None else box.limits.get(resources.CPU)
-    if milli is None or by <= 1.0 or not _concerned(now, one):
+    if milli is None or by <= 1.0 or not _concerned(now, pod):
         return adjustment.Adjustment()
     return adjustment.Adjustment(
         cpu_milli=scaled(milli, by), reasons={STEM: f"{milli} m on CPUs of ratio {by:.2f}"}
     )
 
 
-def _concerned(now: snapshot.Snapshot, one: pod.Pod) -> bool:
-    shared = one.raw_qos in (qos.Qos.LS, None) and one.kube_qos is not qos.KubeQos.BEST_EFFORT
-    return shared and one.kube_qos is not None and now.ledger.of(one.uid) is None
+def _concerned(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
+    shared = pod.raw_qos in (qos.Qos.LS, None) and pod.kube_qos is not qos.KubeQos.BEST_EFFORT
+    return shared and pod.kube_qos is not None and now.ledger.of(pod.uid) is None

@@ -1,4 +1,4 @@
-"""cpu_qos: what the kernel's scheduler is told of a workload's class, where it wants to know.
+"""cpu_qos: CPU scheduling of each class: group identity and ``cpu.idle``.
 
 Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
 workloads; ``cpu.idle`` of groups that koordlet made or that were declared to it.
@@ -35,30 +35,25 @@ from koordlet.model import (
     knob,
     limits,
     nodeslo,
-    pod,
     qos,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.cpu import core_scheduling
 from koordlet.policy.framework import limit_files
 
 STEM = "cpu_qos"
+State = decision.Stateless
 CLASSES = ("LSR", "LS", "BE")
-_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS = {
-    qos.KubeQos.GUARANTEED: "LSR",
-    qos.KubeQos.BURSTABLE: "LS",
-    qos.KubeQos.BEST_EFFORT: "BE",
-}
 _NONE = nodeslo.NEUTRAL.cpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     #: ``LSR``, ``LS`` or ``BE`` to the strategy, where the class has one.
     classes: Mapping[str, strategies.CpuQos] = field(default_factory=dict)
@@ -66,11 +61,6 @@ class Settings:
     most: int = 2
     #: Whether ``core_scheduling`` answers those who ask for it.
     cores: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
 
 
 def decide(
@@ -99,7 +89,7 @@ def _strategies(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, stra
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(
         self, now: snapshot.Snapshot, classes: Mapping[str, strategies.CpuQos], most: int
@@ -111,7 +101,7 @@ class _Deciding:
             slo is not None and bool(slo.source) and slo.cpu_policy == core_scheduling.BY_CORES
         )
         self.classes = classes
-        self.pods = [one for one in now.pods if one.active and one.group in now.groups]
+        self.pods = [pod for pod in now.pods if pod.active and pod.group in now.groups]
         self.actions: list[action.Action] = []
         self.conditions: list[decision.Condition] = []
         self.why: dict[str, str] = {}
@@ -119,16 +109,16 @@ class _Deciding:
     # Group identity (rules 1 to 3) ----------------------------------------------------------------
 
     def identities(self) -> None:
-        """Of every group that has one."""
+        """Decide the group identity of every group that has one."""
         if self.by_cores:
             return
         wanted: dict[str, tuple[int, str]] = {}
-        for one in self.pods:
-            wanted |= self._above(one)
-        for one in self.pods:
-            value = min(self._identity(one), self.most)
-            wanted[one.group or ""] = value, f"{one.qos.value} {one.key}"
-            self.why[one.key] = f"group identity {value}"
+        for pod in self.pods:
+            wanted |= self._above(pod)
+        for pod in self.pods:
+            value = min(self._identity(pod), self.most)
+            wanted[pod.group or ""] = value, f"{pod.qos.value} {pod.key}"
+            self.why[pod.key] = f"group identity {value}"
         wanted = {group: (min(value, self.most), who) for group, (value, who) in wanted.items()}
         if not any(value for value, _ in wanted.values()):
             self.why.clear()
@@ -143,22 +133,22 @@ class _Deciding:
     def _of(self, name: str) -> int:
         return self.classes[name].group_identity or 0
 
-    def _identity(self, one: pod.Pod) -> int:
-        wish = one.wishes.cpu_qos
-        if one.raw_qos is qos.Qos.LS and wish is not None:
+    def _identity(self, pod: pods.Pod) -> int:
+        wish = pod.wishes.cpu_qos
+        if pod.raw_qos is qos.Qos.LS and wish is not None:
             usual = nodeslo.CLASSES["LS"].cpu
             return strategies.overlay(usual, wish).group_identity or 0 if wish.enable else 0
-        if one.kube_qos is None:
-            return self._of(_CLASS[one.qos]) if one.qos in _CLASS else 0
-        if one.raw_qos in _CLASS:
-            return self._of(_CLASS[one.raw_qos])
-        if one.kube_qos is qos.KubeQos.GUARANTEED:
+        if pod.kube_qos is None:
+            return self._of(qos.SLO_CLASS[pod.qos]) if pod.qos in qos.SLO_CLASS else 0
+        if pod.raw_qos in qos.SLO_CLASS:
+            return self._of(qos.SLO_CLASS[pod.raw_qos])
+        if pod.kube_qos is qos.KubeQos.GUARANTEED:
             return self._of("LSR") or self._of("LS")
-        return self._of(_KUBE_CLASS[one.kube_qos])
+        return self._of(qos.SLO_CLASS_OF_KUBE[pod.kube_qos])
 
-    def _above(self, one: pod.Pod) -> Mapping[str, tuple[int, str]]:
+    def _above(self, pod: pods.Pod) -> Mapping[str, tuple[int, str]]:
         """The groups above a pod of a kubelet's."""
-        tree = grouppath.parse(one.group or "").tree if one.kube_qos is not None else None
+        tree = grouppath.parse(pod.group or "").tree if pod.kube_qos is not None else None
         if tree is None:
             return {}
         below = {
@@ -170,7 +160,7 @@ class _Deciding:
     # Idle groups (rule 4) -------------------------------------------------------------------------
 
     def idle(self) -> None:
-        """Best-effort work that runs when nobody else wants to."""
+        """Decide ``cpu.idle`` of best-effort work."""
         if not self.classes["BE"].sched_idle:
             return
         places = groups.places(self.now)
@@ -183,20 +173,20 @@ class _Deciding:
         if left:
             self._say(
                 "CpuIdleLeft",
-                f"schedIdle: cpu.idle of {len(left)} workloads ({', '.join(sorted(left)[:3])}) is"
-                " left alone: their groups are the kubelet's, whose writes of weights it would make"
-                " fail, and the kubelet exit; they have the least weight from the kubelet",
+                f"schedIdle: cpu.idle is not set for {len(left)} workloads"
+                f" ({', '.join(sorted(left)[:3])}): the kubelet owns their cgroups and cannot write"
+                " weights while cpu.idle is 1; it already gives them the lowest weight",
             )
 
     # Core scheduling (rule 5) ---------------------------------------------------------------------
 
     def core_sharing(self) -> None:
-        """Who asked for cores that are not shared with others."""
+        """Report requests for core scheduling, which is off."""
         asked = [
-            one.key
-            for one in self.pods
-            if (said := one.wishes.core_sharing) is not None
-            and (said.group or said.policy == core_scheduling.EXCLUSIVE)
+            pod.key
+            for pod in self.pods
+            if (wish := pod.wishes.core_sharing) is not None
+            and (wish.group or wish.policy == core_scheduling.EXCLUSIVE)
         ]
         if self.by_cores:
             asked.insert(0, "the NodeSLO's cpuPolicy")

@@ -1,4 +1,4 @@
-"""Sets of CPUs as files: what shall run where, turned into desired files, parents first.
+"""Cpuset files: wanted CPUs per cgroup, turned into file actions, parents first.
 
 Covers: cutting sets to the groups above, v1 groups inside that must fit, handing the controller
 down on v2, nodes of memory, comparing what the kubelet owns.
@@ -36,7 +36,7 @@ NODE = "node"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """One group and the CPUs that it shall have."""
+    """One cgroup and the CPUs that it shall have."""
 
     group: str | None
     #: The pod key, or ``NODE``.
@@ -64,7 +64,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The outcome."""
+    """Result of ``write``."""
 
     actions: tuple[action.Action, ...] = ()
     conditions: tuple[decision.Condition, ...] = ()
@@ -87,16 +87,16 @@ def write(
     hand_down: bool,
     narrow: tuple[str, ...] = (),
 ) -> Files:
-    """The files of everybody. ``hand_down`` allows switching the controller on (v2).
+    """File actions of all wanted groups; ``hand_down`` allows enabling the controller (v2).
 
     ``narrow`` is what the last decision said of that.
     """
-    listed = sorted(wanted, key=lambda one: (cgroup.depth(one.group or ""), one.who))
+    listed = sorted(wanted, key=lambda want: (cgroup.depth(want.group or ""), want.who))
     writer = _Writer(now, listed, policy, wishes, hand_down=hand_down)
-    for one in listed:
-        writer.place(one)
-    for one in listed:
-        writer.look_inside(one, narrow)
+    for pod in listed:
+        writer.place(pod)
+    for pod in listed:
+        writer.look_inside(pod, narrow)
     return Files(
         actions=tuple(writer.actions),
         conditions=tuple(writer.conditions),
@@ -131,130 +131,142 @@ class _Writer:
         self.sets: dict[str, cpuset.CPUSet] = {}
         self._enabled: set[str] = set()
         self._children = now.children()
-        self._declared = {one.group for one in wanted if one.group is not None}
+        self._declared = {want.group for want in wanted if want.group is not None}
         holder = now.layout.holder("cpuset")
         self._unified = holder is not None and holder.unified
 
-    def place(self, one: Wanted) -> None:
+    def place(self, want: Wanted) -> None:
         """Decide the files of one group."""
-        if one.who != NODE:
-            self.why[one.who] = one.reason
-        group = self.now.groups.get(one.group) if one.group is not None else None
+        if want.who != NODE:
+            self.why[want.who] = want.reason
+        group = self.now.groups.get(want.group) if want.group is not None else None
         if group is None:
-            self.why[one.who] = f"{one.reason}, once its cgroup exists ({one.match or 'no match'})"
+            self.why[want.who] = (
+                f"{want.reason}, once its cgroup exists ({want.match or 'no match'})"
+            )
             return
-        if one.cpus is None:
-            self._hold(one, group)
+        if want.cpus is None:
+            self._hold(want, group)
             return
         if group.path in self.sets:
-            self._complain(one, f"cgroup {group.path} already belongs to another workload")
+            self._complain(want, f"cgroup {group.path} already belongs to another workload")
             return
         by_systemd = self.now.through_systemd and bool(cgroup.unit_of(group.path))
         if self._unified and self.hand_down and not by_systemd:
             self._hand_down(group)
         if knob.CPUSET_CPUS.name not in group.values and not by_systemd:
-            self._lacks_cpuset(one, group)
+            self._lacks_cpuset(want, group)
             return
         room = self._room(group)
-        allowed = one.cpus & room
+        allowed = want.cpus & room
         if not allowed:
-            self._complain(one, f"wants CPUs {one.cpus}, the cgroup above it has only {room}")
-            self._hold(one, group)
+            self._complain(want, f"wants CPUs {want.cpus}, its parent cgroup has only {room}")
+            self._hold(want, group)
             return
-        self._give(one, group, allowed)
+        self._give(want, group, allowed)
 
-    def _give(self, one: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
-        if one.compare:
-            self._compare(one, group, allowed)
+    def _give(self, want: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+        if want.compare:
+            self._compare(want, group, allowed)
             return
-        if one.leaves:
-            if one.around is not None:
-                self._around(one, group, one.around)
+        if want.leaves:
+            if want.around is not None:
+                self._around(want, group, want.around)
             for inner in self._undeclared(group.path):
                 if not self._children.get(inner.path) and allowed & self._room(inner):
-                    self._write(one, inner, allowed & self._room(inner), one.reason)
+                    self._write(want, inner, allowed & self._room(inner), want.reason)
             return
         self.sets[group.path] = allowed
-        self._write(one, group, allowed, one.reason)
+        self._write(want, group, allowed, want.reason)
         if not self._unified:
             before = group.cpus()
             if before is not None:
                 # For when nobody lists it any more, and it lives on inside of another group.
                 self._wish(group, before)
-            self._inside(one, group, allowed)
-        elif one.anew:
-            self._anew(one, group, allowed)
+            self._inside(want, group, allowed)
+        elif want.anew:
+            self._anew(want, group, allowed)
 
-    def _around(self, one: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet) -> None:
+    def _around(self, want: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet) -> None:
         """Rule 4: the group around the leaves."""
         before, room = group.cpus(), self._room(group)
         self.sets[group.path] = cpus & room or room
-        self._write(one, group, self.sets[group.path], "the kubelet's own set fits into it")
+        self._write(want, group, self.sets[group.path], "wide enough for the kubelet's default set")
         if before is not None:
             self._wish(group, before)
 
-    def _anew(self, one: Wanted, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+    def _anew(self, want: Wanted, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         """Rule 5 on v2: who has no set of its own lives on the pod's."""
         for inner in self._undeclared(top.path):
             if _is_container(inner.path, top.path) and inner.cpus() is not None:
                 self.sets[inner.path] = allowed
-                self._write(one, inner, allowed, one.reason)
+                self._write(want, inner, allowed, want.reason)
 
-    def look_inside(self, one: Wanted, before: tuple[str, ...]) -> None:
+    def look_inside(self, want: Wanted, before: tuple[str, ...]) -> None:
         """Rule 5: containers that run on less than was granted."""
-        for name, path in one.boxes.items() if one.cpus is not None else ():
+        for name, path in want.boxes.items() if want.cpus is not None else ():
             box = self.now.groups.get(path)
             runs = box.effective() if box is not None else None
             if box is None or runs is None:
                 continue
-            granted = (one.cpus or runs) & self._room(box)
-            if one.protective:
+            granted = (want.cpus or runs) & self._room(box)
+            if want.protective:
                 # What narrows best-effort work further narrows the group around it, too.
-                around = self.now.groups.get(one.group or "")
+                around = self.now.groups.get(want.group or "")
                 granted &= (around.effective() if around is not None else None) or granted
             if granted <= runs:
                 continue
             self.narrow.append(path)
             if path in before:
-                message = f"container {name} runs on {runs} of {granted}, which it was granted"
-                fix = "a limit on a group around it, or another writer: koordlet explain and audit"
-                self._say(one, "CPUSetTooNarrow", f"{message}; {fix}")
+                message = f"container {name} runs on CPUs {runs} of {granted} granted"
+                fix = "a parent cgroup or another writer limits it: see koordlet explain and audit"
+                self._say(want, "CPUSetTooNarrow", f"{message}; {fix}")
 
-    def _say(self, one: Wanted, kind: str, message: str) -> None:
+    def _say(self, want: Wanted, kind: str, message: str) -> None:
         self.conditions.append(
             decision.Condition(
-                type=kind, status=True, reason="SharedPools", message=message, subject=one.who
+                type=kind, status=True, reason="SharedPools", message=message, subject=want.who
             )
         )
 
-    def _complain(self, one: Wanted, message: str) -> None:
-        self._say(one, "CPUSetNotApplied", message)
+    def _complain(self, want: Wanted, message: str) -> None:
+        self._say(want, "CPUSetNotApplied", message)
 
-    def _compare(self, one: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+    def _compare(self, want: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         effective = group.effective()
         if effective is not None and not effective <= allowed:
-            message = f"{group.name} runs on {effective}, should be inside {allowed}"
-            self._say(one, "CPUSetViolated", f"{message}; the kubelet owns its cpuset")
+            message = f"{group.name} runs on CPUs {effective}, expected within {allowed}"
+            self._say(
+                want,
+                "CPUSetViolated",
+                f"{message}; the kubelet owns its cpuset, koordlet leaves it",
+            )
 
     def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
-        """What the groups above will leave."""
+        """Members that the parent groups will leave."""
         return cpuset_room.of(self.now, group.path, self.sets)
 
-    def _write(self, one: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
-        self._file(one, group, knob.CPUSET_CPUS, str(cpus), reason)
+    def _write(self, want: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
+        self._file(want, group, knob.CPUSET_CPUS, str(cpus), reason)
         if not self._unified and group.values.get(knob.CPUSET_MEMS.name) == "":
             # A v1 group without mems refuses every task with ENOSPC.
             mems = str(self.now.topology.memory_nodes or "0")
-            self._file(one, group, knob.CPUSET_MEMS, mems, f"{reason}; a v1 cpuset needs mems")
+            self._file(want, group, knob.CPUSET_MEMS, mems, f"{reason}; a v1 cpuset needs mems")
             return
-        nodes = one.mems & self.now.topology.memory_nodes if one.mems is not None else None
+        nodes = want.mems & self.now.topology.memory_nodes if want.mems is not None else None
         # On v1 only a group without children can be narrowed alone: those inside must stay inside.
         leaf = self._unified or not self._children.get(group.path)
         if nodes and leaf and knob.CPUSET_MEMS.name in group.values:
-            self._file(one, group, knob.CPUSET_MEMS, str(nodes), f"{reason}; memory near to them")
+            self._file(
+                want,
+                group,
+                knob.CPUSET_MEMS,
+                str(nodes),
+                f"{reason}; memory on the same NUMA nodes",
+            )
 
     def _file(
-        self, one: Wanted, group: cgroup.Group, row: knob.Knob, value: str, reason: str
+        self, want: Wanted, group: cgroup.Group, row: knob.Knob, value: str, reason: str
     ) -> None:
         target = self.now.layout.file(row, group.path)
         if target is None:
@@ -267,16 +279,16 @@ class _Writer:
                 reason=reason,
                 knob=row.name,
                 group=group.path,
-                protective=one.protective and row is knob.CPUSET_CPUS,
+                protective=want.protective and row is knob.CPUSET_CPUS,
             )
         )
 
     # v1: inside ----------------------------------------------------------------------------------
 
-    def _inside(self, one: Wanted, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+    def _inside(self, want: Wanted, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         """v1: every group below must stay a subset: its wish, cut to what is allowed."""
         for group in self._undeclared(top.path):
-            self._fit(one, group, top.path, allowed)
+            self._fit(want, group, top.path, allowed)
 
     def _undeclared(self, path: str) -> Iterator[cgroup.Group]:
         """What is inside a group, parents first; what is inside a workload is that one's affair."""
@@ -287,25 +299,25 @@ class _Writer:
                 yield child
                 todo.extend(list(self._children.get(child.path, ()))[::-1])
 
-    def _fit(self, one: Wanted, group: cgroup.Group, top: str, allowed: cpuset.CPUSet) -> None:
+    def _fit(self, want: Wanted, group: cgroup.Group, top: str, allowed: cpuset.CPUSet) -> None:
         cpus = group.cpus()
         if cpus is None:
             return
-        wish = self._wish(group, cpus, anew=one.anew and _is_container(group.path, top))
+        wish = self._wish(group, cpus, anew=want.anew and _is_container(group.path, top))
         room = self._room(group) & allowed
         target = wish & room or room
         self.sets[group.path] = target
-        self._write(one, group, target, f"inside {top}, whose cpuset it must stay in")
+        self._write(want, group, target, f"kept within the cpuset of {top}")
 
-    def _hold(self, one: Wanted, group: cgroup.Group) -> None:
+    def _hold(self, want: Wanted, group: cgroup.Group) -> None:
         """v1: a workload without a set of its own still has to fit into another one around it."""
         above = cgroup.ancestors(group.path)
         top = next((path for path in above if path in self.sets), None)
-        if top is None or self._unified or one.compare or group.path in self.sets:
+        if top is None or self._unified or want.compare or group.path in self.sets:
             return
-        self._fit(one, group, top, self.sets[top])
+        self._fit(want, group, top, self.sets[top])
         if group.path in self.sets:
-            self._inside(one, group, self.sets[group.path])
+            self._inside(want, group, self.sets[group.path])
 
     def _wish(
         self, group: cgroup.Group, cpus: cpuset.CPUSet, *, anew: bool = False
@@ -331,12 +343,12 @@ class _Writer:
 
     # v2: the controller --------------------------------------------------------------------------
 
-    def _lacks_cpuset(self, one: Wanted, group: cgroup.Group) -> None:
+    def _lacks_cpuset(self, want: Wanted, group: cgroup.Group) -> None:
         if not self._unified:
-            self._complain(one, f"cgroup {group.path} has no cpuset files")
+            self._complain(want, f"cgroup {group.path} has no cpuset files")
         elif not self.hand_down:
             self._complain(
-                one,
+                want,
                 f"the cpuset controller is not enabled for cgroup {group.path}: set AllowedCPUs= in"
                 " its unit, or policies.shared_pools.enableControllers: true",
             )
@@ -359,7 +371,7 @@ class _Writer:
                 target=target,
                 value="+cpuset",
                 policy=self.policy,
-                reason=f"hand the cpuset controller down to the groups in {path or 'the root'}",
+                reason=f"enable the cpuset controller for the cgroups in {path or 'the root'}",
                 knob=knob.SUBTREE.name,
                 group=path,
             )

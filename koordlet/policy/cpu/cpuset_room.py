@@ -1,4 +1,4 @@
-"""What the groups above will leave a group, once the plan that is being made is done. Pure.
+"""CPUs that the parents will leave a cgroup, once the current plan is applied. Pure.
 
 Covers: groups whose set was decided already, such as go back, such as nobody moves.
 Does not cover: what a group gets of that (``cpuset_files``, ``policy.best_effort.groups``).
@@ -40,7 +40,7 @@ def of(
 
 
 def _moves(now: snapshot.Snapshot, path: str, decided: Mapping[str, cpuset.CPUSet]) -> bool:
-    """Whether what a group lives on is not what it will live on."""
+    """Whether a cgroup's effective CPUs will change with this plan."""
     return any(above in decided or above in now.sets for above in cgroup.ancestors(path))
 
 

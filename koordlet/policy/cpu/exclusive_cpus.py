@@ -1,4 +1,4 @@
-"""exclusive_cpus: the ledger of CPUs that workloads hold alone.
+"""exclusive_cpus: the ledger of exclusive CPUs.
 
 Covers: CPUs that a scheduler, the kubelet or the operator gave; choosing them for a workload that
 asks for a number; what happens to sets that clash.
@@ -34,7 +34,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, pod, qos, reservation, snapshot
+from koordlet.model import cpuset, decision, ledger, qos, reservation, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, holdings, requests, shape
 from koordlet.policy.cpu import repack as cpu_repack
@@ -46,7 +47,7 @@ SCHEMA = holdings.SCHEMA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Choose CPUs for workloads that ask for a number and that nobody decided about.
     choose: bool = True
@@ -61,7 +62,7 @@ class Settings:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Who holds what."""
+    """Decide which workload holds which CPUs."""
     del past
     giving = _Giving(now, settings, state)
     giving.run()
@@ -74,29 +75,29 @@ def decide(
 
 
 def recall(state: State) -> tuple[ledger.Claim, ...]:
-    """What is claimed while the policy fails and has not decided anything yet."""
+    """Claims of the checkpoint, used while the policy fails before its first decision."""
     return tuple(
         ledger.Claim(
-            owner=ledger.Owner(one.owner),
-            cpus=cpuset.CPUSet.parse(one.cpus),
-            holder=one.holder,
+            owner=ledger.Owner(holding.owner),
+            cpus=cpuset.CPUSet.parse(holding.cpus),
+            holder=holding.holder,
             policy=STEM,
-            reason=f"exclusive CPUs of {one.owner} {one.holder} (as remembered)",
-            uid=one.uid,
-            since=one.since,
-            kubelet=one.origin == Origin.KUBELET.value,
+            reason=f"exclusive CPUs of {holding.owner} {holding.holder} (from the checkpoint)",
+            uid=holding.uid,
+            since=holding.since,
+            kubelet=holding.origin == Origin.KUBELET.value,
         )
-        for one in state.holdings
+        for holding in state.holdings
     )
 
 
-def turn(one: pod.Pod) -> tuple[bool, int, str, str]:
-    """The order within a turn."""
-    return (one.qos is not qos.Qos.LSE, -(one.priority or 0), one.key, one.uid)
+def turn(pod: pods.Pod) -> tuple[bool, int, str, str]:
+    """Sort key within a turn."""
+    return (pod.qos is not qos.Qos.LSE, -(pod.priority or 0), pod.key, pod.uid)
 
 
 class _Giving:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, before: State) -> None:
         self.now = now
@@ -118,43 +119,45 @@ class _Giving:
     def run(self) -> None:
         """All turns."""
         pods = sorted(self.now.pods, key=turn)
-        kubelet = [one for one in pods if one.kubelet_owned and one.cpus]
-        for one in kubelet:
-            self._hold(one, one.cpus or cpuset.CPUSet(), Origin.KUBELET, "the kubelet's policy")
+        kubelet = [pod for pod in pods if pod.kubelet_owned and pod.cpus]
+        for pod in kubelet:
+            self._hold(pod, pod.cpus or cpuset.CPUSet(), Origin.KUBELET, "the kubelet's policy")
         refused = self._disbelieved(pods)
-        self._strangers({one.uid for one in pods} - refused)
+        self._strangers({pod.uid for pod in pods} - refused)
         ours = [
-            one
-            for one in pods
-            if not one.kubelet_owned and one.uid not in refused and requests.may_hold(one)
+            pod
+            for pod in pods
+            if not pod.kubelet_owned and pod.uid not in refused and requests.may_hold(pod)
         ]
-        named = [one for one in ours if one.cpus is not None]
-        for one in sorted(named, key=lambda one: not self._known(one)):
-            self._named(one)
-        there = {one.uid for one in pods} if self.now.reservations else set()
+        named = [pod for pod in ours if pod.cpus is not None]
+        for pod in sorted(named, key=lambda pod: not self._known(pod)):
+            self._named(pod)
+        there = {pod.uid for pod in pods} if self.now.reservations else set()
         for waiting in self.now.reservations:
             self._reserved(waiting, there)
-        asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
+        asking = [(pod, found) for pod in ours if (found := self._asked(pod)) is not None]
         if self.settings.repack:
             self._repack(asking)
         # Who has all of its CPUs loses none of them to somebody who lost some.
-        for one, request in sorted(asking, key=lambda pair: self._state(*pair)):
-            self._chosen(one, request)
+        for pod, request in sorted(asking, key=lambda pair: self._state(*pair)):
+            self._chosen(pod, request)
 
     # What others decided -------------------------------------------------------------------------
 
-    def _disbelieved(self, pods: Sequence[pod.Pod]) -> set[str]:
-        """UIDs of those whose annotation does not count; that of best-effort work only narrows."""
+    def _disbelieved(self, pods: Sequence[pods.Pod]) -> set[str]:
+        """UIDs of pods whose CPU annotation is refused; that of best-effort work only narrows."""
         asking = () if self.settings.trust_annotations else pods
-        refused = {one.uid: requests.disbelieved(one, self.now) for one in asking}
-        for one in asking:
-            if (why := refused[one.uid]) and one.qos is not qos.Qos.BE:
-                fix = f"LS pool instead; policies.{STEM}.trustAnnotations would allow it"
-                self._say(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}, annotated: {why}; {fix}")
+        refused = {pod.uid: requests.disbelieved(pod, self.now) for pod in asking}
+        for pod in asking:
+            if (why := refused[pod.uid]) and pod.qos is not qos.Qos.BE:
+                fix = f"it runs in the LS pool; policies.{STEM}.trustAnnotations would allow it"
+                self._say(
+                    pod, "ExclusiveCPUsRefused", f"CPUs {pod.cpus} of its annotation: {why}; {fix}"
+                )
         return {uid for uid, why in refused.items() if why}
 
     def _strangers(self, listed: set[str]) -> None:
-        """CPUs that the kubelet holds for pods that nobody lists, or that are refused others."""
+        """Claim CPUs that the kubelet holds for pods that no source lists."""
         state = self.now.kubelet.cpu if self.now.kubelet is not None else None
         if state is None or state.policy != "static":
             return
@@ -167,33 +170,35 @@ class _Giving:
                         cpus=cpus,
                         holder=f"kubelet/{uid}",
                         policy=STEM,
-                        reason="the kubelet's policy holds them for a pod that nobody lists",
+                        reason="the kubelet holds them for a pod that no source lists",
                         uid=uid,
                         kubelet=True,
                     )
                 )
 
-    def _named(self, one: pod.Pod) -> None:
-        listed = one.cpus or cpuset.CPUSet()
+    def _named(self, pod: pods.Pod) -> None:
+        listed = pod.cpus or cpuset.CPUSet()
         problem = self._refusal(listed & self.online)
         if problem:
-            self._say(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; LS pool instead")
+            self._say(
+                pod, "ExclusiveCPUsRefused", f"CPUs {pod.cpus}: {problem}; it runs in the LS pool"
+            )
             return
         missing = listed - self.online
         if missing:
-            self._say(one, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
-        self._hold(one, listed, Origin.NAMED, f"named by {one.source}")
+            self._say(pod, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
+        self._hold(pod, listed, Origin.NAMED, f"named by {pod.source}")
 
-    def _reserved(self, one: reservation.Reservation, there: set[str]) -> None:
+    def _reserved(self, bound: reservation.Reservation, there: set[str]) -> None:
         """What of a reservation's CPUs no owner has yet; a unit's reservation is a workload.
 
         Used up is not handed over: until its owner is here, nobody else gets in between.
         """
-        held = one.holds or one.arriving(self.now.wall, there)
-        if not held or one.match or not one.cpus:
+        held = bound.holds or bound.arriving(self.now.wall, there)
+        if not held or bound.match or not bound.cpus:
             return
-        left = (one.cpus & self.usable) - self.taken
-        holder = f"reservation/{one.name}"
+        left = (bound.cpus & self.usable) - self.taken
+        holder = f"reservation/{bound.name}"
         problem = self._too_much(left) if left else ""
         if problem:
             self.conditions.append(
@@ -201,7 +206,7 @@ class _Giving:
                     type="ReservationRefused",
                     status=True,
                     reason="ExclusiveCPUs",
-                    message=f"CPUs {one.cpus}: {problem}",
+                    message=f"CPUs {bound.cpus}: {problem}",
                     subject=holder,
                 )
             )
@@ -212,7 +217,7 @@ class _Giving:
                     cpus=left,
                     holder=holder,
                     policy=STEM,
-                    reason=f"held for the owners of reservation {one.name}",
+                    reason=f"held for the owners of reservation {bound.name}",
                 )
             )
 
@@ -235,62 +240,64 @@ class _Giving:
 
     # What is decided here ------------------------------------------------------------------------
 
-    def _asked(self, one: pod.Pod) -> allocation.Request | None:
-        """What a workload asks for without names; a condition where that contradicts itself."""
-        if one.cpus is not None:
+    def _asked(self, pod: pods.Pod) -> allocation.Request | None:
+        """The request of a workload without named CPUs; a condition where it is contradictory."""
+        if pod.cpus is not None:
             return None
-        asked = requests.ask(one, self.now.node.labels)
+        asked = requests.ask(pod, self.now.node.labels)
         if isinstance(asked, requests.Problem):
-            self._say(one, "ExclusiveCPUsUndecided", f"{asked.why}; LS pool instead")
+            self._say(pod, "ExclusiveCPUsUndecided", f"{asked.why}; it runs in the LS pool")
             return None
         if asked is not None and not self.settings.choose:
-            message = f"asks for {asked.cpus.count} CPUs, and nobody named them; LS pool instead"
-            self._say(one, "ExclusiveCPUsUndecided", message)
+            message = f"no source names its {asked.cpus.count} CPUs; it runs in the LS pool"
+            self._say(pod, "ExclusiveCPUsUndecided", message)
             return None
         return asked
 
-    def _chosen(self, one: pod.Pod, request: allocation.Request) -> None:
-        before = self._held(one)
+    def _chosen(self, pod: pods.Pod, request: allocation.Request) -> None:
+        before = self._held(pod)
         listed = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
-        listed = self._repacked.get(one.uid, listed)
+        listed = self._repacked.get(pod.uid, listed)
         there = (listed & self.usable) - self.taken
         whole = there == listed and len(there) == request.cpus.count
         if there and whole and not self._too_much(there):
-            self._hold(one, there, Origin.CHOSEN, self._why(request))
+            self._hold(pod, there, Origin.CHOSEN, self._why(request))
             return
         found = self._allocate(replace(request, preferred=there))
         why = found.why if isinstance(found, allocation.Refusal) else ""
         if isinstance(found, allocation.Grant):
             why = self._too_much(found.cpus)
             if not why:
-                self._hold(one, found.cpus, Origin.CHOSEN, self._why(request))
+                self._hold(pod, found.cpus, Origin.CHOSEN, self._why(request))
                 return
         count = request.cpus.count
         if there and len(there) < count and not self._too_much(there):
             # It runs there: to lose the rest as well would be worse than to have too few.
-            self._say(one, "ExclusiveCPUsPartial", f"has {len(there)} of {count} CPUs: {why}")
+            self._say(pod, "ExclusiveCPUsPartial", f"has {len(there)} of {count} CPUs: {why}")
             back = listed - self.taken - self.reserved
-            self._hold(one, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
+            self._hold(pod, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
             return
-        self._say(one, "ExclusiveCPUsRefused", f"asks for {count} CPUs: {why}; LS pool instead")
+        self._say(
+            pod, "ExclusiveCPUsRefused", f"requests {count} CPUs: {why}; it runs in the LS pool"
+        )
 
-    def _repack(self, asking: Sequence[tuple[pod.Pod, allocation.Request]]) -> None:
+    def _repack(self, asking: Sequence[tuple[pods.Pod, allocation.Request]]) -> None:
         """Those that have all of their CPUs, as if they had been chosen together."""
         placed: list[cpu_repack.Placed] = []
-        for one, request in asking:
-            before = self._held(one)
+        for pod, request in asking:
+            before = self._held(pod)
             cpus = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
             if len(cpus & self.usable - self.taken) == request.cpus.count:
                 placed.append(
-                    cpu_repack.Placed(uid=one.uid, key=one.key, request=request, cpus=cpus)
+                    cpu_repack.Placed(uid=pod.uid, key=pod.key, request=request, cpus=cpus)
                 )
         node = self._node()
-        avoided = node.reserved | (self.isolated - cpuset.union(one.cpus for one in placed))
+        avoided = node.reserved | (self.isolated - cpuset.union(pod.cpus for pod in placed))
         found = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
         self._repacked = found or {}
 
     def _allocate(self, request: allocation.Request) -> allocation.Grant | allocation.Refusal:
-        """Isolated CPUs are for those who name them, and only else for those who need them."""
+        """Allocate without isolated CPUs first, with them only if necessary."""
         unasked = self.isolated - request.preferred
         found = self._node(unasked).allocate(request)
         if unasked and isinstance(found, allocation.Refusal):
@@ -313,32 +320,32 @@ class _Giving:
 
     # Rows ----------------------------------------------------------------------------------------
 
-    def _known(self, one: pod.Pod) -> bool:
-        """Whether it was granted this very set before."""
-        row = self.before.of(one.uid, Origin.NAMED)
-        return row is not None and row.cpus == str(one.cpus)
+    def _known(self, pod: pods.Pod) -> bool:
+        """Whether the workload held exactly this set before."""
+        row = self.before.of(pod.uid, Origin.NAMED)
+        return row is not None and row.cpus == str(pod.cpus)
 
-    def _held(self, one: pod.Pod) -> holdings.Holding | None:
-        return self.before.of(one.uid, Origin.CHOSEN)
+    def _held(self, pod: pods.Pod) -> holdings.Holding | None:
+        return self.before.of(pod.uid, Origin.CHOSEN)
 
-    def _state(self, one: pod.Pod, request: allocation.Request) -> int:
+    def _state(self, pod: pods.Pod, request: allocation.Request) -> int:
         """0: its chosen set is whole, 1: it is not, 2: it has none."""
-        before = self._held(one)
+        before = self._held(pod)
         if before is None:
             return 2
-        cpus = self._repacked.get(one.uid) or cpuset.CPUSet.parse(before.cpus)
+        cpus = self._repacked.get(pod.uid) or cpuset.CPUSet.parse(before.cpus)
         whole = cpus <= self.usable - self.taken and len(cpus) == request.cpus.count
         return 0 if whole else 1
 
-    def _hold(self, one: pod.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
-        owner = ledger.Owner.LSE if one.qos is qos.Qos.LSE else ledger.Owner.LSR
-        before = self.before.of(one.uid, origin)
+    def _hold(self, pod: pods.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
+        owner = ledger.Owner.LSE if pod.qos is qos.Qos.LSE else ledger.Owner.LSR
+        before = self.before.of(pod.uid, origin)
         same = before is not None and not cpuset.CPUSet.parse(before.cpus).isdisjoint(listed)
         since = before.since if before is not None and same else self.now.wall
         self.holdings.append(
             holdings.Holding(
-                uid=one.uid,
-                holder=one.key,
+                uid=pod.uid,
+                holder=pod.key,
                 cpus=str(listed),
                 origin=origin.value,
                 owner=owner.value,
@@ -348,14 +355,14 @@ class _Giving:
         claim = ledger.Claim(
             owner=owner,
             cpus=listed & self.online,
-            holder=one.key,
+            holder=pod.key,
             policy=STEM,
-            reason=f"exclusive CPUs of {owner.value} {one.key} ({why})",
-            uid=one.uid,
+            reason=f"exclusive CPUs of {owner.value} {pod.key} ({why})",
+            uid=pod.uid,
             since=since,
             kubelet=origin is Origin.KUBELET,
         )
-        self._claim(claim, requests.exclusive(one))
+        self._claim(claim, requests.exclusive(pod))
 
     def _claim(
         self,
@@ -371,10 +378,10 @@ class _Giving:
         )
 
     def _overlaps(self, cpus: cpuset.CPUSet, holder: str) -> None:
-        """What the kubelet gave although it was not free is said, and not fought over."""
+        """Report CPUs that the kubelet assigned although they were not free."""
         wrong = cpus & (self.reserved | self.taken)
         if wrong:
-            message = f"the kubelet gave it CPUs {wrong}, which are reserved or held already"
+            message = f"the kubelet assigned it CPUs {wrong}, which are already reserved or held"
             self.conditions.append(
                 decision.Condition(
                     type="CPUSetViolated",
@@ -385,6 +392,6 @@ class _Giving:
                 )
             )
 
-    def _say(self, one: pod.Pod, kind: str, message: str) -> None:
-        said = {"reason": "ExclusiveCPUs", "message": message, "subject": one.key}
-        self.conditions.append(decision.Condition(type=kind, status=True, **said))
+    def _say(self, pod: pods.Pod, kind: str, message: str) -> None:
+        fields = {"reason": "ExclusiveCPUs", "message": message, "subject": pod.key}
+        self.conditions.append(decision.Condition(type=kind, status=True, **fields))

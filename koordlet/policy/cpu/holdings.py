@@ -1,4 +1,4 @@
-"""The ledger's memory: who holds which CPUs, why, and since when.
+"""State of ``exclusive_cpus``: which workload holds which CPUs, why, since when.
 
 Covers: one row for each holder, to and from a checkpoint.
 Does not cover: deciding rows (``exclusive_cpus``); claims of one moment (``model.ledger``).
@@ -19,7 +19,7 @@ SCHEMA = 1
 
 
 class Origin(enum.Enum):
-    """Who decided which CPUs these are."""
+    """The source of a CPU assignment."""
 
     #: The kubelet's static policy: never moved, never refused.
     KUBELET = "kubelet"
@@ -31,7 +31,7 @@ class Origin(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What one workload holds."""
+    """CPUs held by one workload."""
 
     uid: str
     #: ``namespace/name``.
@@ -53,9 +53,14 @@ class State:
     holdings: tuple[Holding, ...] = ()
 
     def of(self, uid: str, origin: Origin) -> Holding | None:
-        """A workload's row of that origin."""
+        """The holding of a workload from one origin."""
         return next(
-            (one for one in self.holdings if one.uid == uid and one.origin == origin.value), None
+            (
+                holding
+                for holding in self.holdings
+                if holding.uid == uid and holding.origin == origin.value
+            ),
+            None,
         )
 
 
@@ -63,22 +68,19 @@ _TEXTS = ("uid", "holder", "cpus", "origin", "owner")
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     rows = body.get("holdings")
     if not isinstance(rows, list):
-        msg = "holdings is no list"
-        raise ValueError(msg)
-    return State(holdings=tuple(_row(one) for one in rows))
+        raise ValueError("holdings is no list")
+    return State(holdings=tuple(_row(row) for row in rows))
 
 
 def _row(body: object) -> Holding:
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
-        msg = f"no holding: {body!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no holding: {body!r:.80}")
     since = body.get("since")
     if isinstance(since, bool) or not isinstance(since, int | float):
-        msg = f"no time: {since!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no time: {since!r:.80}")
     texts = {name: str(body[name]) for name in _TEXTS}
     Origin(texts["origin"])
     ledger.Owner(texts["owner"])

@@ -1,4 +1,4 @@
-"""housekeeping: the kernel's own work keeps off CPUs that workloads hold alone.
+"""housekeeping: keeps kernel work off exclusive CPUs.
 
 Covers: interrupts and the kernel threads of unbound work queues. Does not cover: finding their
 files (``host.topology.kernel_work``), kernel threads that a driver has bound, ticks
@@ -20,11 +20,12 @@ from koordlet.model import action, cpuset, decision, ledger, snapshot
 from koordlet.model.record import dataclass
 
 STEM = "housekeeping"
+State = decision.Stateless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     interrupts: bool = True
     kernel_threads: bool = True
@@ -32,15 +33,10 @@ class Settings:
     onto_reserved: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """There is nothing to remember."""
-
-
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Where the kernel's own work shall run."""
+    """Decide where kernel work shall run."""
     del past
     good, why = _good(now, settings)
     actions = [
@@ -59,15 +55,15 @@ def _good(now: snapshot.Snapshot, settings: Settings) -> tuple[cpuset.CPUSet, st
     online = now.topology.online
     reserved = now.ledger.held(ledger.Owner.RESERVED) & online
     if settings.onto_reserved and reserved:
-        return reserved, "the kernel's own work runs on the reserved CPUs"
+        return reserved, "kernel work runs on the reserved CPUs"
     held = now.ledger.held(ledger.Owner.LSE, ledger.Owner.LSR) & online
     if not held or held == online:
-        return cpuset.CPUSet(), "nobody holds CPUs alone"
-    return online - held, f"the kernel's own work keeps off CPUs {held}, which workloads hold"
+        return cpuset.CPUSet(), "no workload holds exclusive CPUs"
+    return online - held, f"kernel work stays off CPUs {held}, which workloads hold exclusively"
 
 
 def _value(path: str, text: str, good: cpuset.CPUSet, settings: Settings) -> str:
-    """What a file shall say, in its own form; empty where it is not our business."""
+    """The new text of a file in its own form; empty where it is left alone."""
     is_list = path.endswith("_list")
     threads = path.endswith("/cpumask")
     if not (settings.kernel_threads if threads else settings.interrupts):

@@ -1,4 +1,4 @@
-"""CPUs that the kernel does not balance (``isolcpus``): out of the pools where that leaves enough.
+"""Isolated CPUs (``isolcpus``): out of the pools where the rest is enough.
 
 Covers: whether they are, and what is said of it. Does not cover: the pools (``shared_pools``), CPUs
 that a workload holds alone (``exclusive_cpus``): who names isolated ones gets them.
@@ -14,55 +14,58 @@ Rules:
 
 from __future__ import annotations
 
-from koordlet.model import cpuset, decision, ledger, pod, qos, resources, snapshot
+from koordlet.model import cpuset, decision, ledger, qos, resources, snapshot
+from koordlet.model import pod as pods
 
 _MILLI = 1000
 _HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Owner.LSR)
 
 
 def aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
-    """The isolated CPUs that are in no pool."""
+    """Isolated CPUs that are in no pool."""
     isolated = now.topology.isolated & now.topology.online
     return cpuset.CPUSet() if not isolated or _why_in(now, isolated) else isolated
 
 
 def _why_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
-    """Why they are in the pools like any others; empty where they are not."""
-    told = now.kubelet
-    policy = told.configuration.cpu_manager_policy if told and told.configuration else ""
-    if policy == "static" or (told and told.cpu and told.cpu.policy == "static"):
+    """The reason that isolated CPUs stay in the pools; empty where they do not."""
+    kubelet = now.kubelet
+    policy = kubelet.configuration.cpu_manager_policy if kubelet and kubelet.configuration else ""
+    if policy == "static" or (kubelet and kubelet.cpu and kubelet.cpu.policy == "static"):
         return "the kubelet's static policy has them in its shared pool"
     alone = {claim.uid for claim in now.ledger.claims if claim.uid}
-    wanted = sum(one.requests.get(resources.CPU, 0) for one in now.pods if _pooled(one, alone))
+    wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))
     left = now.topology.online - now.ledger.held(*_HELD) - isolated
     if left and wanted <= _MILLI * len(left):
         return ""
     return (
-        f"latency-sensitive workloads request {wanted / _MILLI:g} CPUs, and the pool has"
-        f" {len(left)} without them"
+        f"latency-sensitive workloads request {wanted / _MILLI:g} CPUs, the LS pool has"
+        f" only {len(left)} without them"
     )
 
 
-def _pooled(one: pod.Pod, alone: set[str]) -> bool:
+def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
     """Whether a workload runs in the LS pool."""
-    return one.active and one.uid not in alone and one.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
+    return pod.active and pod.uid not in alone and pod.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
 def conditions(now: snapshot.Snapshot) -> tuple[decision.Condition, ...]:
-    """What people should know of them."""
+    """Conditions about isolated CPUs."""
     isolated = now.topology.isolated & now.topology.online
     if not isolated:
         return ()
     why = _why_in(now, isolated)
-    name, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads get those that they name"
+    name, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads may name them"
     if why:
         name = "IsolatedCPUsShared"
-        message = f"are in the pools: {why}; boot without isolcpus=, or ask for less on this node"
+        message = (
+            f"are in the pools: {why}; boot without isolcpus=, or request fewer CPUs on this node"
+        )
     return (
         decision.Condition(
             type=name,
             status=True,
             reason="SharedPools",
-            message=f"CPUs {isolated}, where the kernel does not balance (isolcpus=), {message}",
+            message=f"isolated CPUs {isolated} (isolcpus=) {message}",
         ),
     )

@@ -1,4 +1,4 @@
-"""Which NUMA nodes one workload may use: the smallest set in which all of it fits.
+"""Choice of NUMA nodes for one workload: the smallest set in which it fits.
 
 Covers: policies, the choice, how quantities are split over the chosen nodes.
 Does not cover: concrete CPUs (``accumulator``).
@@ -32,7 +32,7 @@ BUDGET = 4096
 
 
 class Policy(enum.Enum):
-    """What a node or a workload says about NUMA."""
+    """NUMA topology policy of a node or a workload."""
 
     NONE = ""
     BEST_EFFORT = "BestEffort"
@@ -42,7 +42,7 @@ class Policy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """What one NUMA node has left."""
+    """Free resources of one NUMA node."""
 
     node: int
     free: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def _open(_nodes: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """What somebody says of sets of nodes beyond whether they fit."""
+    """Preferences among sets of NUMA nodes that fit."""
 
     score: Callable[[tuple[int, ...]], int] = _any
     barred: Callable[[tuple[int, ...]], bool] = _open
@@ -80,9 +80,9 @@ def choose(
     policy: Policy,
     *,
     taste: Taste = NONE,
-    far: Callable[[int, int], int] = lambda one, other: 10 if one == other else 20,
+    far: Callable[[int, int], int] = lambda node, other: 10 if node == other else 20,
 ) -> Choice | None:
-    """The choice; ``None`` when the policy refuses the workload here."""
+    """Choose NUMA nodes; ``None`` where the policy refuses the workload."""
     if policy is Policy.NONE or not zones:
         return Choice(None)
     sizes = 1 if policy is Policy.SINGLE else len(zones)
@@ -126,19 +126,21 @@ def split(
 
 def short(zones: Sequence[Zone], nodes: Sequence[int], wants: Mapping[str, int]) -> tuple[str, ...]:
     """The resources of which these nodes have too little."""
-    return tuple(one for one in sorted(wants) if split(zones, nodes, {one: wants[one]}, {}) is None)
+    return tuple(
+        name for name in sorted(wants) if split(zones, nodes, {name: wants[name]}, {}) is None
+    )
 
 
 def fits(zones: Sequence[Zone], wants: Mapping[str, int]) -> bool:
     """Whether there is any set in which all of it fits."""
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
     able = [zone for zone in zones if all(zone.free.get(name, 0) > 0 for name in asked)]
-    return all(sum(one.free[name] for one in able) >= much for name, much in asked.items())
+    return all(sum(zone.free[name] for zone in able) >= much for name, much in asked.items())
 
 
 def zoned(zones: Sequence[Zone], wants: Mapping[str, int]) -> tuple[str, ...]:
-    """Those resources of a workload that nodes have."""
-    return tuple(one for one in sorted(wants) if wants[one] > 0 and _is_zoned(one, zones))
+    """Requested resources that NUMA nodes account for."""
+    return tuple(name for name in sorted(wants) if wants[name] > 0 and _is_zoned(name, zones))
 
 
 class _Search:
@@ -189,7 +191,7 @@ def _is_zoned(name: str, zones: Sequence[Zone]) -> bool:
 
 
 def _spread(nodes: tuple[int, ...], far: Callable[[int, int], int]) -> int:
-    return sum(far(one, other) for one in nodes for other in nodes if one != other)
+    return sum(far(node, other) for node in nodes for other in nodes if node != other)
 
 
 def _number(nodes: tuple[int, ...]) -> int:

@@ -1,4 +1,4 @@
-"""Workloads that want the shared pool of few NUMA nodes: which nodes, and that they stay there.
+"""NUMA homes of workloads that run in the shared pool of few nodes.
 
 Covers: ``ConstrainedBurst`` for workloads that no scheduler decided about.
 Does not cover: a scheduler's decision (``numaNodeResources``), exclusive CPUs.
@@ -12,38 +12,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from koordlet.model import pod, resources
+from koordlet.model import pod as pods
+from koordlet.model import resources
 from koordlet.policy.cpu import numa_hints, requests
 
 #: Nodes, as a workload's home.
 Home = tuple[int, ...]
 
 
-def wants(one: pod.Pod) -> int:
-    """Thousandths of a CPU for which its home must be large enough; 0: it wants none."""
-    granted = one.wishes.grant is not None and (one.wishes.grant.cpus or one.wishes.grant.numa)
-    if granted or not requests.constrained(one):
+def wants(pod: pods.Pod) -> int:
+    """Thousandths of a CPU that a home must hold; 0: the pod wants no home."""
+    granted = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
+    if granted or not requests.constrained(pod):
         return 0
-    return one.limits.get(resources.CPU) or one.requests.get(resources.CPU) or 0
+    return pod.limits.get(resources.CPU) or pod.requests.get(resources.CPU) or 0
 
 
 def find(
-    pods: Iterable[pod.Pod], sizes: Mapping[int, int], before: Mapping[str, Home]
+    pods: Iterable[pods.Pod], sizes: Mapping[int, int], before: Mapping[str, Home]
 ) -> dict[str, Home]:
     """UID to home. ``sizes`` is how many CPUs the pool has on each node."""
-    asking = [(one, milli) for one in pods if (milli := wants(one)) > 0]
+    asking = [(pod, milli) for pod in pods if (milli := wants(pod)) > 0]
     left = {node: size * 1000 for node, size in sizes.items()}
     homes: dict[str, Home] = {}
-    for one, milli in asking:
-        home = before.get(one.uid, ())
+    for pod, milli in asking:
+        home = before.get(pod.uid, ())
         if home and sum(1000 * sizes.get(node, 0) for node in home) >= milli:
-            homes[one.uid] = home
+            homes[pod.uid] = home
             _settle(left, home, milli)
-    for one, milli in asking:
-        if one.uid not in homes:
+    for pod, milli in asking:
+        if pod.uid not in homes:
             home = _choose(left, milli)
             if home:
-                homes[one.uid] = home
+                homes[pod.uid] = home
                 _settle(left, home, milli)
     return homes
 

@@ -1,4 +1,4 @@
-"""The kubelet's tiers and pods: how narrow they may be around the containers in them. Pure.
+"""CPU sets of the kubelet's QoS cgroups and pods around their containers. Pure.
 
 Covers: tiers narrowed to the pool of their class, tiers and pods that must stay wide, or become so.
 Does not cover: the pools (``shared_pools``), files (``cpuset_files``).
@@ -21,7 +21,7 @@ from koordlet.policy.cpu.cpuset_files import Wanted
 
 _TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
 _NAMES = {
-    qos.KubeQos.GUARANTEED: "all that is not reserved",
+    qos.KubeQos.GUARANTEED: "all CPUs that are not reserved",
     qos.KubeQos.BURSTABLE: "the LS pool",
     qos.KubeQos.BEST_EFFORT: "the BE pool",
 }
@@ -38,15 +38,15 @@ def only_leaves(now: snapshot.Snapshot) -> bool:
 
 
 def static(now: snapshot.Snapshot) -> bool:
-    """Whether the kubelet writes sets into containers by itself."""
+    """Whether the kubelet's CPU manager policy is static."""
     return now.kubelet is not None and now.kubelet.static_cpus
 
 
 def unknown(now: snapshot.Snapshot) -> bool:
-    """Whether there is a kubelet of which nobody knows that."""
+    """Whether there is a kubelet whose CPU manager policy is unknown."""
     if now.kubelet is not None and now.kubelet.knows_cpus:
         return False
-    return any(one.source in _OF_KUBELET and one.kube_qos is not None for one in now.pods)
+    return any(pod.source in _OF_KUBELET and pod.kube_qos is not None for pod in now.pods)
 
 
 def narrowed(
@@ -55,20 +55,20 @@ def narrowed(
     wanted: Sequence[Wanted],
     wishes: Mapping[str, str],
 ) -> list[Wanted]:
-    """The tiers of every tree that holds a pod: their pool, and what workloads in them need."""
-    declared = {one.group for one in wanted}
+    """Wanted sets of QoS cgroups: their pool and what workloads in them need."""
+    declared = {want.group for want in wanted}
     made: list[Wanted] = []
     for path, tier in _paths(now):
         pool = pools[tier]
         if path in declared or path not in now.groups or not pool:
             continue
-        inside = [one for one in wanted if one.group and cgroup.is_below(one.group, path)]
-        if any(one.cpus is None or one.compare for one in inside):
+        inside = [want for want in wanted if want.group and cgroup.is_below(want.group, path)]
+        if any(want.cpus is None or want.compare for want in inside):
             # Somebody in there may run anywhere.
             made += _whole(now, path, tier, wishes)
             continue
-        more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
-        extra = f" and {more} of workloads inside" if more else ""
+        more = cpuset.union(want.cpus for want in inside if want.cpus is not None) - pool
+        extra = f" and CPUs {more} of workloads inside it" if more else ""
         made.append(
             Wanted(
                 group=path,
@@ -84,22 +84,24 @@ def narrowed(
 def opened(
     now: snapshot.Snapshot, wanted: Sequence[Wanted], wishes: Mapping[str, str]
 ) -> list[Wanted]:
-    """What is wanted of containers, with room around them for what the kubelet writes (v1)."""
+    """Wanted sets of containers, with room around them for the kubelet's writes (v1)."""
     made = [
-        replace(one, around=now.topology.online)
-        if one.leaves and _hinders(now, one.group, wishes)
-        else one
-        for one in wanted
+        replace(want, around=now.topology.online)
+        if want.leaves and _hinders(now, want.group, wishes)
+        else want
+        for want in wanted
     ]
     for path, tier in _paths(now):
         if _hinders(now, path, wishes):
-            made.append(_all(now, path, tier, "what it writes into containers fits into it"))
+            made.append(
+                _all(now, path, tier, "wide enough for the sets that it writes into containers")
+            )
     return made
 
 
 def _paths(now: snapshot.Snapshot) -> list[tuple[str, qos.KubeQos]]:
     """The groups of the tiers of every tree that holds a pod."""
-    trees = {grouppath.parse(one.group).tree for one in now.pods if one.group is not None}
+    trees = {grouppath.parse(pod.group).tree for pod in now.pods if pod.group is not None}
     listed = sorted(tree for tree in trees if tree is not None)
     return [(tree.tier(tier), tier) for tree in listed for tier in _TIERS]
 
@@ -107,7 +109,7 @@ def _paths(now: snapshot.Snapshot) -> list[tuple[str, qos.KubeQos]]:
 def _whole(
     now: snapshot.Snapshot, path: str, tier: qos.KubeQos, wishes: Mapping[str, str]
 ) -> Iterator[Wanted]:
-    """v1: a tier that shall not be narrowed, and that the kernel took CPUs from that came back.
+    """Restore, on cgroup v1, a tier that the kernel shrank while CPUs were offline.
 
     It stays named from then on, as one does that was narrowed before: groups that were born in it
     meanwhile have what it had, and the kernel takes nothing from it that they have.
@@ -117,7 +119,7 @@ def _whole(
     if holder is None or holder.unified or not cpus:
         return
     if now.went_offline & now.topology.online - cpus or path in wishes:
-        yield _all(now, path, tier, "somebody in there may run anywhere")
+        yield _all(now, path, tier, "a workload inside may run on any CPU")
 
 
 def _all(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, why: str) -> Wanted:
@@ -130,7 +132,7 @@ def _all(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, why: str) -> Want
 
 
 def _hinders(now: snapshot.Snapshot, path: str | None, wishes: Mapping[str, str]) -> bool:
-    """Whether the kubelet's set does not fit into a group, or did not before we widened it."""
+    """Whether a cgroup is too narrow for the kubelet's default set, or was before koordlet."""
     group = None if path is None else now.groups.get(path)
     cpus = None if group is None else group.cpus()
     if cpus is None or path is None:

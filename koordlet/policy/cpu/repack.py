@@ -1,4 +1,4 @@
-"""Chosen sets laid out anew, as if everybody came at once, and whether that is worth it.
+"""Repacking: a new layout of chosen CPU sets, and whether it is worth the moves.
 
 Covers: the layout, its cost. Does not cover: moving anybody (``exclusive_cpus``).
 
@@ -43,29 +43,29 @@ def better(
     reserved: cpuset.CPUSet,
     others: Iterable[allocation.Holding],
 ) -> Mapping[str, cpuset.CPUSet] | None:
-    """UID to new CPUs; ``None`` where a new layout costs as much, or cannot be made."""
+    """New CPUs by UID; ``None`` where a new layout is impossible or not cheaper."""
     fixed = tuple(others)
     holdings = list(fixed)
     found: dict[str, cpuset.CPUSet] = {}
-    for one in sorted(placed, key=_size):
+    for pod in sorted(placed, key=_size):
         node = allocation.Node(shape, reserved=reserved, holdings=holdings)
-        grant = node.allocate(one.request)
+        grant = node.allocate(pod.request)
         if isinstance(grant, allocation.Refusal):
             return None
-        found[one.uid] = grant.cpus
+        found[pod.uid] = grant.cpus
         holdings.append(
             allocation.Holding(
-                holder=one.key, cpus=grant.cpus, exclusive=one.request.cpus.exclusive
+                holder=pod.key, cpus=grant.cpus, exclusive=pod.request.cpus.exclusive
             )
         )
-    held = cpuset.union(one.cpus for one in fixed)
-    now = cost(shape, [one.cpus for one in placed], held)
+    held = cpuset.union(holding.cpus for holding in fixed)
+    now = cost(shape, [pod.cpus for pod in placed], held)
     return found if cost(shape, found.values(), held) < now else None
 
 
 def cost(shape: cpu_shape.Shape, sets: Iterable[cpuset.CPUSet], held: cpuset.CPUSet) -> Cost:
-    """What a layout costs."""
-    every = [one.bits for one in sets]
+    """The cost of a layout."""
+    every = [cpus.bits for cpus in sets]
     cores = [core.bits for core in shape.cores]
     whole = held.bits
     for bits in every:
@@ -83,6 +83,6 @@ def _spread(sets: Iterable[int], domains: Iterable[int]) -> int:
     return sum(1 for bits in sets for domain in listed if domain & bits)
 
 
-def _size(one: Placed) -> tuple[int, bool, str, str]:
-    wanted = one.request.cpus
-    return (-wanted.count, not wanted.required, one.key, one.uid)
+def _size(workload: Placed) -> tuple[int, bool, str, str]:
+    wanted = workload.request.cpus
+    return (-wanted.count, not wanted.required, workload.key, workload.uid)

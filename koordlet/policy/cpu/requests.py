@@ -1,4 +1,4 @@
-"""What a workload asks of CPUs, in the allocator's terms.
+"""A workload's request for CPUs, in the allocator's terms.
 
 Covers: who may hold CPUs alone, how many it asks for, how they shall lie, what contradicts itself.
 Does not cover: what is free (``allocation``), who gets it first (``exclusive_cpus``).
@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.model import pod, qos, resources, snapshot, wishes
+from koordlet.model import pod as pods
+from koordlet.model import qos, resources, snapshot, wishes
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, numa_hints
 
@@ -34,9 +35,9 @@ _NODE_BINDS = {
     "FullPCPUsOnly": accumulator.Bind.FULL_CORES,
     "SpreadByPCPUs": accumulator.Bind.SPREAD,
 }
-_BINDS = {one.value: one for one in accumulator.Bind}
-_NUMA = {one.value: one for one in numa_hints.Policy}
-_EXCLUSIVE = {one.value: one for one in accumulator.Exclusive}
+_BINDS = {bind.value: bind for bind in accumulator.Bind}
+_NUMA = {policy.value: policy for policy in numa_hints.Policy}
+_EXCLUSIVE = {exclusive.value: exclusive for exclusive in accumulator.Exclusive}
 #: The kubelet's option with which whole cores are given.
 _WHOLE_CORES = "full-pcpus-only"
 _UNNAMED = (None, "", "Default")
@@ -48,47 +49,47 @@ NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why what it asks for cannot be."""
+    """The reason that a request is contradictory."""
 
     why: str
 
 
-def may_hold(one: pod.Pod) -> bool:
-    """Whether CPUs may be this workload's alone (rule 1)."""
-    kind = one.raw_qos or one.qos
+def may_hold(pod: pods.Pod) -> bool:
+    """Whether a workload may hold exclusive CPUs (rule 1)."""
+    kind = pod.raw_qos or pod.qos
     return kind not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
-def disbelieved(one: pod.Pod, now: snapshot.Snapshot) -> str:
-    """Why the CPUs that are named for it do not count (rule 1); empty where they do."""
-    if one.declared or one.kubelet_owned or one.cpus is None:
+def disbelieved(pod: pods.Pod, now: snapshot.Snapshot) -> str:
+    """The reason that named CPUs are refused (rule 1); empty where they count."""
+    if pod.declared or pod.kubelet_owned or pod.cpus is None:
         return ""
-    if not (_is_bound(one) or _of_node(now)):
-        return "only pods labelled LSE or LSR, of the band koord-prod, are given CPUs"
-    whole = one.requests.get(resources.CPU, 0) // 1000
-    if len(one.cpus) > whole:
-        return f"more than its request, in which there are {whole} whole CPUs"
+    if not (_is_bound(pod) or _of_node(now)):
+        return "only pods labelled LSE or LSR in band koord-prod may hold exclusive CPUs"
+    whole = pod.requests.get(resources.CPU, 0) // 1000
+    if len(pod.cpus) > whole:
+        return f"more than the {whole} whole CPUs of its request"
     return ""
 
 
-def exclusive(one: pod.Pod) -> accumulator.Exclusive:
-    """What it would rather not share with others that ask for the same."""
-    said = one.wishes.binding
-    text = said.exclusive if said is not None else None
+def exclusive(pod: pods.Pod) -> accumulator.Exclusive:
+    """The exclusive policy of a pod."""
+    binding = pod.wishes.binding
+    text = binding.exclusive if binding is not None else None
     return _EXCLUSIVE.get(text or "None", accumulator.Exclusive.NONE)
 
 
-def constrained(one: pod.Pod) -> bool:
-    """Whether it asks for the shared pool of few NUMA nodes."""
-    return _policy(one.wishes.binding)[0] == CONSTRAINED
+def constrained(pod: pods.Pod) -> bool:
+    """Whether a pod requests the shared pool of few NUMA nodes."""
+    return _policy(pod.wishes.binding)[0] == CONSTRAINED
 
 
-def ask(one: pod.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem | None:
-    """What it asks the allocator for; ``None``: for nothing."""
-    count = _count(one)
+def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem | None:
+    """The allocation request of a pod; ``None`` where it requests none."""
+    count = _count(pod)
     if count is None or isinstance(count, Problem):
         return count
-    name, required = _policy(one.wishes.binding)
+    name, required = _policy(pod.wishes.binding)
     if name == CONSTRAINED:
         return None
     bind = _BINDS.get(name, accumulator.Bind.FULL_CORES)
@@ -97,7 +98,7 @@ def ask(one: pod.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem
         if required and of_node is not bind:
             return Problem(BIND_CONFLICT)
         bind, required = of_node, True
-    numa = _numa(one, labels)
+    numa = _numa(pod, labels)
     if isinstance(numa, Problem):
         return numa
     most = labels.get(STRATEGY_LABEL) == accumulator.Strategy.MOST.value
@@ -105,33 +106,33 @@ def ask(one: pod.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem
         count=count,
         bind=bind,
         required=required,
-        exclusive=exclusive(one),
+        exclusive=exclusive(pod),
         strategy=accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST,
     )
     return allocation.Request(cpus=wanted, numa=numa)
 
 
-def _policy(said: wishes.Binding | None) -> tuple[str, bool]:
+def _policy(binding: wishes.Binding | None) -> tuple[str, bool]:
     """Name of the bind policy, and whether it is required."""
-    if said is None:
+    if binding is None:
         return "", False
-    if said.required not in _UNNAMED:
-        return said.required or "", True
-    return ("" if said.preferred in _UNNAMED else said.preferred or ""), False
+    if binding.required not in _UNNAMED:
+        return binding.required or "", True
+    return ("" if binding.preferred in _UNNAMED else binding.preferred or ""), False
 
 
-def _numa(one: pod.Pod, labels: Mapping[str, str]) -> numa_hints.Policy | Problem:
+def _numa(pod: pods.Pod, labels: Mapping[str, str]) -> numa_hints.Policy | Problem:
     of_node = labels.get(NUMA_LABEL, "")
-    of_pod = (one.wishes.numa.policy if one.wishes.numa is not None else "") or ""
+    of_pod = (pod.wishes.numa.policy if pod.wishes.numa is not None else "") or ""
     if of_node and of_pod and of_node != of_pod:
         return Problem(NUMA_CONFLICT)
     return _NUMA.get(of_node or of_pod, numa_hints.Policy.NONE)
 
 
-def _is_bound(one: pod.Pod) -> bool:
+def _is_bound(pod: pods.Pod) -> bool:
     """Whether its class is given CPUs: by label, as every Guaranteed pod is LSR without one."""
-    labelled = one.raw_qos is not None and one.raw_qos.exclusive
-    return labelled and one.band is qos.Band.PROD
+    labelled = pod.raw_qos is not None and pod.raw_qos.exclusive
+    return labelled and pod.band is qos.Band.PROD
 
 
 def _of_node(now: snapshot.Snapshot) -> bool:
@@ -143,14 +144,14 @@ def _of_node(now: snapshot.Snapshot) -> bool:
     return now.node.labels.get(BIND_LABEL) in _NODE_BINDS
 
 
-def _count(one: pod.Pod) -> int | Problem | None:
-    if one.cpu_count is not None:
-        return one.cpu_count or None
-    decided = one.wishes.grant is not None and (one.wishes.grant.cpus or one.wishes.grant.numa)
+def _count(pod: pods.Pod) -> int | Problem | None:
+    if pod.cpu_count is not None:
+        return pod.cpu_count or None
+    decided = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
     # What was declared standalone says by name or number what it wants, or wants nothing.
-    if decided or not _is_bound(one) or one.kube_qos is None:
+    if decided or not _is_bound(pod) or pod.kube_qos is None:
         return None
-    milli = one.requests.get(resources.CPU, 0)
+    milli = pod.requests.get(resources.CPU, 0)
     if milli <= 0:
         return None
     return Problem(NOT_WHOLE) if milli % 1000 else milli // 1000

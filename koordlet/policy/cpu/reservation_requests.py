@@ -1,4 +1,4 @@
-"""Who wants CPUs kept from workloads: the node's annotations, the kubelet, the operator.
+"""Requests to reserve CPUs: from node annotations, the kubelet and the operator.
 
 Covers: reading each of them into one kind of wish.
 Does not cover: granting wishes, remembering them (``reserved_cpus``).
@@ -17,7 +17,8 @@ import json
 import typing
 from collections.abc import Callable, Iterator, Mapping
 
-from koordlet.model import cpuset, pod, qos, quantity, resources, snapshot
+from koordlet.model import cpuset, qos, quantity, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
@@ -32,7 +33,7 @@ _APPLY = ("", "Default", "ReservedCPUsOnly")
 
 
 class Use(enum.Enum):
-    """What the CPUs are kept for."""
+    """The use of reserved CPUs."""
 
     #: Nobody that we place.
     MACHINE = "machine"
@@ -44,7 +45,7 @@ class Use(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """A list, or a number of CPUs."""
+    """A request for listed CPUs, or for a number of CPUs."""
 
     #: One wish of each source counts, and one is remembered.
     source: str
@@ -61,7 +62,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A wish that nobody can read: the last valid one of its source counts."""
+    """An unreadable wish: the last valid one of its source stays in force."""
 
     source: str
     why: str
@@ -69,7 +70,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A source that has not answered yet: what it wished last counts."""
+    """A source that has not answered yet: its last wish stays in force."""
 
     source: str
 
@@ -92,7 +93,7 @@ def of(
     if now.kubelet is not None:
         asked = now.kubelet.configuration
         yield Unknown(KUBELET) if asked is None else _kubelet(asked)
-    yield from (_declared(one) for one in now.pods if _is_declared(one))
+    yield from (_declared(pod) for pod in now.pods if _is_declared(pod))
 
 
 def _guarded(
@@ -121,23 +122,21 @@ def _annotated(body: Mapping[str, object]) -> Wish | None:
     origin, problem = f"annotation {ANNOTATION}", ""
     apply = body.get("applyPolicy") or ""
     if apply not in _APPLY:
-        problem = f"{origin}: applyPolicy {str(apply)[:40]!r} is not known and counts as Default"
+        problem = f"{origin}: applyPolicy {str(apply)[:40]!r} is unknown, Default applies"
     listed = body.get("reservedCPUs")
     if listed not in (None, ""):
         cpus = _list("reservedCPUs", listed)
         return Wish(source=NODE, origin=origin, cpus=cpus, problem=problem)
     amounts = body.get("resources")
     if amounts is not None and not isinstance(amounts, dict):
-        msg = f"resources: expected an object, found {str(amounts)[:40]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"resources: expected an object, found {str(amounts)[:40]!r}")
     amount = (amounts or {}).get(resources.CPU)
     if amount is None:
         return None
     try:
         count = _whole(quantity.milli(_text(amount)))
     except ValueError as error:
-        msg = f"resources.cpu: {error}"
-        raise ValueError(msg) from None
+        raise ValueError(f"resources.cpu: {error}") from None
     return Wish(source=NODE, origin=origin, count=count, problem=problem)
 
 
@@ -146,8 +145,7 @@ def _system(body: Mapping[str, object]) -> Wish | None:
     if listed in (None, ""):
         return None
     if alone not in (None, True, False):
-        msg = f"cpusetExclusive: expected true or false, found {str(alone)[:40]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"cpusetExclusive: expected true or false, found {str(alone)[:40]!r}")
     return Wish(
         source=SYSTEM,
         origin=f"annotation {SYSTEM_ANNOTATION}",
@@ -176,21 +174,21 @@ def _kubelet(asked: kubelet.Configuration) -> Wish:
     return Wish(source=KUBELET, origin=origin, count=_whole(milli))
 
 
-def _is_declared(one: pod.Pod) -> bool:
+def _is_declared(pod: pods.Pod) -> bool:
     """A system workload that was declared with CPUs: they are its own."""
-    asks = one.cpus is not None or bool(one.cpu_count)
-    return one.qos is qos.Qos.SYSTEM and one.declared and asks
+    asks = pod.cpus is not None or bool(pod.cpu_count)
+    return pod.qos is qos.Qos.SYSTEM and pod.declared and asks
 
 
-def _declared(one: pod.Pod) -> Wish:
+def _declared(pod: pods.Pod) -> Wish:
     return Wish(
-        source=f"workload/{one.uid}",
-        origin=f"{one.source} for {one.key}",
+        source=f"workload/{pod.uid}",
+        origin=f"{pod.source} for {pod.key}",
         use=Use.SYSTEM,
-        cpus=one.cpus,
-        count=one.cpu_count or 0,
-        holder=one.key,
-        uid=one.uid,
+        cpus=pod.cpus,
+        count=pod.cpu_count or 0,
+        holder=pod.key,
+        uid=pod.uid,
     )
 
 
@@ -203,12 +201,10 @@ def _list(name: str, value: object) -> cpuset.CPUSet:
     try:
         return cpuset.CPUSet.parse(_text(value))
     except ValueError as error:
-        msg = f"{name}: {error}"
-        raise ValueError(msg) from None
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        msg = f"expected text, found {type(value).__name__}"
-        raise ValueError(msg)
+        raise ValueError(f"expected text, found {type(value).__name__}")
     return str(value)

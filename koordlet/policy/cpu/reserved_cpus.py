@@ -1,4 +1,4 @@
-"""reserved_cpus: CPUs that belong to the machine and to no workload.
+"""reserved_cpus: CPUs reserved for the machine.
 
 Covers: which CPUs are reserved, by whom, what happens to a reservation that makes no sense.
 Does not cover: reading wishes (``reservation_requests``), keeping workloads off the CPUs
@@ -34,7 +34,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     cpus: cpuset.CPUSet | None = None
     quantity_milli: int | None = None
@@ -43,7 +43,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """What a source was granted last."""
+    """CPUs last granted to one source."""
 
     source: str
     origin: str
@@ -57,7 +57,7 @@ class Reserve:
     uid: str = ""
 
     def claim(self, cpus: cpuset.CPUSet) -> ledger.Claim:
-        """It as a claim."""
+        """The ledger claim of this reserve."""
         return ledger.Claim(
             owner=ledger.Owner.RESERVED if self.use == Use.MACHINE.value else ledger.Owner.SYSTEM,
             cpus=cpus,
@@ -75,30 +75,27 @@ class State:
     reserves: tuple[Reserve, ...] = ()
 
     def of(self, source: str) -> Reserve | None:
-        """That of one source."""
-        return next((one for one in self.reserves if one.source == source), None)
+        """The reserve of one source."""
+        return next((reserve for reserve in self.reserves if reserve.source == source), None)
 
 
 _TEXTS = ("source", "origin", "cpus", "use", "holder", "uid")
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     rows = body.get("reserves")
     if not isinstance(rows, list):
-        msg = "reserves is no list"
-        raise ValueError(msg)
-    return State(reserves=tuple(_row(one) for one in rows))
+        raise ValueError("reserves is no list")
+    return State(reserves=tuple(_row(row) for row in rows))
 
 
 def _row(body: object) -> Reserve:
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
-        msg = f"no reservation: {body!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no reservation: {body!r:.80}")
     count = body.get("count")
     if isinstance(count, bool) or not isinstance(count, int):
-        msg = f"no number: {count!r:.80}"
-        raise ValueError(msg)
+        raise ValueError(f"no number: {count!r:.80}")
     texts = {name: str(body[name]) for name in _TEXTS}
     Use(texts["use"])
     texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))
@@ -106,11 +103,11 @@ def _row(body: object) -> Reserve:
 
 
 def recall(state: State) -> tuple[ledger.Claim, ...]:
-    """What is claimed while the policy fails and has not decided anything yet."""
+    """Claims of the checkpoint, used while the policy fails before its first decision."""
     return tuple(
-        one.claim(cpuset.CPUSet.parse(one.cpus))
-        for one in state.reserves
-        if one.cpus and one.use != Use.SHARED.value
+        reserve.claim(cpuset.CPUSet.parse(reserve.cpus))
+        for reserve in state.reserves
+        if reserve.cpus and reserve.use != Use.SHARED.value
     )
 
 
@@ -129,7 +126,10 @@ def decide(
         pools=tuple(granting.pools),
         explanation={
             "reserved": str(granting.granted),
-            **{one.source: f"{one.cpus or 'nothing'} ({one.origin})" for one in granting.reserves},
+            **{
+                reserve.source: f"{reserve.cpus or 'nothing'} ({reserve.origin})"
+                for reserve in granting.reserves
+            },
         },
     )
 
@@ -139,7 +139,7 @@ class _RefusedError(Exception):
 
 
 class _Granting:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, machine: topology.Topology, settings: Settings, before: State) -> None:
         self.machine = machine
@@ -152,7 +152,7 @@ class _Granting:
         self.conditions: list[decision.Condition] = []
 
     def take(self, found: reservation_requests.Found) -> None:
-        """One wish."""
+        """Grant one wish, or keep the last valid one."""
         if isinstance(found, Wish):
             self._wish(found)
             return
@@ -195,13 +195,13 @@ class _Granting:
         packed = packing.take(self.machine, self.machine.online, wish.count)
         if packed is None:
             online = len(self.machine.online)
-            raise _RefusedError(f"{wish.origin} asks for {wish.count} CPUs of {online}")
+            raise _RefusedError(f"{wish.origin} requests {wish.count} CPUs, {online} are online")
         return packed
 
     def _listed(self, origin: str, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
         known = self.machine.present or self.machine.online
         missing = cpus - known
-        problem = f"{origin} names CPUs {missing}, which this machine has not"
+        problem = f"{origin} names CPUs {missing}, which this machine does not have"
         if cpus and not cpus & known:
             raise _RefusedError(problem)
         if missing:
@@ -215,7 +215,9 @@ class _Granting:
             raise _RefusedError(f"{origin} {what} and leave none for workloads")
         most = self.settings.max_cpus
         if most is not None and len(every) > most and not cpus <= self.granted:
-            raise _RefusedError(f"{origin} makes {len(every)} CPUs, limits.maxCpus is {most}")
+            raise _RefusedError(
+                f"{origin} would reserve {len(every)} CPUs, limits.maxCpus is {most}"
+            )
 
     def _refused(self, source: str, why: str) -> None:
         kept = self._again(source)
@@ -223,7 +225,7 @@ class _Granting:
         self._say("ReservedCPUsInvalid", "Refused", f"{why}; {stays}")
 
     def _again(self, source: str) -> cpuset.CPUSet:
-        """What its source was granted last, where that can still be."""
+        """Grant what the source had last, where that is still possible."""
         row = self.before.of(source)
         if row is None:
             return cpuset.CPUSet()

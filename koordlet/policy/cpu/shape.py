@@ -1,4 +1,4 @@
-"""The machine as bitmaps: what choosing CPUs looks at again and again.
+"""The topology as bitmaps, for choosing CPUs fast.
 
 Covers: cores, L3 domains, NUMA nodes and sockets as integers with one bit per CPU, built once.
 Does not cover: choosing (``accumulator``), what a topology says (``model.topology``).
@@ -42,18 +42,18 @@ class Shape:
         nodes: dict[int, int] = {}
         sockets: dict[int, int] = {}
         l3: dict[tuple[int, int], int] = {}
-        for one in machine.cpus:
-            if not one.online:
+        for cpu in machine.cpus:
+            if not cpu.online:
                 continue
-            bit = 1 << one.cpu
-            node, socket = _known(one.node), _known(one.socket)
+            bit = 1 << cpu.cpu
+            node, socket = _known(cpu.node), _known(cpu.socket)
             # A CPU of unknown core stands alone.
-            key = (1, one.cpu) if one.core is None else (0, one.core)
+            key = (1, cpu.cpu) if cpu.core is None else (0, cpu.core)
             cores[key] = (cores.get(key, (0, 0, 0))[0] | bit, node, socket)
             nodes[node] = nodes.get(node, 0) | bit
             sockets[socket] = sockets.get(socket, 0) | bit
             # A domain that crosses nodes (sub-NUMA clusters) is a domain in each of them.
-            domain = (node, _known(one.l3))
+            domain = (node, _known(cpu.l3))
             l3[domain] = l3.get(domain, 0) | bit
         every = tuple(Core(number, *cores[key]) for number, key in enumerate(sorted(cores)))
         return cls(
@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def online(self) -> int:
-        """All CPUs."""
+        """All online CPUs."""
         bits = 0
         for core in self.cores:
             bits |= core.bits
@@ -81,9 +81,9 @@ class Shape:
                 bits |= core.bits
         return bits
 
-    def far(self, one: int, other: int) -> int:
+    def far(self, node: int, other: int) -> int:
         """The distance between two nodes; the kernel's remote default where it is not known."""
-        return self.distances.get((one, other), 10 if one == other else 20)
+        return self.distances.get((node, other), 10 if node == other else 20)
 
 
 def _known(number: int | None) -> int:

@@ -1,4 +1,4 @@
-"""shared_pools: who may run on which CPUs.
+"""shared_pools: the LS and BE pools, and the cpuset of every workload.
 
 Covers: the LS and BE pools per NUMA node, which of them a workload runs in, the tiers of the
 kubelet, what a container gets before it starts.
@@ -33,17 +33,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import (
-    adjustment,
-    cgroup,
-    cpuset,
-    decision,
-    ledger,
-    pod,
-    qos,
-    resources,
-    snapshot,
-)
+from koordlet.model import adjustment, cgroup, cpuset, decision, ledger, qos, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpuset_files, isolated_cpus, pool_homes, pool_tiers
 from koordlet.policy.cpu.cpuset_files import Wanted
@@ -58,7 +49,7 @@ Homes = Mapping[str, pool_homes.Home]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Switch the cpuset controller on along the way to a declared v2 group that lacks it.
     enable_controllers: bool = False
@@ -68,7 +59,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     #: v1 group to ``inode:cpu list``: what it wanted before we first narrowed it.
     wishes: Mapping[str, str] = field(default_factory=dict)
@@ -79,38 +70,35 @@ class State:
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: who runs where is looked at anew."""
+    """The part of the state for a checkpoint: without narrow containers."""
     return replace(state, narrow=())
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     wishes, homes = body.get("wishes"), body.get("homes")
     if not isinstance(wishes, dict) or not isinstance(homes, dict):
-        msg = "wishes and homes must be objects"
-        raise ValueError(msg)
+        raise ValueError("wishes and homes must be objects")
     for path, wish in wishes.items():
         inode, _, cpus = str(wish).partition(":")
         int(inode)
         cpuset.CPUSet.parse(cpus)
         if not isinstance(path, str) or not isinstance(wish, str):
-            msg = f"not a wish: {path!r}: {wish!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not a wish: {path!r}: {wish!r}")
     return State(
         wishes=dict(wishes), homes={str(uid): _home(nodes) for uid, nodes in homes.items()}
     )
 
 
 def _home(nodes: object) -> pool_homes.Home:
-    if not isinstance(nodes, list) or not all(type(one) is int for one in nodes):
-        msg = f"not a home: {nodes!r:.80}"
-        raise ValueError(msg)
+    if not isinstance(nodes, list) or not all(type(node) is int for node in nodes):
+        raise ValueError(f"not a home: {nodes!r:.80}")
     return tuple(nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the machine is divided."""
+    """Division of the machine's CPUs."""
 
     system: cpuset.CPUSet
     ls: cpuset.CPUSet
@@ -128,18 +116,18 @@ def decide(
     del past
     shares = divide(now)
     sizes = {node: len(cpus & shares.ls) for node, cpus in shares.nodes.items()}
-    pooled = [one for one in now.pods if one.uid not in shares.exclusive]
+    pooled = [pod for pod in now.pods if pod.uid not in shares.exclusive]
     homes = pool_homes.find(sorted(pooled, key=lambda p: (p.key, p.uid)), sizes, state.homes)
     conditions = [
-        _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
+        _condition(pod, "MalformedPod", problem) for pod in now.pods for problem in pod.problems
     ]
     conditions += isolated_cpus.conditions(now)
     conditions += [
         _condition(
-            one, "ContainerStartFailed", f"container {box.name} did not start: {box.refused}"
+            pod, "ContainerStartFailed", f"container {box.name} did not start: {box.refused}"
         )
-        for one in now.pods
-        for box in one.containers
+        for pod in now.pods
+        for box in pod.containers
         if box.refused
     ]
     if not shares.ls:
@@ -147,7 +135,7 @@ def decide(
     alone = pool_tiers.only_leaves(now)
     if alone and not pool_tiers.static(now):
         conditions.append(_UNKNOWN)
-    wanted = [each for one in now.pods for each in _wanted(now, one, shares, homes, leaves=alone)]
+    wanted = [each for pod in now.pods for each in _wanted(now, pod, shares, homes, leaves=alone)]
     if alone:
         wanted = pool_tiers.opened(now, wanted, state.wishes)
     elif settings.tiers:
@@ -176,7 +164,7 @@ def decide(
 
 
 def divide(now: snapshot.Snapshot) -> Shares:
-    """The pools that the claims of this moment leave."""
+    """Divide the CPUs that the claims leave into pools."""
     online = now.topology.online
     reserved = now.ledger.held(ledger.Owner.RESERVED)
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
@@ -193,19 +181,19 @@ def divide(now: snapshot.Snapshot) -> Shares:
     )
 
 
-def target(one: pod.Pod, shares: Shares, homes: Homes) -> tuple[cpuset.CPUSet | None, str]:
+def target(pod: pods.Pod, shares: Shares, homes: Homes) -> tuple[cpuset.CPUSet | None, str]:
     """The CPUs of a workload and the reason; ``None`` where its cpuset is not our business."""
-    claim = shares.exclusive.get(one.uid)
-    who = f"{one.qos.value} {one.key}"
+    claim = shares.exclusive.get(pod.uid)
+    who = f"{pod.qos.value} {pod.key}"
     if claim is not None:
         return claim.cpus or None, f"{who}: its exclusive CPUs"
-    if one.qos is qos.Qos.SYSTEM and shares.system:
+    if pod.qos is qos.Qos.SYSTEM and shares.system:
         return shares.system, f"{who}: the reserved CPUs"
-    kind, pool = ("BE", shares.be) if one.qos is qos.Qos.BE else ("LS", shares.ls)
-    named = (one.cpus or cpuset.CPUSet()) & pool if kind == "BE" else cpuset.CPUSet()
+    kind, pool = ("BE", shares.be) if pod.qos is qos.Qos.BE else ("LS", shares.ls)
+    named = (pod.cpus or cpuset.CPUSet()) & pool if kind == "BE" else cpuset.CPUSet()
     if named:
-        return named, f"{who}: the CPUs of the BE pool that were named for it"
-    nodes = _nodes(one, homes)
+        return named, f"{who}: the CPUs of the BE pool named for it"
+    nodes = _nodes(pod, homes)
     near = cpuset.union(shares.nodes.get(node, cpuset.CPUSet()) for node in nodes) & pool
     if near:
         listed = ", ".join(map(str, nodes))
@@ -216,17 +204,17 @@ def target(one: pod.Pod, shares: Shares, homes: Homes) -> tuple[cpuset.CPUSet | 
 _CPU = (resources.CPU, resources.BATCH_CPU, resources.MID_CPU)
 
 
-def _nodes(one: pod.Pod, homes: Homes) -> tuple[int, ...]:
+def _nodes(pod: pods.Pod, homes: Homes) -> tuple[int, ...]:
     """The nodes that a scheduler gave it CPU time of, else its home."""
-    grant = one.wishes.grant
+    grant = pod.wishes.grant
     given = grant.numa if grant is not None else ()
     found = tuple(share.node for share in given if any(share.resources.get(name) for name in _CPU))
-    return found or homes.get(one.uid, ())
+    return found or homes.get(pod.uid, ())
 
 
-def _mems(one: pod.Pod) -> cpuset.CPUSet | None:
+def _mems(pod: pods.Pod) -> cpuset.CPUSet | None:
     """The nodes that a scheduler gave it memory of; ``None``: it did not say."""
-    grant = one.wishes.grant
+    grant = pod.wishes.grant
     given = grant.numa if grant is not None else ()
     found = cpuset.CPUSet.of(share.node for share in given if share.resources.get(resources.MEMORY))
     return found or None
@@ -236,51 +224,53 @@ def _mems(one: pod.Pod) -> cpuset.CPUSet | None:
 
 
 def _wanted(
-    now: snapshot.Snapshot, one: pod.Pod, shares: Shares, homes: Homes, *, leaves: bool
+    now: snapshot.Snapshot, pod: pods.Pod, shares: Shares, homes: Homes, *, leaves: bool
 ) -> Iterator[Wanted]:
-    cpus, reason = target(one, shares, homes)
+    cpus, reason = target(pod, shares, homes)
     held = now.kubelet.cpu if now.kubelet is not None else None
-    sets = held.entries.get(one.uid) if held is not None and one.kubelet_owned else None
+    sets = held.entries.get(pod.uid) if held is not None and pod.kubelet_owned else None
     if sets is not None:
         # The kubelet decides container by container, and leaves the pod's group alone.
-        for box in one.containers:
+        for box in pod.containers:
             expected = sets.get(box.name)
             why = (
-                reason if expected else f"{one.key}: the LS pool, as no set is held for {box.name}"
+                reason
+                if expected
+                else f"{pod.key}: the LS pool: the kubelet holds no CPUs for {box.name}"
             )
             yield Wanted(
                 group=box.group,
-                who=one.key,
+                who=pod.key,
                 cpus=expected or shares.ls or None,
                 reason=why,
                 compare=True,
                 boxes={box.name: box.group} if expected and box.group is not None else {},
             )
         return
-    kube = one.kube_qos is not None
+    kube = pod.kube_qos is not None
     yield Wanted(
-        group=one.group,
-        who=one.key,
+        group=pod.group,
+        who=pod.key,
         cpus=cpus,
         reason=reason,
-        mems=_mems(one),
-        protective=one.qos is qos.Qos.BE,
-        compare=one.kubelet_owned,
+        mems=_mems(pod),
+        protective=pod.qos is qos.Qos.BE,
+        compare=pod.kubelet_owned,
         leaves=leaves and kube,
-        anew=_anew(now, one),
+        anew=_anew(now, pod),
         # With only the leaves narrowed nobody can tell who narrowed best-effort work further.
-        boxes={box.name: box.group for box in one.containers if box.group is not None}
-        if kube and not (leaves and one.qos is qos.Qos.BE)
+        boxes={box.name: box.group for box in pod.containers if box.group is not None}
+        if kube and not (leaves and pod.qos is qos.Qos.BE)
         else {},
-        match=one.match,
+        match=pod.match,
     )
 
 
-def _anew(now: snapshot.Snapshot, one: pod.Pod) -> bool:
+def _anew(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
     """Rule 5. A static policy holds CPUs for Guaranteed pods alone, should nobody know of it."""
-    if one.kube_qos is None or one.kubelet_owned or pool_tiers.static(now):
+    if pod.kube_qos is None or pod.kubelet_owned or pool_tiers.static(now):
         return False
-    return one.kube_qos is not qos.KubeQos.GUARANTEED or not pool_tiers.unknown(now)
+    return pod.kube_qos is not qos.KubeQos.GUARANTEED or not pool_tiers.unknown(now)
 
 
 def _of_tiers(shares: Shares) -> dict[qos.KubeQos, cpuset.CPUSet]:
@@ -297,7 +287,7 @@ def _of_tiers(shares: Shares) -> dict[qos.KubeQos, cpuset.CPUSet]:
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """The set of a container that is about to start.
 
@@ -306,13 +296,13 @@ def admit(
     container inherits it, also when it is narrowed further in the meantime.
     """
     del settings, container
-    if one.kubelet_owned:
+    if pod.kubelet_owned:
         return adjustment.Adjustment()
-    cpus, why = target(one, divide(now), state.homes)
-    room = _above(now, one.group)
+    cpus, why = target(pod, divide(now), state.homes)
+    room = _above(now, pod.group)
     if not cpus or not cpus & room or room <= cpus:
         return adjustment.Adjustment()
-    return adjustment.Adjustment(cpus=cpus & room, mems=_mems(one), reasons={STEM: why})
+    return adjustment.Adjustment(cpus=cpus & room, mems=_mems(pod), reasons={STEM: why})
 
 
 def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
@@ -331,19 +321,19 @@ _UNKNOWN = decision.Condition(
     type="CPUManagerPolicyUnknown",
     status=True,
     reason="SharedPools",
-    message="the kubelet has not said how it manages CPUs, so on cgroup v1 tiers and pods stay"
-    " wide, and containers are narrowed once they run: let the agent read the kubelet's directory"
-    " (kubelet.directory) or ask the kubelet (kubelet.address)",
+    message="the kubelet's CPU manager policy is unknown: on cgroup v1 tiers and pods stay"
+    " wide, and koordlet narrows containers after they start. Let the agent read the kubelet's"
+    " directory (kubelet.directory) or query the kubelet (kubelet.address)",
 )
 _EMPTY = decision.Condition(
     type="SharedPoolEmpty",
     status=True,
     reason="SharedPools",
-    message="every CPU is held alone: workloads of the LS pool stay where they are",
+    message="LS pool is empty: all CPUs are exclusively allocated; LS cpusets stay unchanged",
 )
 
 
-def _condition(one: pod.Pod, name: str, message: str) -> decision.Condition:
+def _condition(pod: pods.Pod, name: str, message: str) -> decision.Condition:
     return decision.Condition(
-        type=name, status=True, reason="SharedPools", message=message, subject=one.key
+        type=name, status=True, reason="SharedPools", message=message, subject=pod.key
     )

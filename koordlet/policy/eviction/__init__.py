@@ -1,1 +1,1 @@
-"""Policies that evict: a node that runs short, and pods that use more than they were offered."""
+"""Eviction policies: node pressure, and pods beyond what the node offers them."""

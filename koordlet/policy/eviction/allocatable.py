@@ -1,4 +1,4 @@
-"""Pods go whose requests are more than what the node offers to their class. Pure.
+"""Allocatable eviction: evicts pods whose requests exceed what the node offers. Pure.
 
 Covers: the peer's allocatable evictions, of one resource in both of its classes.
 Does not cover: which resource (``cpu_allocatable_evict``, ``memory_allocatable_evict``), candidates
@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from koordlet.model import decision, pod, snapshot
+from koordlet.model import decision, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import candidates, release_round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """One resource, and how the peer calls what is done for it."""
+    """One resource, and Koordinator's name of the eviction feature."""
 
     stem: str
     name: str
@@ -35,7 +37,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """In percent of what is allocatable; ``None`` is not configured."""
+    """Thresholds in percent of allocatable; ``None`` is not configured."""
 
     threshold: int | None
     lower: int | None
@@ -45,14 +47,14 @@ class Bounds:
 def decide(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds, state: release_round.State
 ) -> decision.Decision[release_round.State | None]:
-    """Who goes at this moment."""
+    """Decide which pods to evict at this moment."""
     found = list(_classes(now, feature, bounds))
     signals = [signal for signal, _ in found]
-    held = release_round.stale(now)
+    held = groups.stale(now)
     if held:
         return release_round.decided(state, signals, held)
-    tasks = [_task(now, feature, bounds, *one) for one in found if one[0].met]
-    relieved = all(not one.met for one in signals)
+    tasks = [_task(now, feature, bounds, *judged) for judged in found if judged[0].met]
+    relieved = all(not signal.met for signal in signals)
     after = release_round.turn(now, state, tasks, cool=feature.cool, relieved=relieved)
     return release_round.decided(after, signals)
 
@@ -60,24 +62,24 @@ def decide(
 def _classes(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds
 ) -> Iterator[tuple[decision.Signal, int]]:
-    """Of each class the signal, and what must be released."""
+    """The signal of each class, and the amount to release."""
     threshold, lower, bound = bounds.threshold, bounds.lower, bounds.priority
     for resource in feature.resources:
         name = f"allocatable.{resource.rpartition('/')[2]}"
         spelled = "" if threshold is None else f"{threshold}%"
         if threshold is None or lower is None or bound is None or lower >= threshold:
-            why = "threshold, a lower percent below it and a priority bound are needed"
+            why = "needs a threshold, a lower percent below it and a priority bound"
             signal = decision.Signal(name=name, observed="", threshold=spelled, met=None, why=why)
             yield signal, 0
             continue
         requested = sum(
-            one.requests.get(resource, 0)
-            for one in now.pods
-            if one.active and one.priority_value <= bound
+            pod.requests.get(resource, 0)
+            for pod in now.pods
+            if pod.active and pod.priority_value <= bound
         )
         offered = now.node.allocatable.get(resource)
         if not offered:
-            why = f"the node offers no {resource}: nobody is evicted for that"
+            why = f"not evicting: the node has no allocatable {resource}"
             signal = decision.Signal(name=name, observed="", threshold=spelled, met=None, why=why)
             yield signal, 0
             continue
@@ -96,12 +98,14 @@ def _task(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds, signal: decision.Signal, amount: int
 ) -> release_round.Task:
     resource = next(
-        one for one in feature.resources if signal.name.endswith(one.rpartition("/")[2])
+        resource
+        for resource in feature.resources
+        if signal.name.endswith(resource.rpartition("/")[2])
     )
 
-    def size(one: pod.Pod) -> int | None:
+    def size(pod: pods.Pod) -> int | None:
         # Who asked for nothing of this class gives nothing back, and is no candidate.
-        return one.requests.get(resource) or None
+        return pod.requests.get(resource) or None
 
     bound = bounds.priority or 0
     return release_round.Task(

@@ -1,4 +1,4 @@
-"""cpu_allocatable_evict: pods go that asked for more CPU than the node offers to their class.
+"""cpu_allocatable_evict: evicts pods whose CPU requests exceed what the node offers.
 
 Covers: which keys count, the resources, the cool time. Does not cover: deciding
 (``allocatable``).
@@ -35,7 +35,7 @@ def decide(
     settings: strategies.Threshold,
     state: release_round.State | None,
 ) -> decision.Decision[release_round.State | None]:
-    """Who goes at this moment. A NodeSLO decides alone where there is one."""
+    """Decide which pods to evict. A NodeSLO replaces the settings where there is one."""
     force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})

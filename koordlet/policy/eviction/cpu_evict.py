@@ -1,4 +1,4 @@
-"""cpu_evict: pods go while best-effort work is starved of CPU, or the node uses too much of it.
+"""cpu_evict: evicts pods while best-effort work lacks CPU or the node uses too much.
 
 Covers: the peer's BECPUEvict (satisfaction) and CPUEvict (use): windows, release, cool time.
 Does not cover: satisfaction itself (``policy.best_effort.satisfaction``), candidates
@@ -19,8 +19,10 @@ import typing
 from collections.abc import Sequence
 
 from koordlet.history import series
-from koordlet.model import decision, meter, pod, resources, snapshot, strategies
+from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
@@ -55,7 +57,7 @@ Settings = strategies.Threshold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     round: release_round.State
     samples: tuple[satisfaction.Sample, ...] = ()
@@ -67,7 +69,7 @@ def decide(
     settings: strategies.Threshold,
     state: State | None,
 ) -> decision.Decision[State | None]:
-    """Who goes at this moment."""
+    """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
@@ -88,24 +90,24 @@ def decide(
     seen = _Seen(now=now, past=past, force=force, window=window)
     samples = _starved(seen, state.samples, tasks, signals)
     _busy(seen, tasks, signals)
-    held = release_round.stale(now)
+    held = groups.stale(now)
     after = state.round
     if not held:
-        relieved = bool(signals) and all(one.met is False for one in signals)
+        relieved = bool(signals) and all(signal.met is False for signal in signals)
         after = release_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
-    said = release_round.decided(after, signals, held)
+    decided = release_round.decided(after, signals, held)
     return decision.Decision(
         next_state=State(round=after, samples=samples),
-        actions=said.actions,
-        evictions=said.evictions,
-        signals=said.signals,
-        explanation=said.explanation,
+        actions=decided.actions,
+        evictions=decided.evictions,
+        signals=decided.signals,
+        explanation=decided.explanation,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What a moment is judged by."""
+    """Inputs of one decision."""
 
     now: snapshot.Snapshot
     past: series.History
@@ -139,7 +141,7 @@ def _starved(
             )
         )
         return ()
-    samples = (*(one for one in before if 0 < now.at - one.at < window), newest)[-_MOST:]
+    samples = (*(sample for sample in before if 0 < now.at - sample.at < window), newest)[-_MOST:]
     amount = satisfaction.release(samples, bounds, window)
     signal = decision.Signal(
         name=SATISFACTION,
@@ -150,9 +152,9 @@ def _starved(
     signals.append(signal)
     if amount:
 
-        def share(one: pod.Pod) -> float:
-            request = one.requests.get(resources.BATCH_CPU, 0)
-            return (used(one) or 0) / request if request else 0.0
+        def share(pod: pods.Pod) -> float:
+            request = pod.requests.get(resources.BATCH_CPU, 0)
+            return (used(pod) or 0) / request if request else 0.0
 
         used = candidates.cpu(now, past)
         ordered = candidates.best_effort(now, "BECPUEvict", share)
@@ -160,8 +162,8 @@ def _starved(
     return samples
 
 
-def _requested(one: pod.Pod) -> int:
-    return one.requests.get(resources.BATCH_CPU, 0)
+def _requested(pod: pods.Pod) -> int:
+    return pod.requests.get(resources.BATCH_CPU, 0)
 
 
 def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.Signal]) -> None:
@@ -198,7 +200,7 @@ def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.S
 
 
 def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | None:
-    """Thousandths of a core that the node uses on average."""
+    """Average CPU use of the node in thousandths of a core."""
     if now.metric is not None and resources.CPU in now.metric.node:
         return now.metric.node[resources.CPU]
     age = past.node.age(meter.CPU, now.at)
@@ -213,8 +215,8 @@ def _task(
     feature: str,
     signal: decision.Signal,
     amount: int,
-    ordered: Sequence[pod.Pod],
-    size: typing.Callable[[pod.Pod], int | None],
+    ordered: Sequence[pods.Pod],
+    size: typing.Callable[[pods.Pod], int | None],
 ) -> release_round.Task:
     from koordlet.policy.eviction import release_round  # noqa: PLC0415 -- as above
 

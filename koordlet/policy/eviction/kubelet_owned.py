@@ -1,4 +1,4 @@
-"""Beside a kubelet: for what nobody is evicted by us, because the kubelet does it. Pure.
+"""Evictions that koordlet leaves to the kubelet of the node. Pure.
 
 Covers: whether there is one, why a victim is only named, the condition that tells of thresholds
 which come too late.
@@ -29,7 +29,7 @@ _UNKNOWN = "the kubelet's own thresholds are not known yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """The kubelet of this node, as far as it evicts."""
+    """Eviction state of the kubelet on this node."""
 
     there: bool = False
     act: bool | None = None
@@ -40,41 +40,47 @@ class Neighbour:
     unknown: str = ""
 
     def held(self, due: thresholds.Threshold, capacity: int) -> str:
-        """Why a victim is only named; empty where it goes."""
+        """The reason that a victim is named but not evicted; empty where it is evicted."""
         if not self.there:
             return "policies.node_pressure.act is false" if self.act is False else ""
         if not self.act:
             own = due.signal not in thresholds.SIGNALS
-            why = "beside a kubelet nobody goes" if own else "the kubelet evicts for this by itself"
+            why = (
+                "not evicting: this node has a kubelet"
+                if own
+                else "not evicting: the kubelet owns this signal"
+            )
             return f"{why} (policies.node_pressure.act is not set)"
         kind = thresholds.CONDITION[due.signal]
         if due.signal not in thresholds.SIGNALS:
             kind = "MemoryPressure"
         if self.conditions.get(kind):
-            return f"the kubelet has the condition {kind} and acts by itself"
+            return f"not evicting: the kubelet reports {kind} and evicts by itself"
         return self.late(due, capacity)
 
-    def late(self, one: thresholds.Threshold, capacity: int | None) -> str:
-        """Why a threshold that would be acted on is not; empty where it is, or nobody wants it."""
-        if not self.there or not self.act or one.signal not in thresholds.SIGNALS:
+    def late(self, threshold: thresholds.Threshold, capacity: int | None) -> str:
+        """The reason that a threshold comes too late to act on; empty where it does not."""
+        if not self.there or not self.act or threshold.signal not in thresholds.SIGNALS:
             return ""
         if self.unknown:
             return self.unknown
-        found, certain = earlier.rival(one, self.theirs, capacity)
-        return earlier.words(one, found) if found is not None and certain else ""
+        found, certain = earlier.rival(threshold, self.theirs, capacity)
+        return earlier.words(threshold, found) if found is not None and certain else ""
 
 
 def neighbour(
-    now: snapshot.Snapshot, *, act: bool | None, told: thresholds.Texts | None, layout: str
+    now: snapshot.Snapshot, *, act: bool | None, file_texts: thresholds.Texts | None, layout: str
 ) -> Neighbour:
-    """The kubelet beside us; ``told`` is what a file says of it."""
+    """The kubelet beside us; ``file_texts`` is what its file says."""
     if not is_there(now):
         return Neighbour(act=act)
-    said = now.kubelet.configuration if now.kubelet is not None else None
-    texts = told
-    if said is not None:
+    configuration = now.kubelet.configuration if now.kubelet is not None else None
+    texts = file_texts
+    if configuration is not None:
         texts = thresholds.Texts(
-            hard=said.eviction_hard, soft=said.eviction_soft, soft_grace=said.eviction_soft_grace
+            hard=configuration.eviction_hard,
+            soft=configuration.eviction_soft,
+            soft_grace=configuration.eviction_soft_grace,
         )
     theirs: tuple[thresholds.Threshold, ...] = ()
     unknown = _UNKNOWN if texts is None else ""
@@ -89,8 +95,8 @@ def neighbour(
 
 
 def is_there(now: snapshot.Snapshot) -> bool:
-    """Whether this node has a kubelet or a control plane, and is not on its own."""
-    return any(not one.local for one in now.sources)
+    """Whether this node has a kubelet or a control plane."""
+    return any(not source.local for source in now.sources)
 
 
 def conditions(
@@ -98,17 +104,19 @@ def conditions(
     configured: Iterable[thresholds.Threshold],
     found: Mapping[str, pressure_signals.Observation],
 ) -> Iterator[decision.Condition]:
-    """One, where somebody wants that we act beside a kubelet that is known."""
+    """The condition about late thresholds, where ``act`` is set beside a kubelet."""
     if not beside.there or not beside.act:
         return
     late = [
-        beside.late(one, found[one.signal].capacity if one.signal in found else None)
-        for one in configured
+        beside.late(
+            threshold, found[threshold.signal].capacity if threshold.signal in found else None
+        )
+        for threshold in configured
     ]
-    told = [text for text in dict.fromkeys(late) if text]
+    problems = [text for text in dict.fromkeys(late) if text]
     yield decision.Condition(
         type=LATE,
-        status=bool(told),
-        reason=f"Koordlet{LATE}" if told else f"KoordletNo{LATE}",
-        message="; ".join(told) or "each threshold is earlier than the kubelet's",
+        status=bool(problems),
+        reason=f"Koordlet{LATE}" if problems else f"KoordletNo{LATE}",
+        message="; ".join(problems) or "each threshold is earlier than the kubelet's",
     )

@@ -1,4 +1,4 @@
-"""local_storage_evict: pods that hold more of the node's disk than their own limits allow.
+"""local_storage_evict: evicts pods that exceed their ephemeral-storage limits.
 
 Covers: limits of emptyDir volumes, of whole pods, of single containers, as the kubelet judges them.
 Does not cover: a disk that fills up (``node_pressure``), measuring (the kubelet's statistics).
@@ -17,16 +17,8 @@ import typing
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    decision,
-    eviction,
-    pod,
-    pressure,
-    quantity_text,
-    resources,
-    snapshot,
-)
+from koordlet.model import action, decision, eviction, pressure, quantity_text, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import pressure_signals, ranking
@@ -35,88 +27,89 @@ if typing.TYPE_CHECKING:
     from koordlet.model import kubelet
 
 STEM = "local_storage_evict"
+State = decision.Stateless
 GRACE_SECONDS = 1
 EMPTY_DIR, POD, CONTAINER = "emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: ``None``: on machines without a kubelet only.
     act: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Nothing is remembered: a limit is broken or not."""
-
-
 def decide(
     now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Every offender."""
-    if groups.any_stale(now.pods) or any(one.aged(now.at) for one in now.sources):
-        return decision.Decision(next_state=state, explanation={"held": "may be out of date"})
-    beside = any(not one.local for one in now.sources)
-    held = "" if settings.act or (settings.act is None and not beside) else "the kubelet does it"
-    found = tuple(_eviction(one, signal, why, held) for one, signal, why in offenders(now))
+    """Decide to evict every offender."""
+    if stale := groups.stale(now):
+        return decision.Decision(next_state=state, explanation={"held": stale})
+    beside = any(not source.local for source in now.sources)
+    acts = settings.act or (settings.act is None and not beside)
+    held = "" if acts else "not evicting: the kubelet evicts for this limit"
+    found = tuple(_eviction(victim, signal, why, held) for victim, signal, why in offenders(now))
     return decision.Decision(
         next_state=state,
         evictions=found,
         actions=tuple(
             action.Evict(
-                target=f"pod/{one.pod}",
-                victim=one,
+                target=f"pod/{pod.pod}",
+                victim=pod,
                 policy=STEM,
-                reason=one.message.strip(),
-                group=one.group or "",
+                reason=pod.message.strip(),
+                group=pod.group or "",
             )
-            for one in found
-            if not one.held
+            for pod in found
+            if not pod.held
         ),
     )
 
 
-def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pod.Pod, str, str]]:
-    """Pod, which kind of limit, why. Only the kubelet's statistics measure files."""
+def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str, str]]:
+    """Offending pods with the limit and the reason; only the kubelet measures files."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     if summary is None:
         return
     dedicated = pressure_signals.observe(now).layout == pressure.DEDICATED
-    for one in now.pods:
-        told = summary.pods.get(one.uid)
-        if told is None or not one.active or ranking.spared(one):
+    for pod in now.pods:
+        statistics = summary.pods.get(pod.uid)
+        if statistics is None or not pod.active or ranking.spared(pod):
             continue
-        broken = next(_broken(one, told, dedicated=dedicated), None)
+        broken = next(_broken(pod, statistics, dedicated=dedicated), None)
         if broken is not None:
-            yield one, *broken
+            yield pod, *broken
 
 
 def _broken(
-    one: pod.Pod, told: kubelet.PodStatistics, *, dedicated: bool
+    pod: pods.Pod, statistics: kubelet.PodStatistics, *, dedicated: bool
 ) -> Iterator[tuple[str, str]]:
-    """The limits that a pod breaks (rule 1)."""
-    for volume in one.volumes:
-        used = told.volumes[volume.name].used_bytes if volume.name in told.volumes else None
+    """Limits that a pod exceeds (rule 1)."""
+    for volume in pod.volumes:
+        used = (
+            statistics.volumes[volume.name].used_bytes
+            if volume.name in statistics.volumes
+            else None
+        )
         if volume.limit and used is not None and used > volume.limit:
             size = quantity_text.canonical(volume.limit_text)
             yield (
                 EMPTY_DIR,
                 f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{size}". ',
             )
-    limit, used = _limit(one), told.ephemeral.used_bytes
+    limit, used = _limit(pod), statistics.ephemeral.used_bytes
     if limit is not None and used is not None and used > limit:
         size = quantity_text.binary(limit)
         yield (
             POD,
             f"Pod ephemeral local storage usage exceeds the total limit of containers {size}. ",
         )
-    for box in one.containers:
+    for box in pod.containers:
         most = box.limits.get(resources.EPHEMERAL_STORAGE, 0)
-        if box.kind is not pod.Kind.REGULAR or not most:
+        if box.kind is not pods.Kind.REGULAR or not most:
             continue
-        if _used(box.name, told, dedicated=dedicated) > most:
+        if _used(box.name, statistics, dedicated=dedicated) > most:
             size = quantity_text.binary(most)
             yield (
                 CONTAINER,
@@ -124,41 +117,41 @@ def _broken(
             )
 
 
-def _limit(one: pod.Pod) -> int | None:
+def _limit(pod: pods.Pod) -> int | None:
     """The limit of all containers together: it is there where any of them has one.
 
     An init container runs beside the sidecars that were started before it.
     """
     name = resources.EPHEMERAL_STORAGE
-    if not any(name in box.limits for box in one.containers):
+    if not any(name in box.limits for box in pod.containers):
         return None
     beside, most = 0, 0
-    for box in one.containers:
-        if box.kind is pod.Kind.SIDECAR:
+    for box in pod.containers:
+        if box.kind is pods.Kind.SIDECAR:
             beside += box.limits.get(name, 0)
-        elif box.kind is pod.Kind.INIT:
+        elif box.kind is pods.Kind.INIT:
             most = max(most, beside + box.limits.get(name, 0))
-    regular = (box for box in one.containers if box.kind is pod.Kind.REGULAR)
+    regular = (box for box in pod.containers if box.kind is pods.Kind.REGULAR)
     together = beside + sum(box.limits.get(name, 0) for box in regular)
-    return max(together, most) + one.overhead.get(name, 0)
+    return max(together, most) + pod.overhead.get(name, 0)
 
 
-def _used(name: str, told: kubelet.PodStatistics, *, dedicated: bool) -> int:
-    logs = told.logs[name].used_bytes if name in told.logs else None
-    layer = told.rootfs[name].used_bytes if name in told.rootfs else None
+def _used(name: str, statistics: kubelet.PodStatistics, *, dedicated: bool) -> int:
+    logs = statistics.logs[name].used_bytes if name in statistics.logs else None
+    layer = statistics.rootfs[name].used_bytes if name in statistics.rootfs else None
     return (logs or 0) + (0 if dedicated else layer or 0)
 
 
-def _eviction(one: pod.Pod, signal: str, why: str, held: str) -> eviction.Eviction:
+def _eviction(pod: pods.Pod, signal: str, why: str, held: str) -> eviction.Eviction:
     return eviction.Eviction(
-        pod=one.key,
-        uid=one.uid,
+        pod=pod.key,
+        uid=pod.uid,
         policy=STEM,
         signal=signal,
         reason="Evicted",
         message=why,
         grace_seconds=GRACE_SECONDS,
-        group=one.group,
-        match=one.match,
+        group=pod.group,
+        match=pod.match,
         held=held,
     )

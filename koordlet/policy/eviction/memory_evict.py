@@ -1,4 +1,4 @@
-"""memory_evict: pods go while the node uses more memory than a part of its capacity.
+"""memory_evict: evicts pods while the node uses more memory than a percentage of its capacity.
 
 Covers: the peer's BEMemoryEvict and MemoryEvict: threshold, release, cool time.
 Does not cover: candidates and their order (``candidates``), counting what is released
@@ -18,6 +18,7 @@ import typing
 
 from koordlet.history import series
 from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
@@ -48,7 +49,7 @@ def decide(
     settings: strategies.Threshold,
     state: release_round.State | None,
 ) -> decision.Decision[release_round.State | None]:
-    """Who goes at this moment."""
+    """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
@@ -71,7 +72,7 @@ def decide(
         met=found[0] >= threshold if found and not why else None,
         why=why,
     )
-    held = why or release_round.stale(now)
+    held = why or groups.stale(now)
     if found is None or held:
         return release_round.decided(state, [signal], held)
     percent, capacity = found
@@ -83,7 +84,7 @@ def decide(
 
 
 def bounds(force: strategies.Threshold) -> tuple[int, int]:
-    """From which percent on pods go, and down to which."""
+    """Percentages at which eviction begins and ends."""
     threshold = force.memory_evict_threshold_percent
     threshold = _THRESHOLD if threshold is None else threshold
     lower = force.memory_evict_lower_percent
@@ -101,7 +102,7 @@ def _tasks(
 
     size = candidates.memory(now, past)
     ordered = {
-        "BEMemoryEvict": candidates.best_effort(now, "BEMemoryEvict", lambda one: size(one) or 0)
+        "BEMemoryEvict": candidates.best_effort(now, "BEMemoryEvict", lambda pod: size(pod) or 0)
     }
     bound = force.evict_enabled_priority_threshold
     if bound is not None:

@@ -1,4 +1,4 @@
-"""What is said of an eviction: the kubelet's sentences, for status, event and audit. Pure.
+"""Eviction messages in the kubelet's sentences, for status, event and audit. Pure.
 
 Covers: messages, annotations of the event, words of the conditions.
 Does not cover: who goes (``ranking``), publishing.
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from koordlet.model import decision, pod, quantity_text, resources, thresholds
+from koordlet.model import decision, quantity_text, resources, thresholds
+from koordlet.model import pod as pods
 from koordlet.policy.eviction import pod_use, pressure_signals
 
 REASON = "Evicted"
@@ -60,12 +61,12 @@ def wanted(due: thresholds.Threshold, capacity: int) -> str:
 
 
 def message(
-    one: pod.Pod,
+    pod: pods.Pod,
     use: pod_use.Use | None,
     due: thresholds.Threshold,
     seen: pressure_signals.Observation | None,
 ) -> str:
-    """Why this pod, in sentences."""
+    """The reason that this pod is evicted, in sentences."""
     resource = thresholds.RESOURCE[due.signal]
     text = f"The node was low on resource: {resource}. "
     if due.signal == thresholds.SWAP:
@@ -76,35 +77,35 @@ def message(
         there = available(due.signal, seen.available)
         what = "lost" if due.signal in thresholds.STALLS else "available"
         text += f"Threshold quantity: {wanted(due, seen.capacity)}, {what}: {there}. "
-    whole = _whole(one, use, resource)
+    whole = _whole(pod, use, resource)
     if whole:
-        text += f"Pod {one.name} was using {whole[0]}, request is {whole[1]}, has larger"
+        text += f"Pod {pod.name} was using {whole[0]}, request is {whole[1]}, has larger"
         text += f" consumption of {resource}. "
-    for name, used, asked in _large(one, use, resource):
+    for name, used, asked in _large(pod, use, resource):
         text += f"Container {name} was using {used}, request is {asked}, has larger"
         text += f" consumption of {resource}. "
     return text
 
 
-def event_annotations(one: pod.Pod, use: pod_use.Use | None, resource: str) -> Mapping[str, str]:
-    """Of the pod's event."""
+def event_annotations(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> Mapping[str, str]:
+    """Annotations of the pod's event."""
     if use is None:
         return {}
-    large = list(_large(one, use, resource))
+    large = list(_large(pod, use, resource))
     found = {
         "offending_containers": ",".join(name for name, _, _ in large),
         "offending_containers_usage": ",".join(used for _, used, _ in large),
         "starved_resource": resource,
     }
-    whole = _whole(one, use, resource)
+    whole = _whole(pod, use, resource)
     if whole:
-        found |= {"offending_pod": one.name, "offending_pod_usage": whole[0]}
+        found |= {"offending_pod": pod.name, "offending_pod_usage": whole[0]}
     return found
 
 
-def _whole(one: pod.Pod, use: pod_use.Use | None, resource: str) -> tuple[str, str] | None:
+def _whole(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> tuple[str, str] | None:
     """Use and request of a pod that asks for memory as a whole, where it uses more."""
-    asked = one.own_requests.get(resources.MEMORY)
+    asked = pod.own_requests.get(resources.MEMORY)
     if use is None or resource != resources.MEMORY or asked is None or use.memory is None:
         return None
     if use.memory <= asked:
@@ -112,12 +113,12 @@ def _whole(one: pod.Pod, use: pod_use.Use | None, resource: str) -> tuple[str, s
     return quantity_text.binary(use.memory), quantity_text.binary(asked)
 
 
-def _large(one: pod.Pod, use: pod_use.Use | None, resource: str) -> Iterator[tuple[str, str, str]]:
-    """Containers that use more than they asked for, in the order of the statistics."""
+def _large(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> Iterator[tuple[str, str, str]]:
+    """Containers above their request, in the order of the statistics."""
     if use is None or resource not in (resources.MEMORY, resources.EPHEMERAL_STORAGE):
         return
     counted = use.container_memory if resource == resources.MEMORY else use.container_disk
-    boxes = {box.name: box for box in one.containers if box.kind is not pod.Kind.EPHEMERAL}
+    boxes = {box.name: box for box in pod.containers if box.kind is not pods.Kind.EPHEMERAL}
     for name, used in counted.items():
         asked = boxes[name].requests.get(resource, 0) if name in boxes else used
         if used > asked:

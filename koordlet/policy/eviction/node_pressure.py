@@ -1,4 +1,4 @@
-"""node_pressure: a node that runs out of memory, disk, inodes or processes, and who goes then.
+"""node_pressure: evicts pods when memory, disk, inodes or PIDs run short.
 
 Covers: when a pass takes place, conditions, the one victim of a pass, when nobody is evicted.
 Does not cover: the numbers (``pressure_signals``), grace periods and minimum reclaim
@@ -26,7 +26,8 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
+from koordlet.model import action, decision, eviction, meter, snapshot, thresholds
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import (
@@ -38,7 +39,6 @@ from koordlet.policy.eviction import (
     pressure_signals,
     pressure_state,
     stalls,
-    tight_groups,
 )
 
 if typing.TYPE_CHECKING:
@@ -62,7 +62,7 @@ _STALE_DISKS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     limits: tuple[thresholds.Threshold, ...] = thresholds.parse(thresholds.Texts())
     #: Seconds that a condition holds after its last threshold was met.
@@ -91,7 +91,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     book: pressure_state.Book = field(default_factory=pressure_state.Book)
     #: When the last pass was; ``None`` before the first.
@@ -111,7 +111,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What of it outlives this process."""
+    """The part of the state for a checkpoint."""
 
     first: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, float] = field(default_factory=dict)
@@ -122,13 +122,13 @@ _GRAIN = 30.0
 
 
 def keep(state: State) -> Kept:
-    """The part that is worth a checkpoint."""
+    """The part of the state for a checkpoint."""
     seen = {kind: at - at % _GRAIN for kind, at in state.book.seen.items()}
     return Kept(first=state.book.first, seen=seen)
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     return State(
         book=pressure_state.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
     )
@@ -136,14 +136,13 @@ def revive(body: Mapping[str, object]) -> State:
 
 def _times(body: object) -> dict[str, float]:
     if not isinstance(body, dict) or not all(isinstance(at, int | float) for at in body.values()):
-        msg = "times must be numbers by name"
-        raise ValueError(msg)
+        raise ValueError("times must be numbers by name")
     return {str(name): float(at) for name, at in body.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look(pressure_report.Look):
-    """What one tick is about, with what only this policy needs of it."""
+    """Inputs of one tick."""
 
     past: series.History
     settings: Settings
@@ -157,7 +156,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
     if settings.own:
         found.update(own_thresholds.observe(now.pressure))
     beside = kubelet_owned.neighbour(
-        now, act=settings.act, told=settings.kubelet, layout=seen.layout
+        now, act=settings.act, file_texts=settings.kubelet, layout=seen.layout
     )
     return _Look(
         now=now,
@@ -174,12 +173,12 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Signals and conditions at this moment, and who shall go."""
+    """Decide signals, conditions and evictions at this moment."""
     look = _look(now, past, settings)
     below = frozenset(
-        pressure_state.name(one)
-        for one in look.configured
-        if pressure_state.is_met(one, look.found)
+        pressure_state.name(threshold)
+        for threshold in look.configured
+        if pressure_state.is_met(threshold, look.found)
     )
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
@@ -189,16 +188,16 @@ def decide(
     signals, conditions = _telling(look)
     return decision.Decision(
         next_state=state,
-        actions=(*given, *(_act(one) for one in state.victims if not one.held)),
+        actions=(*given, *(_act(victim) for victim in state.victims if not victim.held)),
         evictions=state.victims,
         signals=(*pressure_report.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
-        explanation={"layout": look.layout, "held": _stale(now)},
+        explanation={"layout": look.layout, "held": groups.stale(now)},
     )
 
 
 def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]:
-    """One pass over all thresholds: who shall go, and page cache that is taken back before."""
+    """One pass over all thresholds: victims, and page cache to reclaim first."""
     now, settings = look.now, look.settings
     page = pressure_state.turn(look.configured, look.found, state.book, now.at, settings.transition)
     asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
@@ -213,10 +212,10 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
     if due and victims and not victims[0].held and _may_reclaim(now, settings, state):
         given = pressure_reclaim.asked(now, look.past, due, look.found[due.signal], STEM)
     if given:
-        victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
+        victims = tuple(replace(victim, held=pressure_reclaim.HELD) for victim in victims)
         state = replace(state, reclaimed=now.at)
-    acted = {one.uid for one in victims if not one.held}
-    asked |= {one.uid: now.at for one in now.pods if one.uid in acted and one.kube_qos is None}
+    acted = {victim.uid for victim in victims if not victim.held}
+    asked |= {pod.uid: now.at for pod in now.pods if pod.uid in acted and pod.kube_qos is None}
     eased = now.at if acted else state.eased
     return replace(state, victims=victims, asked=asked, eased=eased), given
 
@@ -224,25 +223,31 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
 def _first(
     look: _Look, due: tuple[thresholds.Threshold, ...], eased: float | None
 ) -> thresholds.Threshold | None:
-    """What is acted on: the first that may be, else the first, for which the victim is named."""
+    """The threshold to act on: the first that may be acted on, else the first."""
     since = math.inf if eased is None else look.now.at - eased
-    ready = [one for one in due if not 0 <= since < own_thresholds.pause(one.signal)]
-    free = (one for one in ready if not look.beside.held(one, look.found[one.signal].capacity))
+    ready = [
+        threshold for threshold in due if not 0 <= since < own_thresholds.pause(threshold.signal)
+    ]
+    free = (
+        threshold
+        for threshold in ready
+        if not look.beside.held(threshold, look.found[threshold.signal].capacity)
+    )
     return next(free, next(iter(ready), None))
 
 
 def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Condition]]:
-    """What is told and evicts nobody."""
+    """Signals and conditions that evict nobody."""
     settings = look.settings
     signals, conditions = stalls.judge(look.now, settings.stalls, settings.swap)
     if settings.tight_percent is not None:
-        signal, condition = tight_groups.judge(look.now, look.past, settings.tight_percent)
+        signal, condition = stalls.judge_tight(look.now, look.past, settings.tight_percent)
         return [*signals, signal], [*conditions, condition]
     return signals, conditions
 
 
 def _conditions(
-    look: _Look, state: State, told: list[decision.Condition]
+    look: _Look, state: State, others: list[decision.Condition]
 ) -> tuple[decision.Condition, ...]:
     passed = look.now.at if state.passed is None else state.passed
     holding = pressure_state.holding(state.book.seen, passed, look.settings.transition)
@@ -250,7 +255,7 @@ def _conditions(
         *messages.conditions(holding),
         *own_thresholds.conditions(look.settings.own, holding),
         *kubelet_owned.conditions(look.beside, look.configured, look.found),
-        *told,
+        *others,
     )
     return own_thresholds.united(found) if look.settings.own else found
 
@@ -258,11 +263,11 @@ def _conditions(
 def _believed(
     found: Mapping[str, pressure_signals.Observation], at: float
 ) -> dict[str, pressure_signals.Observation]:
-    """Without what is too old: a file system that hangs says nothing any more."""
+    """Observations that are recent enough."""
     return {
-        signal: one
-        for signal, one in found.items()
-        if one.at is None or at - one.at <= _STALE_DISKS
+        signal: observation
+        for signal, observation in found.items()
+        if observation.at is None or at - observation.at <= _STALE_DISKS
     }
 
 
@@ -277,10 +282,10 @@ def _due(
     if state.passed is None or now.at < state.passed or not below <= state.below:
         return True
     waited = now.at - state.passed
-    acted = [one for one in state.victims if not one.held]
+    acted = [victim for victim in state.victims if not victim.held]
     if acted:
-        there = {one.uid for one in now.pods if _runs(one, past)}
-        left = [one for one in acted if one.uid in there]
+        there = {pod.uid for pod in now.pods if _runs(pod, past)}
+        left = [victim for victim in acted if victim.uid in there]
         return not left or waited >= _CLEANUP
     seconds = settings.pass_seconds
     if seconds is None:
@@ -295,37 +300,31 @@ def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bo
     return wanted and (at is None or not 0 <= now.at - at < pressure_reclaim.PAUSE)
 
 
-def _stale(now: snapshot.Snapshot) -> str:
-    """Why what is known of workloads may be out of date; empty where it is not."""
-    old = [one.name for one in now.sources if one.aged(now.at)]
-    if old:
-        return f"{', '.join(old)} said nothing lately"
-    return "who runs here may be out of date" if groups.any_stale(now.pods) else ""
-
-
 # Victims -----------------------------------------------------------------------------------------
 
 
 def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[eviction.Eviction, ...]:
     """Rules 2, 3 and 5."""
     now, past = look.now, look.past
-    if _stale(now):
+    if groups.stale(now):
         return ()
     # Late: a node that lacks nothing ranks nobody.
     from koordlet.policy.eviction import local_storage_evict, pod_use, ranking  # noqa: PLC0415
 
     if look.settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
-    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
+    pods = [(pod, pod_use.of(pod, now, past)) for pod in now.pods if _runs(pod, past)]
     first = state.book.first.get(pressure_state.name(due), now.at)
     ranked = ranking.rank(due.signal, look.layout, pods)
-    free = (one for one in ranked if one.pod.uid not in state.asked)
-    chosen = next((one for one in free if not ranking.spared(one.pod)), None)
+    free = (ranked_pod for ranked_pod in ranked if ranked_pod.pod.uid not in state.asked)
+    chosen = next((candidate for candidate in free if not ranking.spared(candidate.pod)), None)
     if chosen is None:
         return ()
     found = _eviction(look, due, chosen)
     since = now.wall - (now.at - first)
-    return (replace(found, since=since, ranking=tuple(one.candidate for one in ranked)),)
+    return (
+        replace(found, since=since, ranking=tuple(ranked_pod.candidate for ranked_pod in ranked)),
+    )
 
 
 def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) -> eviction.Eviction:
@@ -347,31 +346,35 @@ def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) ->
     )
 
 
-def _runs(one: pod.Pod, past: series.History) -> bool:
-    """A workload of a machine without a cluster runs where its group is, and a task in it."""
-    if one.kube_qos is not None or not one.active:
-        return one.active
-    return one.group is not None and past.groups.last(one.group, meter.PIDS) != 0
+def _runs(pod: pods.Pod, past: series.History) -> bool:
+    """Whether a workload runs; without a cluster, whether its cgroup has tasks."""
+    if pod.kube_qos is not None or not pod.active:
+        return pod.active
+    return pod.group is not None and past.groups.last(pod.group, meter.PIDS) != 0
 
 
 def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
-    """Rule 5: whether who uses how much was read some seconds ago, and is being read anew."""
+    """Rule 5: whether to wait for counters that are being read again."""
     if look.past.complete or due.signal in thresholds.DISK_SIGNALS:
         return False
     now = look.now.at
     return now - state.book.first.get(pressure_state.name(due), now) < _UNREAD
 
 
-def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:
+def _grace(pod: pods.Pod, due: thresholds.Threshold, settings: Settings) -> int:
     """Never less than a second: an API server takes nothing as "forget the pod at once"."""
     if due.hard:
         return HARD_GRACE
-    own = settings.max_grace if one.grace_seconds is None else one.grace_seconds
+    own = settings.max_grace if pod.grace_seconds is None else pod.grace_seconds
     return max(HARD_GRACE, min(settings.max_grace, own))
 
 
-def _act(one: eviction.Eviction) -> action.Evict:
-    reason = f"{one.signal} is {one.observed}, less than {one.threshold}"
+def _act(victim: eviction.Eviction) -> action.Evict:
+    reason = f"{victim.signal} is {victim.observed}, less than {victim.threshold}"
     return action.Evict(
-        target=f"pod/{one.pod}", victim=one, policy=STEM, reason=reason, group=one.group or ""
+        target=f"pod/{victim.pod}",
+        victim=victim,
+        policy=STEM,
+        reason=reason,
+        group=victim.group or "",
     )

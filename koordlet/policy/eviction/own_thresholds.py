@@ -1,4 +1,4 @@
-"""Thresholds of our own that evict: time lost to short memory, and swap space. Pure.
+"""koordlet's own eviction thresholds: memory stalls and swap space. Pure.
 
 Covers: what is observed of them, their conditions, the pause after a victim.
 Does not cover: bookkeeping (``pressure_state``), ranking (``ranking``), telling without
@@ -25,7 +25,7 @@ _SWAP_PAUSE = 10.0
 
 
 def observe(read: pressure.Reading) -> Iterator[tuple[str, pressure_signals.Observation]]:
-    """Of each signal that can be told now."""
+    """Observations of koordlet's own signals."""
     for signal in thresholds.STALLS:
         lost = read.stalls.get(signal.removeprefix(thresholds.STALL_PREFIX))
         if lost is not None:
@@ -39,10 +39,10 @@ def observe(read: pressure.Reading) -> Iterator[tuple[str, pressure_signals.Obse
 
 
 def missing(signal: str, read: pressure.Reading) -> str:
-    """Why one is not observed."""
+    """The reason that a signal is not observed."""
     if signal == thresholds.SWAP:
         return "no swap space" if read.swap_total == 0 else "not known"
-    return read.problems.get("pressure.memory", "this kernel does not count it")
+    return read.problems.get("pressure.memory", "this kernel does not report it")
 
 
 def pause(signal: str) -> float:
@@ -55,10 +55,10 @@ def pause(signal: str) -> float:
 def conditions(
     configured: Iterable[thresholds.Threshold], holding: Iterable[str]
 ) -> Iterator[decision.Condition]:
-    """One of each kind that has a threshold."""
+    """A condition for each kind that has a threshold."""
     limits: dict[str, list[str]] = {}
-    for one in configured:
-        limits.setdefault(thresholds.CONDITION[one.signal], []).append(_limit(one))
+    for threshold in configured:
+        limits.setdefault(thresholds.CONDITION[threshold.signal], []).append(_limit(threshold))
     for kind, texts in limits.items():
         holds = kind in holding
         yield decision.Condition(
@@ -69,15 +69,15 @@ def conditions(
         )
 
 
-def _limit(one: thresholds.Threshold) -> str:
-    sign = "<" if one.signal == thresholds.SWAP else ">="
-    return f"{one.signal}{sign}{one.value.text}"
+def _limit(threshold: thresholds.Threshold) -> str:
+    sign = "<" if threshold.signal == thresholds.SWAP else ">="
+    return f"{threshold.signal}{sign}{threshold.value.text}"
 
 
 def united(several: Iterable[decision.Condition]) -> tuple[decision.Condition, ...]:
-    """One of each type: a limit that tells and a threshold that evicts may be of one type."""
+    """Merge conditions to one of each type; one that holds wins."""
     found: dict[str, decision.Condition] = {}
-    for one in several:
-        if one.type not in found or one.status:
-            found[one.type] = one
+    for condition in several:
+        if condition.type not in found or condition.status:
+            found[condition.type] = condition
     return tuple(found.values())

@@ -1,4 +1,4 @@
-"""What each pod uses of what a node may run out of: memory, processes, file systems. Pure.
+"""Resource use of each pod: memory, processes, file systems. Pure.
 
 Covers: the one place that says whose number counts. Does not cover: ranking by it.
 
@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import meter, pod, resources, snapshot
+from koordlet.model import meter, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
@@ -27,7 +28,7 @@ INODES = "inodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Of one pod. ``None`` is not known, and counts as nothing."""
+    """Use of one pod. ``None`` is unknown and counts as nothing."""
 
     memory: int | None = None
     processes: int | None = None
@@ -39,25 +40,25 @@ class Use:
     container_disk: Mapping[str, int] = field(default_factory=dict)
 
 
-def of(one: pod.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
-    """What a pod uses; ``None`` where nobody says anything."""
+def of(pod: pods.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
+    """Use of a pod; ``None`` where no source reports it."""
     summary = now.kubelet.summary if now.kubelet is not None else None
-    told = summary.pods.get(one.uid) if summary is not None else None
-    counted = _counted(one, past)
-    if told is not None:
-        return _told(one, told, counted)
+    statistics = summary.pods.get(pod.uid) if summary is not None else None
+    counted = _counted(pod, past)
+    if statistics is not None:
+        return _from_statistics(pod, statistics, counted)
     if counted is not None:
         return counted
-    amounts = now.metric.pods.get(one.key) if now.metric is not None else None
+    amounts = now.metric.pods.get(pod.key) if now.metric is not None else None
     return None if amounts is None else _reported(amounts)
 
 
-def _counted(one: pod.Pod, past: series.History) -> Use | None:
-    memory = None if one.group is None else _memory(one.group, past)
-    tasks = None if one.group is None else past.groups.last(one.group, meter.PIDS)
+def _counted(pod: pods.Pod, past: series.History) -> Use | None:
+    memory = None if pod.group is None else _memory(pod.group, past)
+    tasks = None if pod.group is None else past.groups.last(pod.group, meter.PIDS)
     if memory is None and tasks is None:
         return None
-    boxes = {box.name: _memory(box.group, past) for box in one.containers if box.group is not None}
+    boxes = {box.name: _memory(box.group, past) for box in pod.containers if box.group is not None}
     return Use(
         memory=None if memory is None else int(memory),
         processes=None if tasks is None else int(tasks),
@@ -66,7 +67,7 @@ def _counted(one: pod.Pod, past: series.History) -> Use | None:
 
 
 def _memory(group: str, past: series.History) -> float | None:
-    """The working set; all that it uses until its page cache was read, seconds after its start."""
+    """The working set of a cgroup; all of its memory until its page cache was read."""
     found = past.groups.last(group, meter.WORKING_SET)
     return past.groups.last(group, meter.MEMORY) if found is None else found
 
@@ -81,35 +82,35 @@ def _reported(amounts: resources.Amounts) -> Use:
     )
 
 
-def _told(one: pod.Pod, told: kubelet.PodStatistics, counted: Use | None) -> Use:
-    local = {each.name for each in one.volumes if each.local}
-    volumes = [files for name, files in told.volumes.items() if name in local]
-    memory = told.working_set_bytes
+def _from_statistics(pod: pods.Pod, statistics: kubelet.PodStatistics, counted: Use | None) -> Use:
+    local = {each.name for each in pod.volumes if each.local}
+    volumes = [files for name, files in statistics.volumes.items() if name in local]
+    memory = statistics.working_set_bytes
     layers = {
         name: files.used_bytes + logs.used_bytes
-        for name, files in told.rootfs.items()
+        for name, files in statistics.rootfs.items()
         if files.used_bytes is not None
-        and (logs := told.logs.get(name)) is not None
+        and (logs := statistics.logs.get(name)) is not None
         and logs.used_bytes is not None
     }
     return Use(
         # Ours is a second old at most, theirs ten.
         memory=counted.memory if counted is not None and counted.memory is not None else memory,
-        processes=told.processes
-        if told.processes is not None or counted is None
+        processes=statistics.processes
+        if statistics.processes is not None or counted is None
         else counted.processes,
         disk={
-            ROOT: sum(files.used_bytes or 0 for files in told.rootfs.values()),
-            LOGS: sum(files.used_bytes or 0 for files in told.logs.values()),
+            ROOT: sum(files.used_bytes or 0 for files in statistics.rootfs.values()),
+            LOGS: sum(files.used_bytes or 0 for files in statistics.logs.values()),
             VOLUMES: sum(files.used_bytes or 0 for files in volumes),
         },
         inodes={
-            ROOT: sum(files.inodes_used or 0 for files in told.rootfs.values()),
-            LOGS: sum(files.inodes_used or 0 for files in told.logs.values()),
+            ROOT: sum(files.inodes_used or 0 for files in statistics.rootfs.values()),
+            LOGS: sum(files.inodes_used or 0 for files in statistics.logs.values()),
             VOLUMES: sum(files.inodes_used or 0 for files in volumes),
         },
         container_memory={
-            **{name: used for name, used in told.memory.items() if used is not None},
+            **{name: used for name, used in statistics.memory.items() if used is not None},
             **(counted.container_memory if counted is not None else {}),
         },
         container_disk=layers,

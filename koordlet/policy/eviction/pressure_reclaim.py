@@ -1,4 +1,4 @@
-"""Page cache that is taken back before anybody is evicted for memory. Pure.
+"""Page cache reclaim before evictions for memory. Pure.
 
 Covers: when that can be enough, from whom, how much. Does not cover: who goes otherwise
 (``node_pressure``), dead containers and images (no machine has any that are ours: on one of its own
@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import action, knob, meter, pod, qos, snapshot, thresholds
+from koordlet.model import action, knob, meter, qos, snapshot, thresholds
+from koordlet.model import pod as pods
 from koordlet.policy.eviction import pressure_signals
 
 #: Seconds for which nothing is asked for again.
 PAUSE = 30.0
-HELD = "page cache is taken back first"
+HELD = "not evicting yet: reclaiming page cache first"
 _LEAST = 1 << 20
 
 
@@ -35,7 +36,7 @@ def asked(
     seen: pressure_signals.Observation,
     policy: str,
 ) -> tuple[action.Reclaim, ...]:
-    """What is taken back for a threshold; nothing where that cannot be enough."""
+    """Reclaim actions for a threshold; none where they cannot free enough."""
     where = now.pressure.pods if due.signal == thresholds.ALLOCATABLE_MEMORY else now.pressure.root
     if due.signal not in thresholds.MEMORY_SIGNALS or where is None or now.pressure.swap_total != 0:
         return ()
@@ -45,7 +46,7 @@ def asked(
     if need > where.active_file:
         return ()
     found: list[action.Reclaim] = []
-    for one, target, active, idle in _givers(now, past):
+    for pod, target, active, idle in _givers(now, past):
         if need <= 0:
             break
         gives = min(active, max(need, _LEAST))
@@ -55,8 +56,8 @@ def asked(
                 target=target,
                 amount_bytes=idle + gives,
                 policy=policy,
-                reason=f"{due.signal} is short, {one.key} has {active} bytes of active page cache",
-                group=one.group or "",
+                reason=f"{due.signal} is low, {pod.key} has {active} bytes of active page cache",
+                group=pod.group or "",
             )
         )
     return tuple(found) if need <= 0 else ()
@@ -64,18 +65,18 @@ def asked(
 
 def _givers(
     now: snapshot.Snapshot, past: series.History
-) -> Iterator[tuple[pod.Pod, str, int, int]]:
+) -> Iterator[tuple[pods.Pod, str, int, int]]:
     """Rule 3: workload, its file, its active and its inactive page cache."""
-    known: list[tuple[bool, int, str, pod.Pod, int]] = []
-    for one in now.pods:
-        if one.group is None or not one.active or one.group not in now.groups:
+    known: list[tuple[bool, int, str, pods.Pod, int]] = []
+    for pod in now.pods:
+        if pod.group is None or not pod.active or pod.group not in now.groups:
             continue
-        cache = past.groups.last(one.group, meter.MEMORY_CACHE)
-        idle = past.groups.last(one.group, meter.MEMORY_INACTIVE_FILE)
+        cache = past.groups.last(pod.group, meter.MEMORY_CACHE)
+        idle = past.groups.last(pod.group, meter.MEMORY_INACTIVE_FILE)
         if cache is not None and idle is not None and cache - idle >= _LEAST:
             active = int(cache - idle)
-            known.append((one.qos is not qos.Qos.BE, -active, one.uid, one, int(idle)))
-    for _, active, _, one, idle in sorted(known, key=lambda each: each[:3]):
-        target = now.layout.file(knob.MEMORY_RECLAIM, one.group or "")
+            known.append((pod.qos is not qos.Qos.BE, -active, pod.uid, pod, int(idle)))
+    for _, active, _, pod, idle in sorted(known, key=lambda each: each[:3]):
+        target = now.layout.file(knob.MEMORY_RECLAIM, pod.group or "")
         if target is not None:
-            yield one, target, -active, idle
+            yield pod, target, -active, idle

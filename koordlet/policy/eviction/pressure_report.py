@@ -1,7 +1,7 @@
-"""The signals of a node as people see them: observed, threshold, since when, and why not. Pure.
+"""Node pressure signals for reports: observed, threshold, since when, why not. Pure.
 
 Covers: one row for each threshold that is configured. Does not cover: deciding (``node_pressure``),
-signals without a threshold that evicts (``stalls``, ``tight_groups``).
+signals without a threshold that evicts (``stalls``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from koordlet.policy.eviction import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was seen at one moment, and what it is compared with."""
+    """Observations at one moment and the thresholds for them."""
 
     now: snapshot.Snapshot
     #: Without what is too old.
@@ -33,32 +33,32 @@ class Look:
 
 
 def signals(look: Look, book: pressure_state.Book) -> Iterator[decision.Signal]:
-    """In the order of the configuration."""
-    for one in look.configured:
-        seen = look.found.get(one.signal)
+    """Signals in the order of the configuration."""
+    for threshold in look.configured:
+        seen = look.found.get(threshold.signal)
         if seen is None:
             yield decision.Signal(
-                name=one.signal,
+                name=threshold.signal,
                 observed="",
-                threshold=one.value.text,
+                threshold=threshold.value.text,
                 met=None,
-                why=_missing(look, one.signal),
+                why=_missing(look, threshold.signal),
             )
             continue
-        name = pressure_state.name(one)
+        name = pressure_state.name(threshold)
         first = book.first.get(name)
-        met = pressure_state.is_met(one, look.found) or (
-            name in book.acted and pressure_state.is_met(one, look.found, reclaim=True)
+        met = pressure_state.is_met(threshold, look.found) or (
+            name in book.acted and pressure_state.is_met(threshold, look.found, reclaim=True)
         )
-        wanted = messages.wanted(one, seen.capacity)
-        late = look.beside.late(one, seen.capacity)
+        wanted = messages.wanted(threshold, seen.capacity)
+        late = look.beside.late(threshold, seen.capacity)
         yield decision.Signal(
-            name=one.signal,
-            observed=messages.available(one.signal, seen.available),
+            name=threshold.signal,
+            observed=messages.available(threshold.signal, seen.available),
             threshold=wanted,
             met=met,
-            why=late or (_waiting(one, look.now.at, first) if met else ""),
-            spelled="" if wanted == one.value.text else one.value.text,
+            why=late or (_waiting(threshold, look.now.at, first) if met else ""),
+            spelled="" if wanted == threshold.value.text else threshold.value.text,
             since=look.now.wall - (look.now.at - first) if met and first is not None else None,
         )
 
@@ -66,9 +66,13 @@ def signals(look: Look, book: pressure_state.Book) -> Iterator[decision.Signal]:
 def _missing(look: Look, signal: str) -> str:
     if signal not in thresholds.SIGNALS:
         return own_thresholds.missing(signal, look.now.pressure)
-    return look.missing.get(signal) or "its file system has not answered for a while"
+    return look.missing.get(signal) or "the file system has not answered lately"
 
 
-def _waiting(one: thresholds.Threshold, at: float, first: float | None) -> str:
-    left = one.grace - (at - (at if first is None else first))
-    return f"soft: {left:.0f} s of {one.grace:.0f} s grace are left" if left > 0 else ""
+def _waiting(threshold: thresholds.Threshold, at: float, first: float | None) -> str:
+    left = threshold.grace - (at - (at if first is None else first))
+    return (
+        f"soft threshold: {left:.0f} s of {threshold.grace:.0f} s grace period left"
+        if left > 0
+        else ""
+    )

@@ -1,4 +1,4 @@
-"""What is available of each resource that a node may run out of, as the kubelet counts it. Pure.
+"""Eviction signals of the node, as the kubelet counts them. Pure.
 
 Covers: the kubelet's signals from what was read here and from what the kubelet itself says.
 Does not cover: thresholds (``node_pressure``), reading (``host.counters.pressure``).
@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Of one signal."""
+    """Available amount and capacity of one signal."""
 
     available: int
     capacity: int
@@ -36,7 +36,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """Of one moment."""
+    """Observations of one moment."""
 
     by_signal: Mapping[str, Observation] = field(default_factory=dict)
     #: How file systems are shared out, as ``model.pressure`` names it.
@@ -46,16 +46,20 @@ class Observations:
 
 
 def observe(now: snapshot.Snapshot) -> Observations:
-    """Every signal that can be told now."""
+    """Observe every signal."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     systems, layout = _systems(now.pressure, summary)
     found = dict(_memory(now.pressure, summary))
-    for name, one in systems.items():
+    for name, file_system in systems.items():
         at = now.pressure.disks_at
-        if one.available is not None and one.capacity is not None:
-            found[f"{name}.available"] = Observation(one.available, one.capacity, at)
-        if one.inodes_free is not None and one.inodes is not None:
-            found[f"{name}.inodesFree"] = Observation(one.inodes_free, one.inodes, at)
+        if file_system.available is not None and file_system.capacity is not None:
+            found[f"{name}.available"] = Observation(
+                file_system.available, file_system.capacity, at
+            )
+        if file_system.inodes_free is not None and file_system.inodes is not None:
+            found[f"{name}.inodesFree"] = Observation(
+                file_system.inodes_free, file_system.inodes, at
+            )
     most, there = now.pressure.max_pids, now.pressure.processes
     if most is None or there is None:
         most = summary.max_pids if summary is not None else None
@@ -97,44 +101,47 @@ def _systems(
     """The three file systems and how they lie (rule 3)."""
     own = {"nodefs": read.nodefs, "imagefs": read.imagefs, "containerfs": read.containerfs}
     if summary is None or summary.node_fs.capacity_bytes is None:
-        return {name: one for name, one in own.items() if one is not None}, read.layout
-    told = {
-        "nodefs": _told(summary.node_fs),
-        "imagefs": _told(summary.image_fs),
-        "containerfs": _told(summary.container_fs),
+        return {
+            name: file_system for name, file_system in own.items() if file_system is not None
+        }, read.layout
+    reported = {
+        "nodefs": _converted(summary.node_fs),
+        "imagefs": _converted(summary.image_fs),
+        "containerfs": _converted(summary.container_fs),
     }
-    if told["imagefs"].capacity is None:
-        told["imagefs"] = told["nodefs"]
-    if told["containerfs"].capacity is None:
-        told["containerfs"] = told["imagefs"]
-    layout = _layout(told)
-    known = [one for one in own.values() if one is not None]
+    if reported["imagefs"].capacity is None:
+        reported["imagefs"] = reported["nodefs"]
+    if reported["containerfs"].capacity is None:
+        reported["containerfs"] = reported["imagefs"]
+    layout = _layout(reported)
+    known = [file_system for file_system in own.values() if file_system is not None]
     fresh = {
-        name: next((mine for mine in known if _same(mine, one)), one) for name, one in told.items()
+        name: next((mine for mine in known if _same(mine, file_system)), file_system)
+        for name, file_system in reported.items()
     }
     return fresh, layout
 
 
-def _told(one: kubelet.FileSystem) -> pressure.FileSystem:
+def _converted(file_system: kubelet.FileSystem) -> pressure.FileSystem:
     return pressure.FileSystem(
-        available=one.available_bytes,
-        capacity=one.capacity_bytes,
-        inodes_free=one.inodes_free,
-        inodes=one.inodes,
+        available=file_system.available_bytes,
+        capacity=file_system.capacity_bytes,
+        inodes_free=file_system.inodes_free,
+        inodes=file_system.inodes,
     )
 
 
-def _layout(told: Mapping[str, pressure.FileSystem]) -> str:
+def _layout(reported: Mapping[str, pressure.FileSystem]) -> str:
     """The statistics name no devices: two file systems are one where their sizes are."""
-    if _same(told["nodefs"], told["imagefs"]):
+    if _same(reported["nodefs"], reported["imagefs"]):
         return pressure.SINGLE
-    if _same(told["imagefs"], told["containerfs"]):
+    if _same(reported["imagefs"], reported["containerfs"]):
         return pressure.DEDICATED
     return pressure.SPLIT
 
 
-def _same(one: pressure.FileSystem, other: pressure.FileSystem) -> bool:
-    return (one.capacity, one.inodes) == (other.capacity, other.inodes)
+def _same(file_system: pressure.FileSystem, other: pressure.FileSystem) -> bool:
+    return (file_system.capacity, file_system.inodes) == (other.capacity, other.inodes)
 
 
 _SUBJECTS = {
@@ -147,11 +154,11 @@ _SUBJECTS = {
 def _why(signal: str, read: pressure.Reading) -> str:
     name, _, kind = signal.partition(".")
     subjects = _SUBJECTS.get(signal, (name,))
-    why = next((read.problems[one] for one in subjects if one in read.problems), "")
+    why = next((read.problems[subject] for subject in subjects if subject in read.problems), "")
     if why:
         return why
     if signal == thresholds.ALLOCATABLE_MEMORY:
-        return f"the group {read.pods_group} has no memory limit"
+        return f"cgroup {read.pods_group} has no memory limit"
     # What is on another file system's place has that one's problem.
     behind = {"containerfs": read.containerfs, "imagefs": read.imagefs, "nodefs": read.nodefs}
     if name in behind and behind[name] is None:

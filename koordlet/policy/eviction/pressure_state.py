@@ -1,4 +1,4 @@
-"""What a node remembers of its thresholds from one pass to the next, as the kubelet does. Pure.
+"""State of thresholds from pass to pass, as the kubelet keeps it. Pure.
 
 Covers: which thresholds are met, since when, grace periods, minimum reclaim, conditions that do not
 oscillate, observations that are no news.
@@ -29,7 +29,7 @@ from koordlet.policy.eviction import pressure_signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """What is remembered. Times are monotonic seconds."""
+    """State of all thresholds. Times are monotonic seconds."""
 
     #: Of each threshold that is met, since when.
     first: Mapping[str, float] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The outcome of one pass."""
+    """Result of one pass."""
 
     book: Book
     #: Everything that is met, whatever its grace period.
@@ -54,24 +54,24 @@ class Page:
     conditions: tuple[str, ...] = ()
 
 
-def name(one: thresholds.Threshold) -> str:
-    """What a threshold is remembered by."""
-    return f"{one.signal}<{one.value.text}/{one.grace:g}"
+def name(threshold: thresholds.Threshold) -> str:
+    """The key of a threshold."""
+    return f"{threshold.signal}<{threshold.value.text}/{threshold.grace:g}"
 
 
 def is_met(
-    one: thresholds.Threshold,
+    threshold: thresholds.Threshold,
     found: Mapping[str, pressure_signals.Observation],
     *,
     reclaim: bool = False,
 ) -> bool:
     """Rule 1; with ``reclaim`` the minimum reclaim counts on top."""
-    seen = found.get(one.signal)
+    seen = found.get(threshold.signal)
     if seen is None:
         return False
-    wanted = one.value.of(seen.capacity)
-    if reclaim and one.reclaim is not None:
-        wanted += one.reclaim.of(seen.capacity)
+    wanted = threshold.value.of(seen.capacity)
+    if reclaim and threshold.reclaim is not None:
+        wanted += threshold.reclaim.of(seen.capacity)
     return wanted > seen.available
 
 
@@ -83,28 +83,34 @@ def turn(
     transition: float,
 ) -> Page:
     """One pass."""
-    short = [one for one in configured if is_met(one, found)]
-    acted = [one for one in configured if name(one) in book.acted and one not in short]
-    met = (*short, *(one for one in acted if is_met(one, found, reclaim=True)))
-    first = {name(one): min(book.first.get(name(one), at), at) for one in met}
+    short = [threshold for threshold in configured if is_met(threshold, found)]
+    acted = [
+        threshold
+        for threshold in configured
+        if name(threshold) in book.acted and threshold not in short
+    ]
+    met = (*short, *(victim for victim in acted if is_met(victim, found, reclaim=True)))
+    first = {name(threshold): min(book.first.get(name(threshold), at), at) for threshold in met}
     seen = {
         # A clock that was set back must not hold a condition for longer than it would.
         kind: min(when, at)
         for kind, when in book.seen.items()
         if at - when < transition
     }
-    seen.update((thresholds.CONDITION[one.signal], at) for one in met)
-    graced = [one for one in met if at - first[name(one)] >= one.grace]
-    fresh = [one for one in graced if _news(one.signal, found, book.observed)]
+    seen.update((thresholds.CONDITION[threshold.signal], at) for threshold in met)
+    graced = [threshold for threshold in met if at - first[name(threshold)] >= threshold.grace]
+    fresh = [threshold for threshold in graced if _news(threshold.signal, found, book.observed)]
     return Page(
         book=Book(
             first=first,
             seen=seen,
-            acted=tuple(name(one) for one in graced),
-            observed={signal: one.at for signal, one in found.items() if one.at is not None},
+            acted=tuple(name(threshold) for threshold in graced),
+            observed={signal: seen.at for signal, seen in found.items() if seen.at is not None},
         ),
         met=met,
-        due=tuple(sorted(fresh, key=lambda one: one.signal not in thresholds.MEMORY_SIGNALS)),
+        due=tuple(
+            sorted(fresh, key=lambda threshold: threshold.signal not in thresholds.MEMORY_SIGNALS)
+        ),
         conditions=holding(seen, at, transition),
     )
 

@@ -1,4 +1,4 @@
-"""Which pod goes first when a node runs out of something, in the kubelet's order. Pure.
+"""Eviction order of pods under node pressure, as the kubelet's. Pure.
 
 Covers: the keys for memory, file systems, inodes and processes, who is passed over.
 Does not cover: when anybody must go (``node_pressure``), the order of the co-location peers
@@ -23,7 +23,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from koordlet.model import eviction, pod, pressure, resources, thresholds
+from koordlet.model import eviction, pressure, resources, thresholds
+from koordlet.model import pod as pods
 from koordlet.policy.eviction import pod_use
 
 #: Layout and file system to the parts of a pod that lie on it; images are nobody's.
@@ -40,11 +41,11 @@ _PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 class Ranked(NamedTuple):
-    """One pod at its place."""
+    """One ranked pod."""
 
     #: What it is compared by, its UID last; the smallest goes first.
     order: tuple[int | str, ...]
-    pod: pod.Pod
+    pod: pods.Pod
     use: pod_use.Use | None
 
     @property
@@ -69,33 +70,30 @@ class Ranked(NamedTuple):
 
 
 _LENGTH_OF_PROCESSES = 4
-_Order = Callable[[pod.Pod, pod_use.Use | None], tuple[int | str, ...]]
+_Order = Callable[[pods.Pod, pod_use.Use | None], tuple[int | str, ...]]
 
 
-def spared(one: pod.Pod) -> str:
-    """Why a pod never goes; empty where it may."""
-    if one.static:
-        return "a static pod or the mirror of one"
-    if one.critical:
-        return "critical by its priority"
+def spared(pod: pods.Pod) -> str:
+    """The reason that a pod is never evicted; empty where it may be."""
+    if pod.static:
+        return "static or mirror pod"
+    if pod.critical:
+        return "critical priority"
     return ""
 
 
 def rank(
-    signal: str, layout: str, pods: Iterable[tuple[pod.Pod, pod_use.Use | None]]
+    signal: str, layout: str, pods: Iterable[tuple[pods.Pod, pod_use.Use | None]]
 ) -> list[Ranked]:
-    """The pods, the first to go first. What people are shown of it is worked out when asked for."""
+    """Rank pods in eviction order."""
     order = _order(signal, layout)
-    found = [Ranked(order(one, use), one, use) for one, use in pods]
-    found.sort(key=_FIRST)
+    found = [Ranked(order(pod, use), pod, use) for pod, use in pods]
+    found.sort(key=operator.itemgetter(0))
     return found
 
 
-_FIRST = operator.itemgetter(0)
-
-
 def _order(signal: str, layout: str) -> _Order:
-    """What pods are compared by."""
+    """The sort key for a signal."""
     if signal == thresholds.PIDS:
         return _by_processes
     if thresholds.RESOURCE[signal] == resources.MEMORY:
@@ -105,24 +103,24 @@ def _order(signal: str, layout: str) -> _Order:
     return functools.partial(_by_disk, parts=parts, inodes=kind == "inodesFree")
 
 
-def _by_processes(one: pod.Pod, use: pod_use.Use | None) -> tuple[int | str, ...]:
+def _by_processes(pod: pods.Pod, use: pod_use.Use | None) -> tuple[int | str, ...]:
     count = 0 if use is None else use.processes or 0
-    return one.priority or 0, use is not None, -count, one.uid
+    return pod.priority or 0, use is not None, -count, pod.uid
 
 
-def _by_memory(one: pod.Pod, use: pod_use.Use | None) -> tuple[int | str, ...]:
+def _by_memory(pod: pods.Pod, use: pod_use.Use | None) -> tuple[int | str, ...]:
     if use is None:
-        return 0, 0, one.priority or 0, 0, one.uid
-    used, asked = use.memory or 0, one.requests.get(resources.MEMORY, 0)
-    return 1, used <= asked, one.priority or 0, asked - used, one.uid
+        return 0, 0, pod.priority or 0, 0, pod.uid
+    used, asked = use.memory or 0, pod.requests.get(resources.MEMORY, 0)
+    return 1, used <= asked, pod.priority or 0, asked - used, pod.uid
 
 
 def _by_disk(
-    one: pod.Pod, use: pod_use.Use | None, *, parts: Iterable[str], inodes: bool
+    pod: pods.Pod, use: pod_use.Use | None, *, parts: Iterable[str], inodes: bool
 ) -> tuple[int | str, ...]:
     if use is None:
-        return 0, 0, one.priority or 0, 0, one.uid
+        return 0, 0, pod.priority or 0, 0, pod.uid
     counted = use.inodes if inodes else use.disk
     used = sum(counted.get(part, 0) for part in parts)
-    asked = one.requests.get(resources.EPHEMERAL_STORAGE, 0)
-    return 1, used <= (0 if inodes else asked), one.priority or 0, asked - used, one.uid
+    asked = pod.requests.get(resources.EPHEMERAL_STORAGE, 0)
+    return 1, used <= (0 if inodes else asked), pod.priority or 0, asked - used, pod.uid

@@ -1,4 +1,4 @@
-"""One round of evictions as the co-location peers have them: until enough is released. Pure.
+"""One round of evictions until enough is released, as Koordinator's. Pure.
 
 Covers: how many candidates go, those that were chosen before, the pause after a choice, relief.
 Does not cover: candidates and their order (``candidates``), how much is short (the policies).
@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from koordlet.model import action, decision, eviction, pod, snapshot
+from koordlet.model import action, decision, eviction, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.eviction import candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     victims: tuple[eviction.Eviction, ...] = ()
     #: When somebody was chosen last.
@@ -33,7 +34,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one feature wants to be released, why, and of whom."""
+    """The amount that one feature must release, its reason and its candidates."""
 
     policy: str
     #: The peer's name of the feature.
@@ -43,54 +44,46 @@ class Task:
     amount: int
     observed: str
     threshold: str
-    ordered: Sequence[pod.Pod]
+    ordered: Sequence[pods.Pod]
     size: candidates.Size
-
-
-def stale(now: snapshot.Snapshot) -> str:
-    """Why what is known of workloads may be out of date; empty where it is not."""
-    old = [one.name for one in now.sources if one.aged(now.at)]
-    if old:
-        return f"{', '.join(old)} said nothing lately"
-    return "who runs here may be out of date" if any(one.stale for one in now.pods) else ""
 
 
 def turn(
     now: snapshot.Snapshot, state: State, tasks: Sequence[Task], *, cool: float, relieved: bool
 ) -> State:
     """The state after this round. ``relieved``: nothing is short any more (rule 4)."""
-    here = {one.uid for one in now.pods if one.active}
-    waiting = () if relieved else tuple(one for one in state.victims if one.uid in here)
+    here = {pod.uid for pod in now.pods if pod.active}
+    waiting = () if relieved else tuple(victim for victim in state.victims if victim.uid in here)
     cooling = state.chosen_at is not None and 0 <= now.at - state.chosen_at < cool
     new: list[eviction.Eviction] = []
     if not cooling:
-        gone = {one.uid for one in waiting}
-        gone |= {one.uid for one in now.pods if one.active and one.deleting is not None}
+        gone = {victim.uid for victim in waiting}
+        gone |= {pod.uid for pod in now.pods if pod.active and pod.deleting is not None}
         for task in tasks:
             chosen = _chosen(task, now, gone)
-            gone |= {one.uid for one in chosen}
+            gone |= {victim.uid for victim in chosen}
             new += chosen
     return State(victims=(*waiting, *new), chosen_at=now.at if new else state.chosen_at)
 
 
 def _chosen(task: Task, now: snapshot.Snapshot, gone: set[str]) -> list[eviction.Eviction]:
     """Rules 1 and 2."""
-    released = sum(task.size(one) or 0 for one in now.pods if one.uid in gone)
+    released = sum(task.size(pod) or 0 for pod in now.pods if pod.uid in gone)
     ranking = tuple(
         eviction.Candidate(
-            pod=one.key,
-            keys=(("priority", str(one.priority_value)), ("size", _shown(task.size(one)))),
+            pod=pod.key,
+            keys=(("priority", str(pod.priority_value)), ("size", _shown(task.size(pod)))),
         )
-        for one in task.ordered
+        for pod in task.ordered
     )
     found: list[eviction.Eviction] = []
-    for one in task.ordered:
+    for pod in task.ordered:
         if released >= task.amount:
             break
-        if one.uid not in gone:
-            size = task.size(one) or 0
+        if pod.uid not in gone:
+            size = task.size(pod) or 0
             released += size
-            found.append(_eviction(task, one, size, ranking, now.wall))
+            found.append(_eviction(task, pod, size, ranking, now.wall))
     return found
 
 
@@ -99,11 +92,11 @@ def _shown(size: int | None) -> str:
 
 
 def _eviction(
-    task: Task, one: pod.Pod, size: int, ranking: tuple[eviction.Candidate, ...], wall: float
+    task: Task, pod: pods.Pod, size: int, ranking: tuple[eviction.Candidate, ...], wall: float
 ) -> eviction.Eviction:
     return eviction.Eviction(
-        pod=one.key,
-        uid=one.uid,
+        pod=pod.key,
+        uid=pod.uid,
         policy=task.policy,
         signal=task.signal,
         reason=f"trigger by koordlet feature {task.feature}",
@@ -112,8 +105,8 @@ def _eviction(
         observed=task.observed,
         threshold=task.threshold,
         since=wall,
-        group=one.group,
-        match=one.match,
+        group=pod.group,
+        match=pod.match,
         ranking=ranking,
         release=size,
     )
@@ -122,21 +115,21 @@ def _eviction(
 def decided(
     state: State, signals: Sequence[decision.Signal], held: str = ""
 ) -> decision.Decision[State | None]:
-    """The decision of a policy; ``held`` is why nothing is done now (rule 5)."""
+    """The decision of a policy; ``held`` is the reason to evict nothing now (rule 5)."""
     return decision.Decision(
         next_state=state,
-        actions=() if held else tuple(_act(one) for one in state.victims),
+        actions=() if held else tuple(_act(victim) for victim in state.victims),
         evictions=() if held else state.victims,
         signals=tuple(signals),
         explanation={"held": held} if held else {},
     )
 
 
-def _act(one: eviction.Eviction) -> action.Evict:
+def _act(victim: eviction.Eviction) -> action.Evict:
     return action.Evict(
-        target=f"pod/{one.pod}",
-        victim=one,
-        policy=one.policy,
-        reason=one.message.strip(),
-        group=one.group or "",
+        target=f"pod/{victim.pod}",
+        victim=victim,
+        policy=victim.policy,
+        reason=victim.message.strip(),
+        group=victim.group or "",
     )

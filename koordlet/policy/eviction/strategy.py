@@ -1,4 +1,4 @@
-"""Which strategy an eviction follows, and that one which nobody can read is not followed.
+"""The eviction strategy in force; an unreadable strategy does not run.
 
 Covers: object or file, keys that could not be read.
 Does not cover: what the keys mean (``memory_evict`` and its neighbours), what holds instead of a
@@ -29,16 +29,16 @@ def in_force(now: snapshot.Snapshot, settings: strategies.Threshold) -> strategi
 
 
 def unread(now: snapshot.Snapshot, keys: Collection[str]) -> str:
-    """Why a strategy of these keys does not run (rule 2); empty where it does."""
+    """The reason that a strategy of these keys does not run (rule 2); empty where it does."""
     if now.slo is None:
         return ""
     listed = now.slo.unread_of(SECTION, {_ENABLE, *keys})
     if not listed:
         return ""
-    return f"{', '.join(listed)} of {now.slo.source} cannot be read: nobody is evicted for this"
+    return f"not evicting: {', '.join(listed)} of {now.slo.source} cannot be read"
 
 
 def not_run(why: str, stem: str) -> decision.Decision[_State | None]:
-    """A decision for nothing, and why."""
+    """A decision to do nothing, with the reason."""
     condition = decision.Condition(type="EvictionNotRun", status=True, reason=stem, message=why)
     return decision.Decision(next_state=None, conditions=(condition,), explanation={stem: why})

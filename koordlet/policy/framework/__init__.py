@@ -1,1 +1,1 @@
-"""What runs the policies: their list, the chain, admission of containers, the guard."""
+"""The policy framework: registry, chain, container admission, guard."""

@@ -1,4 +1,4 @@
-"""A container that is about to start: what the policies want for it, before its first instruction.
+"""Container admission: what the policies adjust before a container starts.
 
 Covers: last snapshot + newcomer → the same decide as the clock's → what this container gets.
 Does not cover: asking (``workloads.nri``), remembering (``Line.admit``), doing it (the runtime).
@@ -21,14 +21,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from koordlet.history import series
-from koordlet.model import adjustment, decision, plan, pod, snapshot
+from koordlet.model import adjustment, decision, plan, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain, registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """The answer, and the round that it comes from."""
+    """The adjustment of a container, and the round of policies behind it."""
 
     adjustment: adjustment.Adjustment
     said: chain.Round
@@ -38,20 +39,20 @@ class Admission:
     failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def among(pods: Sequence[pod.Pod], newcomer: pod.Pod) -> tuple[pod.Pod, ...]:
+def among(pods: Sequence[pods.Pod], newcomer: pods.Pod) -> tuple[pods.Pod, ...]:
     """The pods with the newcomer, each UID once (rule 4)."""
-    known = next((one for one in pods if one.uid == newcomer.uid), None)
+    known = next((pod for pod in pods if pod.uid == newcomer.uid), None)
     if known is None:
         return (*pods, newcomer)
     filled = dataclasses.replace(known, group=known.group or newcomer.group)
-    return tuple(filled if one is known else one for one in pods)
+    return tuple(filled if pod is known else pod for pod in pods)
 
 
 def admit(
     rows: Sequence[registry.Row],
     now: snapshot.Snapshot,
     past: series.History,
-    newcomer: pod.Pod,
+    newcomer: pods.Pod,
     container: str,
     *,
     settings: Mapping[str, object],
@@ -59,7 +60,7 @@ def admit(
     states: Mapping[str, object],
     last: Mapping[str, decision.Decision[object]],
 ) -> Admission:
-    """What this container of the newcomer gets. Pure: the caller keeps the states of the round."""
+    """Decide the adjustment of a container. Pure: the caller keeps the round's states."""
     seen = dataclasses.replace(now, pods=among(now.pods, newcomer))
     said = chain.decide(
         [row for row in rows if row.timeless],
@@ -70,7 +71,7 @@ def admit(
         states=states,
         last=last,
     )
-    one = next(each for each in seen.pods if each.uid == newcomer.uid)
+    pod = next(each for each in seen.pods if each.uid == newcomer.uid)
     binding = dataclasses.replace(seen, ledger=said.binding)
     after = {
         outcome.stem: outcome.decision.next_state
@@ -85,7 +86,7 @@ def admit(
         try:
             state = after.get(row.stem, states.get(row.stem, row.state))
             with_ = settings.get(row.stem, row.settings), state
-            part = row.admit(binding, *with_, one, container)
+            part = row.admit(binding, *with_, pod, container)
         except Exception as error:  # noqa: BLE001 -- rule 2, as in the chain
             failures[row.stem] = f"{type(error).__name__}: {error}"
             continue
@@ -98,7 +99,7 @@ def admit(
             for outcome in said.outcomes
             if outcome.decision is not None
             for each in outcome.decision.conditions
-            if each.subject == one.key
+            if each.subject == pod.key
         ),
         failures=failures,
     )

@@ -19,7 +19,7 @@ from koordlet.policy.framework import registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one policy said, or how it failed."""
+    """The decision of one policy, or its failure."""
 
     stem: str
     mode: plan.Mode
@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What all policies said about one snapshot."""
+    """The decisions of all policies about one snapshot."""
 
     outcomes: tuple[Outcome, ...]
     #: What counts: without the claims of policies in shadow mode.
@@ -67,7 +67,7 @@ class _Question(NamedTuple):
 
 
 class Memory:
-    """What a timeless policy was asked last, and what it said: the same question is not put twice.
+    """Last decision of each timeless policy, reused while its inputs stay the same.
 
     Values that belong to the snapshot are compared by identity: the observer hands out the same
     object while nothing changed.
@@ -76,10 +76,10 @@ class Memory:
     def __init__(self) -> None:
         #: All that belongs to the snapshot: the same object while each part of it is.
         self._world: tuple[object, ...] = ()
-        self._said: dict[str, tuple[_Question, decision.Decision[object]]] = {}
+        self._answers: dict[str, tuple[_Question, decision.Decision[object]]] = {}
 
     def look(self, now: snapshot.Snapshot) -> None:
-        """The next questions are about this snapshot."""
+        """Set the snapshot that the next lookups are about."""
         world = _timeless(now)
         if not self._world or not all(map(is_, world, self._world)):
             self._world = world
@@ -87,8 +87,8 @@ class Memory:
     def recall(
         self, row: registry.Row, asked: ledger.Ledger, settings: object, state: object
     ) -> decision.Decision[object] | None:
-        """The last decision, where it still is the answer."""
-        known = self._said.get(row.stem)
+        """The last decision, where its inputs are unchanged."""
+        known = self._answers.get(row.stem)
         if known is None or known[0].world is not self._world:
             return None
         return known[1] if known[0][1:] == (asked, settings, state) else None
@@ -99,16 +99,16 @@ class Memory:
         asked: ledger.Ledger,
         settings: object,
         state: object,
-        said: decision.Decision[object],
+        decided: decision.Decision[object],
     ) -> None:
-        """Remember a decision together with the question."""
-        self._said.pop(row.stem, None)
-        if row.timeless and said.lasting:
-            self._said[row.stem] = (_Question(self._world, asked, settings, state), said)
+        """Remember a decision together with its inputs."""
+        self._answers.pop(row.stem, None)
+        if row.timeless and decided.lasting:
+            self._answers[row.stem] = (_Question(self._world, asked, settings, state), decided)
 
 
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
-    """All that a timeless policy may look at, but for the ledger."""
+    """All inputs of a timeless policy except the ledger."""
     return (
         now.node,
         now.topology,
@@ -142,7 +142,7 @@ def decide(
     memory: Memory | None = None,
     inputs: Inputs | None = None,
 ) -> Round:
-    """Ask every policy that is not off; ``inputs`` keeps what each was given.
+    """Run every policy that is not off; ``inputs`` keeps what each was given.
 
     Claims of a policy in shadow do not bind the later ones. The claims of a policy that fails are
     those of its ``last`` good decision, in its first pass those of its checkpoint: a bug must not
@@ -170,26 +170,26 @@ def decide(
                 remembered=recalled is not None,
             )
         try:
-            said = recalled or row.decide(asked, past, *with_)
+            decided = recalled or row.decide(asked, past, *with_)
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
             outcomes.append(Outcome(stem=row.stem, mode=mode, failure=failure))
-            said = last.get(row.stem) or _recalled(row, with_[1])
+            decided = last.get(row.stem) or _recalled(row, with_[1])
         else:
-            outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
+            outcomes.append(Outcome(stem=row.stem, mode=mode, decision=decided))
             if memory is not None and recalled is None:
-                memory.keep(row, binding, *with_, said)
-            compares |= row.compares and any(one.met for one in said.signals)
+                memory.keep(row, binding, *with_, decided)
+            compares |= row.compares and any(signal.met for signal in decided.signals)
         binds = mode is plan.Mode.ENFORCE
-        sets = {**sets, **said.sets} if binds and said.sets else sets
-        if not (said.claims or said.pools):
+        sets = {**sets, **decided.sets} if binds and decided.sets else sets
+        if not (decided.claims or decided.pools):
             continue
-        shown = shown.with_(said.claims, said.pools)
-        binding = binding.with_(said.claims, said.pools) if binds else binding
+        shown = shown.with_(decided.claims, decided.pools)
+        binding = binding.with_(decided.claims, decided.pools) if binds else binding
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
 
 
 def _recalled(row: registry.Row, state: object) -> decision.Decision[object]:
-    """What a policy stands for that has failed ever since this process started."""
+    """The claims of a policy that has failed since this process started."""
     claims = row.recall(state) if row.recall is not None else ()
     return decision.Decision(next_state=state, claims=claims)

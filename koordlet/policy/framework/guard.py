@@ -1,7 +1,7 @@
-"""The guard: a step of a policy that only optimises is taken back where it made others wait.
+"""The guard: rolls back a step of an optimising policy that made others wait.
 
 Covers: steps on trial, the control, the verdict and when it ends, the condition with its evidence.
-Does not cover: what is felt and who may be tried (``agent.guard``).
+Does not cover: measuring and who may be tried (``agent.guard``).
 
 What protects is never on trial: a limit of best-effort work, a reserved or an exclusive CPU goes
 back because its own policy, the operator or a final stop says so, not because somebody measured
@@ -10,9 +10,9 @@ something.
 Rules:
 1. A trial begins with a step of a policy that is triable, where it is known how the ``window``
    before it was. Files that the policy changes until the verdict belong to the step.
-2. The verdict comes after a ``window`` that begins ``settle`` seconds after the step. Pain of both
-   of its halves is a regression where it is more than ``worse`` times that before, and than
-   ``least``.
+2. The verdict comes after a ``window`` that begins ``settle`` seconds after the step. It is a
+   regression where the latency excess of both halves is more than ``worse`` times that before, and
+   more than ``least``.
 3. There is no verdict without a control: what latency-sensitive work, best-effort work and
    everybody else used must be ``alike`` in both windows, and the same workloads be there on the
    same CPUs. Whoever is asked for more waits more, and that is nobody's fault.
@@ -34,8 +34,8 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
-    """The numbers of the guard; times in seconds, pain in units of what is tolerated."""
+class Params:
+    """The numbers of the guard; times in seconds, latency excess in units of what is tolerated."""
 
     window: float = 10.0
     settle: float = 1.0
@@ -48,13 +48,13 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Felt:
-    """One moment; ``pain`` and ``used`` together, or nothing is known."""
+class Sample:
+    """One moment; ``latency_excess`` and ``used`` are known together or not at all."""
 
     at: float
     #: Unix time, for people.
     wall: float = 0.0
-    pain: float | None = None
+    latency_excess: float | None = None
     #: Cores of latency-sensitive work, of best-effort work and of everybody else.
     used: tuple[float, float, float] = (0.0, 0.0, 0.0)
     #: Whatever makes two moments incomparable when it differs: who is there, on which CPUs.
@@ -72,7 +72,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """A step that was taken back, for a time."""
+    """A step that is rolled back for a time."""
 
     until: float
     was: Mapping[str, str | None]
@@ -82,95 +82,102 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the guard remembers."""
+    """State of the guard."""
 
     world: Hashable = None
     #: The last moments of which something is known, oldest first; all of one world.
-    samples: tuple[Felt, ...] = ()
+    samples: tuple[Sample, ...] = ()
     trials: Mapping[str, Trial] = field(default_factory=dict)
     rolled_back: Mapping[str, Rollback] = field(default_factory=dict)
 
 
 def step(
-    state: State, felt: Felt, acted: Mapping[str, Mapping[str, str | None]], law: Law
+    state: State, newest: Sample, acted: Mapping[str, Mapping[str, str | None]], params: Params
 ) -> State:
-    """What is remembered after one pass; ``acted``: the files of each triable policy that acted."""
-    if felt.world != state.world:
-        state = State(world=felt.world)
-    held = {stem: one for stem, one in state.rolled_back.items() if one.until > felt.at}
+    """The state after one pass; ``acted`` has the files of each triable policy that acted."""
+    if newest.world != state.world:
+        state = State(world=newest.world)
+    held = {
+        stem: rollback for stem, rollback in state.rolled_back.items() if rollback.until > newest.at
+    }
     before, trials = state.samples, dict(state.trials)
     for stem, was in acted.items():
         known = trials.get(stem)
         if known is not None:
-            trials[stem] = replace(known, last=felt.at, was={**was, **known.was})
-        elif stem not in held and _within(before, felt.at - law.window, felt.at, law):
-            trials[stem] = Trial(since=felt.at, last=felt.at, was=was)
-    oldest = felt.at - 3 * law.window
-    samples = tuple(one for one in before if one.at > oldest)
-    if felt.pain is not None:
-        samples = (*samples, felt)
-    due = [one for one in trials if felt.at >= trials[one].since + law.settle + law.window]
-    for stem in sorted(due, key=lambda one: -trials[one].last):
+            trials[stem] = replace(known, last=newest.at, was={**was, **known.was})
+        elif stem not in held and _within(before, newest.at - params.window, newest.at, params):
+            trials[stem] = Trial(since=newest.at, last=newest.at, was=was)
+    oldest = newest.at - 3 * params.window
+    samples = tuple(sample for sample in before if sample.at > oldest)
+    if newest.latency_excess is not None:
+        samples = (*samples, newest)
+    due = [
+        stem for stem in trials if newest.at >= trials[stem].since + params.settle + params.window
+    ]
+    for stem in sorted(due, key=lambda stem: -trials[stem].last):
         tried = trials.pop(stem)
-        why = _regression(samples, tried, felt, law)
+        why = _regression(samples, tried, newest, params)
         if why:
-            ends = moment.spell(felt.wall + law.term)
-            why = f"{why}; until {ends} its step is taken back"
-            held[stem] = Rollback(until=felt.at + law.term, was=tried.was, why=why)
+            ends = moment.spell(newest.wall + params.term)
+            why = f"{why}; rolled back until {ends}"
+            held[stem] = Rollback(until=newest.at + params.term, was=tried.was, why=why)
             trials = {}
             break
     return State(world=state.world, samples=samples, trials=trials, rolled_back=held)
 
 
-def _regression(samples: Iterable[Felt], tried: Trial, felt: Felt, law: Law) -> str:
-    """What got worse under the same load, in words; empty where nothing did, or nobody knows."""
+def _regression(samples: Iterable[Sample], tried: Trial, newest: Sample, params: Params) -> str:
+    """The regression under the same load, in words; empty where there is none or it is unknown."""
     samples = tuple(samples)
-    middle = felt.at - law.window / 2
-    before = _within(samples, tried.since - law.window, tried.since, law)
-    after = _within(samples, felt.at - law.window, felt.at, law)
-    halves = [[one for one in after if (one.at > middle) is late] for late in (False, True)]
-    if not before or not all(halves) or not _same_load(before, after, law):
+    middle = newest.at - params.window / 2
+    before = _within(samples, tried.since - params.window, tried.since, params)
+    after = _within(samples, newest.at - params.window, newest.at, params)
+    halves = [
+        [sample for sample in after if (sample.at > middle) is late] for late in (False, True)
+    ]
+    if not before or not all(halves) or not _same_load(before, after, params):
         return ""
     was, now = _mean(before), min(_mean(half) for half in halves)
-    if now <= max(law.least, law.worse * was):
+    if now <= max(params.least, params.worse * was):
         return ""
     ls, be, others = _load(after)
     return (
-        f"latency-sensitive work waited {now:.1f} times what is tolerated after it acted, {was:.1f}"
+        f"latency-sensitive work waited {now:.1f} times the tolerance after it acted, {was:.1f}"
         f" times before, at the same load (latency-sensitive work {ls:.2f} cores, best-effort work"
         f" {be:.2f}, others {others:.2f})"
     )
 
 
-def _within(samples: Iterable[Felt], after: float, until: float, law: Law) -> list[Felt]:
-    """What is known of a time; empty with fewer than one sample in two seconds."""
-    found = [one for one in samples if after < one.at <= until]
-    return found if 2 * len(found) >= law.window else []
+def _within(samples: Iterable[Sample], after: float, until: float, params: Params) -> list[Sample]:
+    """Samples of a period; empty with fewer than one sample in two seconds."""
+    found = [sample for sample in samples if after < sample.at <= until]
+    return found if 2 * len(found) >= params.window else []
 
 
-def _mean(samples: list[Felt]) -> float:
-    return sum(one.pain or 0.0 for one in samples) / len(samples)
+def _mean(samples: list[Sample]) -> float:
+    return sum(sample.latency_excess or 0.0 for sample in samples) / len(samples)
 
 
-def _load(samples: list[Felt]) -> list[float]:
+def _load(samples: list[Sample]) -> list[float]:
     return [
-        math.fsum(each) / len(samples) for each in zip(*(one.used for one in samples), strict=True)
+        math.fsum(each) / len(samples)
+        for each in zip(*(sample.used for sample in samples), strict=True)
     ]
 
 
-def _same_load(before: list[Felt], after: list[Felt], law: Law) -> bool:
+def _same_load(before: list[Sample], after: list[Sample], params: Params) -> bool:
     """The control: rule 3."""
     return all(
-        abs(one - other) <= law.noise + law.alike * max(one, other)
-        for one, other in zip(_load(before), _load(after), strict=True)
+        abs(use - other) <= params.noise + params.alike * max(use, other)
+        for use, other in zip(_load(before), _load(after), strict=True)
     )
 
 
 def conditions(state: State) -> tuple[decision.Condition, ...]:
-    """What somebody should know of."""
+    """Conditions of rolled-back policies."""
     return tuple(
         decision.Condition(
-            type="PolicyRolledBack", status=True, reason="Guard", subject=stem, message=one.why
+            type="PolicyRolledBack", status=True, reason="Guard", subject=stem, message=rollback.why
         )
-        for stem, one in sorted(state.rolled_back.items())
+        for stem, rollback in sorted(state.rolled_back.items())
     )

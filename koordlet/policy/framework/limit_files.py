@@ -1,4 +1,4 @@
-"""What limits become in a decision: one desired file for each setting.
+"""File actions for limits: one desired file per setting.
 
 Covers: settings to actions, the groups of a container that get them.
 Does not cover: what a limit means (``model.limits``).
@@ -12,7 +12,7 @@ from koordlet.model import action, cgroup, limits
 
 
 def with_scopes(groups: Iterable[str | None], top: str | None) -> Iterator[str]:
-    """Containers' groups, each after what its runtime has around it inside of the pod, ``top``.
+    """Container cgroups, each after those that its runtime nests around it in the pod, ``top``.
 
     crun nests a group in its scope: it is the scope's weight that counts among neighbours, and its
     protection that the kernel asks first.
@@ -31,16 +31,16 @@ def files(
     group: str,
     protective: bool = False,
 ) -> tuple[action.WriteFile, ...]:
-    """Desired files of one group."""
+    """Build the file actions of one cgroup."""
     return tuple(
         action.WriteFile(
-            target=one.path,
-            value=one.text,
+            target=setting.path,
+            value=setting.text,
             policy=policy,
             reason=reason,
-            knob=one.row.name,
+            knob=setting.row.name,
             group=group,
             protective=protective,
         )
-        for one in settings
+        for setting in settings
     )

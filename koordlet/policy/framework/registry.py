@@ -66,7 +66,7 @@ Admit = Callable[[snapshot.Snapshot, object, object, pod.Pod, str], adjustment.A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One policy as the line sees it. Settings and state are opaque to everybody else."""
+    """One registered policy. Settings and state are opaque to all other code."""
 
     stem: str
     summary: str
@@ -117,7 +117,7 @@ def row(
     admit: Callable[[snapshot.Snapshot, SettingsT, StateT, pod.Pod, str], adjustment.Adjustment]
     | None = None,
 ) -> Row:
-    """Erase a policy's own types once, here: it only ever gets back what it gave."""
+    """Build a row; a policy's own types are erased here, and only here."""
     return Row(
         stem=stem,
         summary=summary,
@@ -139,7 +139,7 @@ def row(
 POLICIES: tuple[Row, ...] = (
     row(
         stem=reserved_cpus.STEM,
-        summary="CPUs that belong to the machine and to no workload",
+        summary="CPUs reserved for the machine",
         protects="it keeps CPUs free for the machine",
         decide=reserved_cpus.decide,
         settings=reserved_cpus.Settings(),
@@ -151,8 +151,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=exclusive_cpus.STEM,
-        summary="CPUs that single workloads hold: who, why, since when",
-        protects="it keeps CPUs to those that hold them alone",
+        summary="exclusive CPUs: which workload holds which, why, since when",
+        protects="it gives exclusive CPUs to one workload each",
         decide=exclusive_cpus.decide,
         settings=exclusive_cpus.Settings(),
         state=holdings.State(),
@@ -164,7 +164,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=shared_pools.STEM,
         summary="LS and BE pools, and the cpuset of every workload",
-        protects="it keeps everybody off CPUs that are reserved or held alone",
+        protects="it keeps workloads off reserved and exclusive CPUs",
         decide=shared_pools.decide,
         settings=shared_pools.Settings(),
         state=shared_pools.State(),
@@ -176,8 +176,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=housekeeping.STEM,
-        summary="interrupts and kernel threads off the CPUs that workloads hold alone",
-        protects="it keeps the kernel's own work off CPUs that are held alone",
+        summary="interrupts and kernel threads off exclusive CPUs",
+        protects="it keeps kernel work off exclusive CPUs",
         decide=housekeeping.decide,
         settings=housekeeping.Settings(),
         state=housekeeping.State(),
@@ -185,8 +185,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=bound_quota.STEM,
-        summary="no limit of CPU time for pods that have CPUs of their own",
-        protects="it keeps pods from being throttled on CPUs that they hold alone",
+        summary="no CPU quota for pods with exclusive CPUs",
+        protects="it keeps pods from being throttled on their exclusive CPUs",
         decide=bound_quota.decide,
         settings=bound_quota.Settings(),
         state=bound_quota.State(),
@@ -195,7 +195,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=cpu_normalization.STEM,
-        summary="CPU limits of shared pods, scaled to how fast the CPUs are",
+        summary="CPU limits of shared pods, scaled to the speed of the node's CPUs",
         protects="",
         decide=cpu_normalization.decide,
         settings=cpu_normalization.Settings(),
@@ -206,7 +206,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=batch_limits.STEM,
-        summary="shares, CPU time and memory of batch and mid pods",
+        summary="CPU shares, CPU quota and memory limit of batch and mid pods",
         protects="it limits best-effort work",
         decide=batch_limits.decide,
         settings=batch_limits.Settings(),
@@ -216,7 +216,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=cpu_suppress.STEM,
-        summary="how much CPU best-effort work may have, by the peer's formula",
+        summary="CPU limit of best-effort work, by Koordinator's formula",
         protects="it limits best-effort work",
         decide=cpu_suppress.decide,
         settings=cpu_suppress.Settings(),
@@ -227,8 +227,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=adaptive.STEM,
-        summary="best-effort work runs when nobody else wants to; who waits all the same",
-        protects="it makes best-effort work go aside",
+        summary="best-effort work on idle CPU only; names work that still waits",
+        protects="it makes best-effort work yield",
         decide=adaptive.decide,
         settings=adaptive.Settings(),
         state=adaptive.State(),
@@ -236,8 +236,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=batch_resources.STEM,
-        summary="what may be promised to batch and mid workloads",
-        protects="it bounds what is promised to best-effort work",
+        summary="batch and mid resources that the node offers",
+        protects="it bounds what the node offers to best-effort work",
         decide=batch_resources.decide,
         settings=batch_resources.Settings(),
         state=batch_offer.State(),
@@ -261,7 +261,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=cpu_burst.STEM,
-        summary="CPU time beyond their limit for LS workloads, while there is some to spare",
+        summary="CPU time beyond the limit of LS workloads, while the node has spare CPU",
         protects="",
         decide=cpu_burst.decide,
         settings=cpu_burst.Settings(),
@@ -269,7 +269,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=cpu_qos.STEM,
-        summary="what the kernel's scheduler is told of each class, where it wants to know",
+        summary="CPU scheduling of each class: group identity, cpu.idle",
         protects="it lets latency-sensitive work run before best-effort work",
         decide=cpu_qos.decide,
         settings=cpu_qos.Settings(),
@@ -278,8 +278,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=core_scheduling.STEM,
-        summary="who may run on the threads of one core at the same moment",
-        protects="it keeps others off the threads of a core",
+        summary="core scheduling: which workloads may share a core's threads",
+        protects="it keeps other workloads off the threads of a core",
         decide=core_scheduling.decide,
         settings=core_scheduling.Settings(),
         state=core_scheduling.State(),
@@ -287,8 +287,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=memory_qos.STEM,
-        summary="memory that each class is promised, and where it is slowed down",
-        protects="it keeps memory for those that were promised it, and limits others",
+        summary="memory protection and throttling of each class",
+        protects="it protects memory of some workloads and limits others",
         decide=memory_qos.decide,
         settings=memory_qos.Settings(),
         state=memory_qos.State(),
@@ -296,7 +296,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=page_cache_reclaim.STEM,
-        summary="page cache beyond a pod's part, taken back",
+        summary="page cache beyond a pod's limit, reclaimed",
         protects="",
         decide=page_cache_reclaim.decide,
         settings=page_cache_reclaim.Settings(),
@@ -304,7 +304,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=network_qos.STEM,
-        summary="what each class of work may send and receive",
+        summary="network bandwidth of each class",
         protects="it limits what each class sends and receives",
         decide=network_qos.decide,
         settings=network_qos.Settings(),
@@ -314,7 +314,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=oom_score.STEM,
-        summary="whom the kernel kills first when memory is out",
+        summary="which processes the OOM killer takes first",
         protects="it lets best-effort work be killed first",
         decide=oom_score.decide,
         settings=oom_score.Settings(),
@@ -323,7 +323,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=system_qos.STEM,
-        summary="knobs of the whole kernel, for operators who opted in",
+        summary="node-wide kernel settings, opt-in",
         protects="it keeps memory free for the kernel, as the operator said",
         decide=system_qos.decide,
         settings=system_qos.Settings(),
@@ -332,7 +332,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=blkio_qos.STEM,
-        summary="how much of a block device best-effort work and single pods may use",
+        summary="block I/O limits of best-effort work and of single pods",
         protects="it limits what best-effort work and single pods read and write",
         decide=blkio_qos.decide,
         settings=blkio_qos.Settings(),
@@ -341,7 +341,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=local_storage_evict.STEM,
-        summary="pods that hold more of the node's disk than their limits allow",
+        summary="evicts pods that exceed their ephemeral-storage limits",
         protects="it frees the node's disk for others",
         decide=local_storage_evict.decide,
         settings=local_storage_evict.Settings(),
@@ -349,8 +349,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=cpu_evict.STEM,
-        summary="pods that go while best-effort work is starved of CPU",
-        protects="it takes best-effort work away that gets no CPU",
+        summary="evicts pods while best-effort work is starved of CPU",
+        protects="it evicts best-effort work that gets no CPU",
         decide=cpu_evict.decide,
         settings=cpu_evict.Settings(),
         state=None,
@@ -358,8 +358,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=cpu_allocatable_evict.STEM,
-        summary="pods that asked for more CPU than the node offers to their class",
-        protects="it keeps what is promised within what is offered",
+        summary="evicts pods whose CPU requests exceed what the node offers",
+        protects="it keeps requests within what the node offers",
         decide=cpu_allocatable_evict.decide,
         settings=cpu_allocatable_evict.Settings(),
         state=None,
@@ -367,7 +367,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=memory_evict.STEM,
-        summary="pods that go while the node uses too much memory",
+        summary="evicts pods while the node uses too much memory",
         protects="it frees memory for others",
         decide=memory_evict.decide,
         settings=memory_evict.Settings(),
@@ -377,8 +377,8 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=memory_allocatable_evict.STEM,
-        summary="pods that asked for more memory than is offered to their class",
-        protects="it keeps what is promised within what is offered",
+        summary="evicts pods whose memory requests exceed what the node offers",
+        protects="it keeps requests within what the node offers",
         decide=memory_allocatable_evict.decide,
         settings=memory_allocatable_evict.Settings(),
         state=None,
@@ -387,7 +387,7 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=node_pressure.STEM,
-        summary="a node that runs out of memory, disk or processes, and who goes then",
+        summary="evicts pods when memory, disk, inodes or PIDs run short",
         protects="it keeps the node from running out of what it shares",
         decide=node_pressure.decide,
         settings=node_pressure.Settings(),

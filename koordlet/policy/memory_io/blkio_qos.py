@@ -1,4 +1,4 @@
-"""blkio_qos: how much of a block device best-effort work and single pods may use.
+"""blkio_qos: block I/O limits of best-effort work and of single pods.
 
 Covers: bytes and operations per second, weights, and the cost model of whole devices.
 Does not cover: what a device's name means (``model.blocks``), which strategy holds (NodeSLO,
@@ -24,22 +24,14 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    cgroup,
-    decision,
-    knob,
-    limits,
-    pod,
-    remember,
-    snapshot,
-    strategies,
-)
+from koordlet.model import action, cgroup, decision, knob, limits, remember, snapshot, strategies
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups as best_effort_groups
 from koordlet.policy.framework import limit_files
 
 STEM = "blkio_qos"
+State = decision.Stateless
 #: The fields of limits to those of a strategy.
 _LIMITS = {"rbps": "read_bps", "wbps": "write_bps", "riops": "read_iops", "wiops": "write_iops"}
 _MODEL = {
@@ -57,7 +49,7 @@ _NEUTRAL_WEIGHT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     #: Of best-effort work.
     be: tuple[strategies.Block, ...] = ()
@@ -67,35 +59,30 @@ class Settings:
     least_iops: int = 10
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
-
-
 def asked(now: snapshot.Snapshot, settings: object) -> bool:
-    """Whether anybody limits a device: only then they are looked for."""
+    """Whether any strategy limits a device; otherwise devices are not read."""
     be, root = _strategies(now, cast("Settings", settings))
     return bool(be or root) or _wished(now.pods)
 
 
 @remember.last
-def _wished(pods: tuple[pod.Pod, ...]) -> bool:
-    return any(one.wishes.blkio_qos is not None for one in pods)
+def _wished(pods: tuple[pods.Pod, ...]) -> bool:
+    return any(pod.wishes.blkio_qos is not None for pod in pods)
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The lines of every device of every group that is limited."""
+    """Decide the device lines of every limited cgroup."""
     del past
     deciding = _Deciding(now, settings)
     be, root = _strategies(now, settings)
     for place in best_effort_groups.places(now) if be else ():
         deciding.limit(place.group, be, place.who)
-    for one in now.pods:
-        wish = one.wishes.blkio_qos
-        if wish is not None and wish.enable is not False and one.group in now.groups and one.active:
-            deciding.limit(one.group or "", wish.blocks or (), one.key, uid=one.uid)
+    for pod in now.pods:
+        wish = pod.wishes.blkio_qos
+        if wish is not None and wish.enable is not False and pod.group in now.groups and pod.active:
+            deciding.limit(pod.group or "", wish.blocks or (), pod.key, uid=pod.uid)
     deciding.model(root)
     return decision.Decision(
         next_state=state,
@@ -108,7 +95,7 @@ def decide(
 def _strategies(
     now: snapshot.Snapshot, settings: Settings
 ) -> tuple[tuple[strategies.Block, ...], tuple[strategies.Block, ...]]:
-    """Limits of best-effort work, and models of devices."""
+    """Strategies of best-effort work and of device models."""
     if now.slo is None or not now.slo.source:
         return settings.be, settings.root
     be, root = now.slo.classes["BE"].blkio, now.slo.classes["root"].blkio
@@ -116,7 +103,7 @@ def _strategies(
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
         self.now = now
@@ -131,7 +118,7 @@ class _Deciding:
     def limit(
         self, group: str, blocks: tuple[strategies.Block, ...], who: str, *, uid: str = ""
     ) -> None:
-        """What a group may do with each of these devices."""
+        """Limit a cgroup on each of these devices."""
         holder = self.now.layout.holder("io") or self.now.layout.holder("blkio")
         if holder is None:
             self._missing[str(self.now.layout.why_not(knob.IO_MAX))] = None
@@ -150,7 +137,7 @@ class _Deciding:
             self.why[f"{who} {number}"] = f"{shown or 'no limit'}{shared}"
 
     def model(self, blocks: tuple[strategies.Block, ...]) -> None:
-        """Targets and cost of whole devices: what weights are a part of."""
+        """Set latency targets and cost models of whole devices."""
         for number, config in self._devices(blocks, "cgroupRoot", ""):
             rlat, wlat = config.read_latency, config.write_latency
             if rlat or wlat:
@@ -174,12 +161,12 @@ class _Deciding:
         self, blocks: tuple[strategies.Block, ...], who: str, uid: str
     ) -> Iterator[tuple[str, strategies.IoLimits]]:
         known = self.now.blocks
-        for one in blocks:
-            found = known.find(one.type, one.name, uid) if known is not None else ()
+        for block in blocks:
+            found = known.find(block.type, block.name, uid) if known is not None else ()
             if not found:
-                self._absent[f"{who}: this machine has no {one.type} {one.name!r}"] = None
+                self._absent[f"{who}: this machine has no {block.type} {block.name!r}"] = None
             for number in found:
-                yield number, one.io_cfg
+                yield number, block.io_cfg
 
     def _part(self, key: str, value: int, among: int) -> int:
         least = self.settings.least_bps if key.endswith("bps") else self.settings.least_iops
@@ -192,8 +179,8 @@ class _Deciding:
         for row in (knob.IO_WEIGHT, knob.BLKIO_COST_WEIGHT):
             path = self.now.layout.file(row, group)
             if path is not None:
-                one = limits.Setting(row, path, f"{number} {weight}")
-                self._add((one,), group, f"{who}: weight {weight} on device {number}")
+                setting = limits.Setting(row, path, f"{number} {weight}")
+                self._add((setting,), group, f"{who}: weight {weight} on device {number}")
                 return
         self._missing[str(self.now.layout.why_not(knob.IO_WEIGHT))] = None
 
@@ -201,12 +188,12 @@ class _Deciding:
         path = self.now.layout.file(row, "")
         known = self.now.blocks
         if path is None or known is None or row.name not in known.cost_files:
-            self._missing[f"{row.name}: this kernel has no such file on its root group"] = None
+            self._missing[f"{row.name}: this kernel has no such file on the root cgroup"] = None
             return
         self._add((limits.Setting(row, path, line),), "", "cgroupRoot: the device's cost")
 
     def _bottom(self, group: str) -> list[str]:
-        """The groups without groups inside, at or below this one: where v1 counts."""
+        """Leaf cgroups at or below this one, where cgroup v1 throttles."""
         if self._children is None:
             self._children = self.now.children()
         inside = self._children.get(group, ())
@@ -215,21 +202,21 @@ class _Deciding:
         return [path for child in inside for path in self._bottom(child.path)]
 
     def _add(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
-        for one in settings:
-            _, _, _, lines = self._files.setdefault(one.path, (one.row, group, reason, {}))
+        for setting in settings:
+            _, _, _, lines = self._files.setdefault(setting.path, (setting.row, group, reason, {}))
             # A pod's own wish comes after that of the class it is in, and counts.
-            lines[one.text.partition(" ")[0]] = one.text
+            lines[setting.text.partition(" ")[0]] = setting.text
 
     def actions(self) -> tuple[action.Action, ...]:
         """One action for each file, one line for each device."""
         made: list[action.Action] = []
         for path, (row, group, reason, lines) in self._files.items():
-            one = limits.Setting(row, path, "\n".join(lines.values()))
-            made.extend(limit_files.files((one,), policy=STEM, reason=reason, group=group))
+            setting = limits.Setting(row, path, "\n".join(lines.values()))
+            made.extend(limit_files.files((setting,), policy=STEM, reason=reason, group=group))
         return tuple(made)
 
     def conditions(self) -> tuple[decision.Condition, ...]:
-        """Devices that are not there, and what this kernel cannot do."""
+        """Conditions for missing devices and unsupported files."""
         kinds = {"BlockDeviceMissing": self._absent, "BlkioQosUnsupported": self._missing}
         return tuple(
             decision.Condition(type=name, status=True, reason=STEM, message="; ".join(found))

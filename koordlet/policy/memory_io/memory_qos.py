@@ -1,4 +1,4 @@
-"""memory_qos: memory that a class is promised, and where it is slowed down before its limit.
+"""memory_qos: memory protection and throttling of each class.
 
 Covers: ``memory.min``, ``low`` and ``high`` of pods and containers, the sums that the QoS groups
 above must hold for them, ``memory.oom.group``, and the watermarks and priorities of kernels that
@@ -28,25 +28,19 @@ from koordlet.model import (
     knob,
     limits,
     nodeslo,
-    pod,
     qos,
     resources,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import limit_files
 
 STEM = "memory_qos"
+State = decision.Stateless
 _PAGE = 4096
 
-#: The class whose strategy a pod has; others have none.
-_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS: Mapping[qos.KubeQos | None, str] = {
-    qos.KubeQos.GUARANTEED: "LSR",
-    qos.KubeQos.BURSTABLE: "LS",
-    qos.KubeQos.BEST_EFFORT: "BE",
-}
 #: Files of one vendor's kernel, their field, and whether QoS groups have them, too.
 _VENDOR = (
     (knob.WMARK_RATIO, "wmark_ratio"),
@@ -60,7 +54,7 @@ _VENDOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     #: ``LSR``, ``LS`` or ``BE`` to the strategy, where the class has one.
     classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
@@ -69,13 +63,8 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
-
-
-@dataclass(frozen=True, slots=True)
 class Protection:
-    """Bytes that are kept, and bytes that are kept as long as others have some to give."""
+    """Protected bytes: ``min`` always, ``low`` while others have memory to reclaim."""
 
     min: int = 0
     low: int = 0
@@ -87,11 +76,11 @@ class Protection:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Every file of every pod whose class asks for something."""
+    """Decide the memory files of every pod whose strategy sets something."""
     del past
     deciding = _Deciding(now, settings)
-    for one in now.pods:
-        deciding.place(one)
+    for pod in now.pods:
+        deciding.place(pod)
     deciding.above()
     return decision.Decision(
         next_state=state,
@@ -102,11 +91,13 @@ def decide(
 
 
 def strategy_of(
-    one: pod.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
+    pod: pods.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
-    """What holds for a pod; ``None`` where nothing does."""
-    said = one.raw_qos or (one.qos if one.kube_qos is None else None)
-    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(one.kube_qos)
+    """The strategy of a pod; ``None`` where there is none."""
+    label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
+    name = None if label is None else qos.SLO_CLASS.get(label)
+    if label is None and pod.kube_qos is not None:
+        name = qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
     if name is None:
         return None
     if slo is not None and slo.source:
@@ -114,7 +105,7 @@ def strategy_of(
     else:
         mine = settings.classes.get(name)
         node = nodeslo.NEUTRAL.memory if mine is None else mine
-    wish = one.wishes.memory_qos
+    wish = pod.wishes.memory_qos
     policy = "default" if wish is None else wish.policy or "default"
     if policy == "none":
         return None
@@ -127,14 +118,14 @@ def strategy_of(
 
 
 def protection(asked: strategies.MemoryQos, request: int) -> Protection:
-    """The parts of a request that are kept."""
+    """Protection computed from a request."""
     least = request * (asked.min_limit_percent or 0) // 100
     low = request * (asked.low_limit_percent or 0) // 100
     return Protection(least, max(least, low) if low > 0 else 0)
 
 
 def high(asked: strategies.MemoryQos, request: int, most: int) -> int | None:
-    """Where a container is slowed down: between its request and its limit, in whole pages."""
+    """``memory.high`` of a container: between request and limit, in whole pages."""
     percent = asked.throttling_percent or 0
     if percent <= 0 or most <= 0:
         return None
@@ -143,7 +134,7 @@ def high(asked: strategies.MemoryQos, request: int, most: int) -> int | None:
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
         self.now = now
@@ -154,47 +145,47 @@ class _Deciding:
         self._sums: dict[str, Protection] = {}
         self._missing: set[str] = set()
 
-    def place(self, one: pod.Pod) -> None:
-        """The files of one pod and of its containers."""
-        asked = strategy_of(one, self.now.slo, self.settings)
-        if asked is None or not one.active or one.group not in self.now.groups:
+    def place(self, pod: pods.Pod) -> None:
+        """Decide the files of one pod and of its containers."""
+        asked = strategy_of(pod, self.now.slo, self.settings)
+        if asked is None or not pod.active or pod.group not in self.now.groups:
             return
-        group = one.group or ""
-        kept = protection(asked, self._bound(_request(one, one.requests)))
-        self._protect(group, kept, f"{one.qos.value} {one.key}")
-        self._vendor(group, asked, f"{one.qos.value} {one.key}")
-        if one.kube_qos is not None:
-            for above in _qos_groups(one):
+        group = pod.group or ""
+        kept = protection(asked, self._bound(_request(pod, pod.requests)))
+        self._protect(group, kept, f"{pod.qos.value} {pod.key}")
+        self._vendor(group, asked, f"{pod.qos.value} {pod.key}")
+        if pod.kube_qos is not None:
+            for above in _qos_groups(pod):
                 self._sums[above] = self._sums.get(above, Protection()) + kept
-        for each in _parts(one):
+        for each in _parts(pod):
             if each.group in self.now.groups:
-                self._container(one, each, asked)
-        self.why[one.key] = f"min {kept.min}, low {kept.low} bytes"
+                self._container(pod, each, asked)
+        self.why[pod.key] = f"min {kept.min}, low {kept.low} bytes"
 
-    def _container(self, one: pod.Pod, each: pod.Container, asked: strategies.MemoryQos) -> None:
-        group, name = each.group or "", f"{one.key}/{each.name}"
-        request = self._bound(_request(one, each.requests))
-        if group != one.group:
-            for around in limit_files.with_scopes([group], one.group):
+    def _container(self, pod: pods.Pod, each: pods.Container, asked: strategies.MemoryQos) -> None:
+        group, name = each.group or "", f"{pod.key}/{each.name}"
+        request = self._bound(_request(pod, each.requests))
+        if group != pod.group:
+            for around in limit_files.with_scopes([group], pod.group):
                 self._protect(around, protection(asked, request), name)
             self._vendor(group, asked, name)
-        most = _request(one, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
+        most = _request(pod, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
         slow = high(asked, request, most)
         if slow is not None:
-            reason = f"{name}: slowed down at {asked.throttling_percent} % of the way to its limit"
+            reason = f"{name}: throttled at {asked.throttling_percent} % between request and limit"
             self._bytes(knob.MEMORY_HIGH, group, slow, reason)
 
     def above(self) -> None:
-        """The sums of the QoS groups, without which the kernel protects no pod."""
+        """Protect the QoS cgroups by the sums of their pods, which the kernel requires."""
         for group, kept in self._sums.items():
             if group in self.now.groups:
-                self._protect(group, kept, "the pods in it together")
+                self._protect(group, kept, "its pods together")
 
     def _protect(self, group: str, kept: Protection, who: str) -> None:
         if kept.min:
-            self._bytes(knob.MEMORY_MIN, group, kept.min, f"{who}: memory that is kept")
+            self._bytes(knob.MEMORY_MIN, group, kept.min, f"{who}: protected memory")
         if kept.low:
-            self._bytes(knob.MEMORY_LOW, group, kept.low, f"{who}: memory that is kept if possible")
+            self._bytes(knob.MEMORY_LOW, group, kept.low, f"{who}: memory protected if possible")
 
     def _vendor(self, group: str, asked: strategies.MemoryQos, who: str) -> None:
         for row, name in _VENDOR:
@@ -218,13 +209,13 @@ class _Deciding:
         self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
 
     def _bound(self, request: int) -> int:
-        """No promise beyond the operator's part of the machine, where its size is known."""
+        """Cap a request at the operator's percentage of the machine's memory."""
         capacity = self.now.node.capacity.get(resources.MEMORY)
         most = None if capacity is None else capacity * self.settings.max_percent // 100
         return request if most is None else min(request, most)
 
     def conditions(self) -> tuple[decision.Condition, ...]:
-        """What this kernel cannot do of it, said once."""
+        """One condition for all files that this kernel lacks."""
         if not self._missing:
             return ()
         message = "; ".join(
@@ -237,28 +228,28 @@ class _Deciding:
         )
 
 
-def _request(one: pod.Pod, amounts: resources.Amounts) -> int:
-    """Memory in the words of the pod's class: best-effort pods ask for batch memory."""
-    if one.raw_qos is qos.Qos.BE and resources.BATCH_MEMORY in amounts:
+def _request(pod: pods.Pod, amounts: resources.Amounts) -> int:
+    """Memory amount of the pod's class: batch memory for best-effort pods."""
+    if pod.raw_qos is qos.Qos.BE and resources.BATCH_MEMORY in amounts:
         return amounts[resources.BATCH_MEMORY]
     return amounts.get(resources.MEMORY, 0)
 
 
-def _parts(one: pod.Pod) -> tuple[pod.Container, ...]:
+def _parts(pod: pods.Pod) -> tuple[pods.Container, ...]:
     """Its containers; a workload without any is its own only part."""
-    whole = pod.Container(name=one.name, group=one.group, requests=one.requests, limits=one.limits)
-    return one.containers or (whole,)
+    whole = pods.Container(name=pod.name, group=pod.group, requests=pod.requests, limits=pod.limits)
+    return pod.containers or (whole,)
 
 
-def _qos_groups(one: pod.Pod) -> Iterator[str]:
+def _qos_groups(pod: pods.Pod) -> Iterator[str]:
     """The QoS groups above a pod of the kubelet's: its class's, and the root of the tree.
 
     The root holds the sum of all; Guaranteed pods are in it directly.
     """
-    parent = (one.group or "").rpartition("/")[0]
+    parent = (pod.group or "").rpartition("/")[0]
     if not parent:
         return
     yield parent
     above = parent.rpartition("/")[0]
-    if one.kube_qos is not qos.KubeQos.GUARANTEED and above:
+    if pod.kube_qos is not qos.KubeQos.GUARANTEED and above:
         yield above

@@ -1,4 +1,4 @@
-"""network_qos: what each class of work may send and receive, on the links to the world.
+"""network_qos: network bandwidth of each class, per link and direction.
 
 Covers: the tree of classes of each link and direction, whose addresses are in which, when nothing
 is shaped and why. Does not cover: reading and making trees (``host.devices.queueing``,
@@ -29,20 +29,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    decision,
-    pod,
-    qos,
-    quantity,
-    queueing,
-    snapshot,
-    strategies,
-)
+from koordlet.model import action, decision, qos, quantity, queueing, snapshot, strategies
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 
 STEM = "network_qos"
+State = decision.Stateless
 
 #: The node's own bandwidth, which counts before that of the strategy.
 ANNOTATION = "node.koordinator.sh/network-bandwidth"
@@ -64,7 +57,7 @@ _MOST = 10**14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces classes and total."""
+    """The operator's settings; a NodeSLO replaces classes and total."""
 
     #: Bits per second; 0: nothing is shaped.
     total: int = 0
@@ -77,15 +70,10 @@ class Settings:
     least: int = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
-
-
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The trees of all links, or why there are none."""
+    """Decide the qdisc trees of all links, or explain why there are none."""
     del past
     total, classes, why = _asked(now, settings)
     if why:
@@ -98,7 +86,7 @@ def decide(
         for link in now.links.links:
             there = link.side(direction)
             if not queueing.is_ours(there) and not queueing.is_free(there):
-                problems.append(f"{link.name} {direction}: {there} is somebody else's, left alone")
+                problems.append(f"{link.name} {direction}: not shaped, another program set {there}")
                 continue
             actions.append(
                 action.SetQdisc(
@@ -114,14 +102,16 @@ def decide(
         conditions=_conditions(problems, _unknown(now.pods)),
         explanation={
             "bandwidth": f"{total} bit/s",
-            "links": ", ".join(one.name for one in now.links.links) or "none",
+            "links": ", ".join(link.name for link in now.links.links) or "none",
         },
     )
 
 
 def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decision.Condition, ...]:
     found = [("NetworkNotShaped", "node", "; ".join(problems))] if problems else []
-    why = "its packets look like the host's own (hostNetwork), so they are in the system class"
+    why = (
+        "its packets cannot be told from the host's (hostNetwork), so the system class counts them"
+    )
     found += [("NetworkNotTold", who, f"{who}: {why}") for who in unknown]
     return tuple(
         decision.Condition(
@@ -137,26 +127,26 @@ def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decisi
 def _asked(
     now: snapshot.Snapshot, settings: Settings
 ) -> tuple[int, Mapping[int, strategies.NetworkQos], str]:
-    """Total, classes, and why nothing is shaped."""
+    """Total bandwidth, classes, and the reason that nothing is shaped."""
     slo = now.slo if now.slo is not None and now.slo.source else None
     total, classes = settings.total, settings.classes
     if slo is not None:
         if slo.network_policy != TC:
-            return 0, {}, f"the NodeSLO leaves it to {slo.network_policy}"
+            return 0, {}, f"the NodeSLO's netQOSPolicy is {slo.network_policy}"
         names = {SYSTEM: "SYSTEM", LS: "LS", BE: "BE"}
         found = {number: slo.classes[name].network for number, name in names.items()}
-        classes = {number: one for number, one in found.items() if one.enable}
+        classes = {number: strategy for number, strategy in found.items() if strategy.enable}
         if not classes:
             return 0, {}, "no class of the NodeSLO has networkQOS enabled"
         total = slo.system.total_network_bandwidth or 0
     total = _annotated(now.node) or total
     if not _LEAST <= total <= _MOST:
-        return 0, {}, "no total network bandwidth is given that a link can have"
+        return 0, {}, "no valid total network bandwidth is configured"
     return total, classes, ""
 
 
 def _annotated(node: snapshot.NodeInfo) -> int:
-    """What the node's annotation says; 0 where it says nothing that can be read."""
+    """Bandwidth of the node's annotation; 0 where it is missing or unreadable."""
     text = node.annotations.get(ANNOTATION)
     try:
         return 0 if text is None else max(0, quantity.units(text))
@@ -164,15 +154,15 @@ def _annotated(node: snapshot.NodeInfo) -> int:
         return 0
 
 
-def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
-    """Pods whose packets look like those of the host, and that shall not have what that has."""
+def _unknown(pods: Sequence[pods.Pod]) -> tuple[str, ...]:
+    """Pods with hostNetwork that should not be in the system class."""
     return tuple(
         sorted(
-            one.key
-            for one in pods
-            if one.active
-            and one.host_network
-            and (groups.is_best_effort(one) or one.wishes.network is not None)
+            pod.key
+            for pod in pods
+            if pod.active
+            and pod.host_network
+            and (groups.is_best_effort(pod) or pod.wishes.network is not None)
         )
     )
 
@@ -181,57 +171,59 @@ def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
 
 
 def tree(
-    pods: Sequence[pod.Pod],
+    pods: Sequence[pods.Pod],
     total: int,
     classes: Mapping[int, strategies.NetworkQos],
     direction: str,
     least: int,
 ) -> queueing.Tree:
-    """Classes and addresses of one direction."""
+    """Build the classes and addresses of one direction."""
     whole = _bytes(total)
     least = min(whole, max(_LEAST, _bytes(least)))
     made = {ROOT: queueing.Class(0, whole, whole)}
     for place, (number, percent) in enumerate(_CERTAIN.items()):
-        said = classes.get(number, strategies.NetworkQos())
+        strategy = classes.get(number, strategies.NetworkQos())
         into = direction == queueing.INGRESS
-        certain = _part(said.ingress_request if into else said.egress_request, total, percent)
-        most = _part(said.ingress_limit if into else said.egress_limit, total, _WHOLE)
+        certain = _part(
+            strategy.ingress_request if into else strategy.egress_request, total, percent
+        )
+        most = _part(strategy.ingress_limit if into else strategy.egress_limit, total, _WHOLE)
         most = max(least, most)
         made[number] = queueing.Class(ROOT, min(certain, most), most, place)
         if number in _REST:
             made[_REST[number]] = replace(made[number], parent=number)
     addresses: dict[str, int] = {}
-    for one in sorted(pods, key=lambda each: each.uid):
-        kind = _class_of(one)
-        if kind is None or not one.addresses:
+    for pod in sorted(pods, key=lambda each: each.uid):
+        kind = _class_of(pod)
+        if kind is None or not pod.addresses:
             continue
-        inside = _own(one, kind, direction, made, least)
-        for address in one.addresses:
+        inside = _own(pod, kind, direction, made, least)
+        for address in pod.addresses:
             addresses.setdefault(address, inside)
     return queueing.Tree(SYSTEM, made, addresses)
 
 
-def _class_of(one: pod.Pod) -> int | None:
-    """The class of a pod; ``None`` for the one of whatever nobody claims."""
-    if not one.active or one.host_network or one.raw_qos is qos.Qos.SYSTEM:
+def _class_of(pod: pods.Pod) -> int | None:
+    """The class of a pod; ``None`` for the system class."""
+    if not pod.active or pod.host_network or pod.raw_qos is qos.Qos.SYSTEM:
         return None
-    return BE if groups.is_best_effort(one) else LS
+    return BE if groups.is_best_effort(pod) else LS
 
 
 def _own(
-    one: pod.Pod, kind: int, direction: str, made: dict[int, queueing.Class], least: int
+    pod: pods.Pod, kind: int, direction: str, made: dict[int, queueing.Class], least: int
 ) -> int:
     """The class of a pod's packets: one of its own where it has a limit of its own.
 
     Its number comes from its UID, so that others keep theirs when it goes.
     """
-    asked = one.wishes.network
+    asked = pod.wishes.network
     limit = None
     if asked is not None:
         limit = asked.ingress if direction == queueing.INGRESS else asked.egress
     if not limit or len(made) > _OWN_MOST // 2:
         return _REST[kind]
-    number = zlib.crc32(one.uid.encode()) % _OWN_MOST
+    number = zlib.crc32(pod.uid.encode()) % _OWN_MOST
     while _OWN + number in made:
         number = (number + 1) % _OWN_MOST
     above = made[kind]
@@ -241,7 +233,7 @@ def _own(
 
 
 def _part(asked: strategies.Share | None, total: int, percent: int) -> int:
-    """So much of the whole: never more than it, never nothing."""
+    """A share of the total: never more than the total, never zero."""
     bits = None if asked is None else asked.bits
     if asked is not None and asked.percent is not None:
         percent = asked.percent

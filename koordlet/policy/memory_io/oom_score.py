@@ -1,4 +1,4 @@
-"""oom_score: whom the kernel kills first when memory is out, by class, as the kubelet documents it.
+"""oom_score: the order in which the OOM killer takes processes, by class, as the kubelet's.
 
 Covers: ``oom_score_adj`` of the processes of every workload; the annotations of the co-location
 peer for a pod and for single containers.
@@ -22,10 +22,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import action, decision, pod, qos, resources, snapshot
+from koordlet.model import action, decision, qos, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 STEM = "oom_score"
+State = decision.Stateless
 GUARANTEED, BEST_EFFORT = -997, 1000
 _LEAST, _MOST = 3, 999
 _NODE_CRITICAL = "system-node-critical"
@@ -33,18 +35,13 @@ _NODE_CRITICAL = "system-node-critical"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Nothing is configured but the mode."""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
+    """Empty: only the mode is configurable."""
 
 
 def decide(
     now: snapshot.Snapshot, _past: series.History, _settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """What each process shall say."""
+    """Decide ``oom_score_adj`` of every process."""
     total = now.pressure.total
     actions: list[action.WriteFile] = []
     why: dict[str, str] = {}
@@ -68,19 +65,19 @@ def decide(
     return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
 
 
-_Owner = tuple[pod.Pod, pod.Container | None]
+_Owner = tuple[pods.Pod, pods.Container | None]
 
 
-def _owners(pods: tuple[pod.Pod, ...]) -> Iterator[tuple[str, _Owner]]:
-    for one in pods:
-        if one.group is None or not one.active:
+def _owners(pods: tuple[pods.Pod, ...]) -> Iterator[tuple[str, _Owner]]:
+    for pod in pods:
+        if pod.group is None or not pod.active:
             continue
-        yield one.group, (one, None)
-        yield from ((box.group, (one, box)) for box in one.containers if box.group is not None)
+        yield pod.group, (pod, None)
+        yield from ((box.group, (pod, box)) for box in pod.containers if box.group is not None)
 
 
 def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
-    """Whose group it is, or is inside of."""
+    """The owner of a cgroup or of the nearest one above it."""
     while group:
         if group in owners:
             return owners[group]
@@ -88,63 +85,63 @@ def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
     return None
 
 
-def wanted(one: pod.Pod, box: pod.Container | None, total: int | None) -> tuple[int | None, str]:
-    """The value and why; ``None``: it is left as it is."""
-    said = _annotated(one, box)
-    if said is not None:
-        return said, "its annotation"
-    if one.kube_qos is None:
-        return _declared(one, total)
+def wanted(pod: pods.Pod, box: pods.Container | None, total: int | None) -> tuple[int | None, str]:
+    """The wanted score and its reason; ``None`` leaves the file alone."""
+    score = _annotated(pod, box)
+    if score is not None:
+        return score, "its annotation"
+    if pod.kube_qos is None:
+        return _declared(pod, total)
     if box is None:
         # The sandbox, which is the runtime's.
         return None, ""
-    if one.kube_qos is qos.KubeQos.GUARANTEED or (
-        one.critical and one.priority_class == _NODE_CRITICAL
+    if pod.kube_qos is qos.KubeQos.GUARANTEED or (
+        pod.critical and pod.priority_class == _NODE_CRITICAL
     ):
-        return GUARANTEED, "guaranteed" if one.kube_qos is qos.KubeQos.GUARANTEED else "critical"
-    if one.kube_qos is qos.KubeQos.BEST_EFFORT:
+        return GUARANTEED, "guaranteed" if pod.kube_qos is qos.KubeQos.GUARANTEED else "critical"
+    if pod.kube_qos is qos.KubeQos.BEST_EFFORT:
         return BEST_EFFORT, "best-effort"
-    return _burstable(one, box, total)
+    return _burstable(pod, box, total)
 
 
-def _annotated(one: pod.Pod, box: pod.Container | None) -> int | None:
+def _annotated(pod: pods.Pod, box: pods.Container | None) -> int | None:
     """Rule 2."""
-    said = one.wishes.oom_score
-    if said is None:
+    wish = pod.wishes.oom_score
+    if wish is None:
         return None
-    return said.containers.get(box.name, said.pod) if box is not None else said.pod
+    return wish.containers.get(box.name, wish.pod) if box is not None else wish.pod
 
 
-def _declared(one: pod.Pod, total: int | None) -> tuple[int | None, str]:
+def _declared(pod: pods.Pod, total: int | None) -> tuple[int | None, str]:
     """Rule 3."""
-    if one.qos in (qos.Qos.LSE, qos.Qos.LSR):
-        return GUARANTEED, f"class {one.qos.value}"
-    if one.qos is qos.Qos.BE:
+    if pod.qos in (qos.Qos.LSE, qos.Qos.LSR):
+        return GUARANTEED, f"class {pod.qos.value}"
+    if pod.qos is qos.Qos.BE:
         return BEST_EFFORT, "class BE"
-    asked = one.requests.get(resources.MEMORY, 0)
-    if one.qos is not qos.Qos.LS or not asked or not total:
+    asked = pod.requests.get(resources.MEMORY, 0)
+    if pod.qos is not qos.Qos.LS or not asked or not total:
         return None, ""
-    return _clamped(1000 - 1000 * asked // total), f"asks for {asked} of {total} bytes"
+    return _clamped(1000 - 1000 * asked // total), f"requests {asked} of {total} bytes"
 
 
-def _burstable(one: pod.Pod, box: pod.Container, total: int | None) -> tuple[int | None, str]:
+def _burstable(pod: pods.Pod, box: pods.Container, total: int | None) -> tuple[int | None, str]:
     if not total:
         return None, ""
-    counted = [each for each in one.containers if each.kind is not pod.Kind.EPHEMERAL]
+    counted = [each for each in pod.containers if each.kind is not pods.Kind.EPHEMERAL]
     share = 0
-    if one.own_requests.get(resources.MEMORY) and counted:
-        spare = one.own_requests[resources.MEMORY] - sum(map(_memory, counted))
+    if pod.own_requests.get(resources.MEMORY) and counted:
+        spare = pod.own_requests[resources.MEMORY] - sum(map(_memory, counted))
         share = max(0, spare) // len(counted)
     asked = _memory(box) + share
     value = 1000 - 1000 * asked // total
-    if box.kind is pod.Kind.SIDECAR:
-        regular = [_memory(each) for each in counted if each.kind is pod.Kind.REGULAR]
+    if box.kind is pods.Kind.SIDECAR:
+        regular = [_memory(each) for each in counted if each.kind is pods.Kind.REGULAR]
         least = min(regular, default=0) + share
         value = min(value, 1000 - 1000 * least // total)
-    return _clamped(value), f"asks for {asked} of {total} bytes"
+    return _clamped(value), f"requests {asked} of {total} bytes"
 
 
-def _memory(box: pod.Container) -> int:
+def _memory(box: pods.Container) -> int:
     return box.requests.get(resources.MEMORY, 0)
 
 

@@ -1,4 +1,4 @@
-"""page_cache_reclaim: page cache beyond a pod's part is taken back, before others pay for it.
+"""page_cache_reclaim: reclaims page cache beyond a pod's limit.
 
 Covers: the fields ``pageCacheLimit*`` of a class and of the annotation ``memoryQOS``, kept by
 asking the kernel for what is too much (``memory.reclaim``, cgroup v2).
@@ -26,13 +26,13 @@ from koordlet.model import (
     knob,
     meter,
     nodeslo,
-    pod,
     qos,
     remember,
     resources,
     snapshot,
     strategies,
 )
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.memory_io import memory_qos
 
@@ -47,7 +47,7 @@ _LEAST = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces the classes."""
+    """The operator's settings; a NodeSLO replaces the classes."""
 
     classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
     #: Never more than this at once from one pod.
@@ -56,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """When each group was asked last (monotonic)."""
+    """When each cgroup was last reclaimed from (monotonic)."""
 
     asked: Mapping[str, float] = field(default_factory=dict)
 
@@ -64,13 +64,13 @@ class State:
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """What is taken back now."""
+    """Decide what to reclaim now."""
     asked = {group: at for group, at in state.asked.items() if 0 <= now.at - at < _PAUSE}
     actions: list[action.Action] = []
     why: dict[str, str] = {}
     missing = ""
-    for one, most in _limited(now.pods, now.slo, settings.classes):
-        group = one.group or ""
+    for pod, most in _limited(now.pods, now.slo, settings.classes):
+        group = pod.group or ""
         if group not in now.groups:
             continue
         target = now.layout.file(knob.MEMORY_RECLAIM, group)
@@ -79,9 +79,9 @@ def decide(
             continue
         seen = past.groups.window(group, meter.MEMORY_CACHE, now.at, _WINDOW)
         if seen is None:
-            why[one.key] = f"may have {most} bytes of page cache; what it has is not known"
+            why[pod.key] = f"page cache limit {most} bytes, use not known"
             continue
-        why[one.key] = f"has {int(seen.average)} bytes of page cache, may have {most}"
+        why[pod.key] = f"page cache {int(seen.average)} bytes, limit {most} bytes"
         excess = min(int(seen.average) - most, settings.max_bytes)
         if excess < _LEAST or group in asked:
             continue
@@ -91,7 +91,7 @@ def decide(
                 target=target,
                 amount_bytes=excess,
                 policy=STEM,
-                reason=f"{one.key} {why[one.key]}",
+                reason=f"{pod.key} {why[pod.key]}",
                 group=group,
             )
         )
@@ -105,31 +105,31 @@ def decide(
 
 @remember.last
 def _limited(
-    pods: tuple[pod.Pod, ...],
+    workloads: tuple[pods.Pod, ...],
     slo: nodeslo.NodeSlo | None,
     classes: Mapping[str, strategies.MemoryQos],
-) -> list[tuple[pod.Pod, int]]:
-    """The pods that may not have all the page cache that they like, and what they may have."""
+) -> list[tuple[pods.Pod, int]]:
+    """Pods with a page cache limit, and the limit in bytes."""
     settings = memory_qos.Settings(classes=classes)
-    found: list[tuple[pod.Pod, int]] = []
-    for one in pods:
-        said = memory_qos.strategy_of(one, slo, settings) if one.group and one.active else None
-        most = None if said is None else allowed(said, one)
+    found: list[tuple[pods.Pod, int]] = []
+    for pod in workloads:
+        strategy = memory_qos.strategy_of(pod, slo, settings) if pod.group and pod.active else None
+        most = None if strategy is None else allowed(strategy, pod)
         if most is not None:
-            found.append((one, most))
+            found.append((pod, most))
     return found
 
 
-def allowed(said: strategies.MemoryQos, one: pod.Pod) -> int | None:
-    """How much page cache a pod may have, in bytes; ``None``: as much as it likes."""
-    if said.page_cache_limit_enable is False:
+def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
+    """Page cache limit of a pod in bytes; ``None`` is unlimited."""
+    if strategy.page_cache_limit_enable is False:
         return None
-    batch = one.limits.get(resources.BATCH_MEMORY) if one.raw_qos is qos.Qos.BE else None
-    limit = batch or one.limits.get(resources.MEMORY, 0)
-    if said.page_cache_limit_size is not None:
-        found = said.page_cache_limit_size
+    batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
+    limit = batch or pod.limits.get(resources.MEMORY, 0)
+    if strategy.page_cache_limit_size is not None:
+        found = strategy.page_cache_limit_size
     else:
-        found = limit * (said.page_cache_limit_percent or 0) // 100
+        found = limit * (strategy.page_cache_limit_percent or 0) // 100
     if limit > 0:
         found = min(found, limit)
     return found if found > 0 else None

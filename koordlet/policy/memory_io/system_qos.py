@@ -1,4 +1,4 @@
-"""system_qos: knobs of the whole kernel, for operators who opted in.
+"""system_qos: node-wide kernel settings, opt-in.
 
 Covers: ``vm.min_free_kbytes``, ``vm.watermark_scale_factor``, and four switches of one vendor's
 kernel, from ``systemStrategy`` of a NodeSLO or from the configuration.
@@ -22,6 +22,7 @@ from koordlet.model import action, decision, meter, snapshot, strategies
 from koordlet.model.record import dataclass
 
 STEM = "system_qos"
+State = decision.Stateless
 
 MIN_FREE = "/proc/sys/vm/min_free_kbytes"
 WATERMARK = "/proc/sys/vm/watermark_scale_factor"
@@ -38,56 +39,49 @@ FILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured; a NodeSLO replaces it."""
+    """The operator's settings; a NodeSLO replaces them."""
 
     system: strategies.System = field(default_factory=strategies.System)
     #: ``min_free_kbytes`` is never above this part of the machine's memory, in percent.
     max_free_percent: int = 5
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Nothing is remembered."""
-
-
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """The files that somebody asks for."""
-    said = now.slo.system if now.slo is not None and now.slo.source else settings.system
+    """Decide the kernel settings that the strategy names."""
+    strategy = now.slo.system if now.slo is not None and now.slo.source else settings.system
     actions: list[action.Action] = []
     wrong: list[str] = []
     for name, (path, low, high) in FILES.items():
-        asked = getattr(said, name)
+        asked = getattr(strategy, name)
         if asked is None:
             continue
         value, most = int(asked), high
         if path == MIN_FREE:
             total = past.node.last("", meter.MEMORY_TOTAL)
             if total is None:
-                wrong.append(f"{name}: the size of memory is not known")
+                wrong.append(f"{name}: not written, the machine's memory size is unknown")
                 continue
             value = int(total) // 1024 * value // 10_000
             most = min(high, int(total) // 1024 * settings.max_free_percent // 100)
         if not low <= value <= most:
-            wrong.append(f"{name}: {value} is not in {low}…{most} and was not written to {path}")
+            wrong.append(f"{name}: {value} is outside {low}…{most}, {path} stays unchanged")
             continue
-        actions.append(_write(path, str(value), f"{name} is {asked}"))
-    if said.sched_features:
-        names = ", ".join(sorted(said.sched_features))
+        reason = f"{name} is {asked}"
+        write = action.WriteFile(target=path, value=str(value), policy=STEM, reason=reason)
+        actions.append(write)
+    if strategy.sched_features:
+        names = ", ".join(sorted(strategy.sched_features))
         wrong.append(
-            f"sched_features ({names}): debugging aids of the kernel, never set by koordlet"
+            f"sched_features ({names}): kernel debugging features, koordlet never sets them"
         )
     return decision.Decision(
         next_state=state,
         actions=tuple(actions),
         conditions=_conditions(wrong),
-        explanation={one.target: one.reason for one in actions},
+        explanation={wanted.target: wanted.reason for wanted in actions},
     )
-
-
-def _write(path: str, value: str, reason: str) -> action.WriteFile:
-    return action.WriteFile(target=path, value=value, policy=STEM, reason=reason)
 
 
 def _conditions(wrong: list[str]) -> tuple[decision.Condition, ...]:

@@ -1,1 +1,1 @@
-"""The policy of cache ways and memory bandwidth."""
+"""The resctrl policy: cache ways and memory bandwidth."""

@@ -23,7 +23,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What ways and bandwidth a group shall have: everywhere, and in single caches."""
+    """Requested ways and bandwidth of a group: everywhere, and in single caches."""
 
     ways: Range | None = None
     #: So many ways for nobody else.
@@ -42,11 +42,11 @@ class Wish:
 
 
 def parse(text: str) -> tuple[Wish, tuple[str, ...]]:
-    """The wish, and what of the text makes no sense. One bad part does not cost the others."""
+    """Parse the annotation: the wish and its problems; one bad part does not cost the others."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Wish(), (f"no JSON: {error}",)
+        return Wish(), (f"not JSON: {error}",)
     if not isinstance(whole, dict):
         return Wish(), ("not an object",)
     problems: list[str] = []
@@ -86,13 +86,13 @@ def _part(
             problems.append(f"{name}.schemata: {common!r} has no valid {key}")
     single: dict[int, Range | int] = {}
     listed = _get(part, "schemataPerCache")
-    for one in listed if isinstance(listed, list) else [listed] if listed is not None else []:
-        cache = _get(one, "cacheID") if isinstance(one, dict) else None
-        value = read(_get(one, key)) if isinstance(one, dict) else None
+    for entry in listed if isinstance(listed, list) else [listed] if listed is not None else []:
+        cache = _get(entry, "cacheID") if isinstance(entry, dict) else None
+        value = read(_get(entry, key)) if isinstance(entry, dict) else None
         if _whole(cache) and isinstance(cache, int) and value is not None and cache not in single:
             single[cache] = value
         else:
-            problems.append(f"{name}.schemataPerCache: {one!r}: no cacheID of its own, or no {key}")
+            problems.append(f"{name}.schemataPerCache: {entry!r}: no unique cacheID, or no {key}")
     return everywhere, single
 
 
@@ -102,7 +102,7 @@ def _alone(whole: Mapping[str, object], problems: list[str]) -> int | None:
     if found is None:
         return None
     if not _whole(found) or not isinstance(found, int) or found < 1:
-        problems.append(f"llc.ways: {found!r} is no number of ways")
+        problems.append(f"llc.ways: {found!r} is not a number of ways")
         return None
     return found
 

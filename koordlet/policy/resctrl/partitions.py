@@ -1,4 +1,4 @@
-"""Partitions: parts of every cache that only certain classes use, and what they share. Pure.
+"""Cache partitions: parts of every cache that only certain classes use. Pure.
 
 Covers: which ways a partition has, a class's range and bandwidth inside of it.
 Does not cover: reading the configuration, the groups (``resctrl``).
@@ -34,7 +34,7 @@ class Partition:
         first, last = (-(-cache.ways * percent // 100) for percent in (self.start, self.end))
         where = f"partition {self.name} ({last - first} of {cache.ways} ways)"
         if last - first < max(1, cache.min_bits):
-            return values.Value(None, f"{where} is smaller than a mask may be")
+            return values.Value(None, f"{where} has fewer ways than a mask needs")
         # The part as a cache of its own, from way 0.
         inner = replace(cache, mask=(1 << (last - first)) - 1)
         value = values.mask(inner, start, end)
@@ -48,7 +48,7 @@ class Partition:
 
 def of(partitions: Sequence[Partition], class_name: str) -> Partition | None:
     """The partition of a class."""
-    return next((one for one in partitions if class_name in one.classes), None)
+    return next((partition for partition in partitions if class_name in partition.classes), None)
 
 
 def stacked(rows: Iterable[tuple[str, int, int, Sequence[str]]]) -> tuple[Partition, ...]:

@@ -1,4 +1,4 @@
-"""A noisy neighbour: best-effort work takes the bandwidth while latency-sensitive work waits.
+"""Noisy-neighbour detection: best-effort bandwidth while latency-sensitive work waits.
 
 Covers: the share of each domain's traffic that is best-effort's, the signal, the next step of the
 limit. Does not cover: reading counters (``host.resctrl.monitor``), what the pressure of latency-
@@ -35,28 +35,28 @@ class Traffic:
 
     @property
     def share(self) -> float:
-        """Best-effort's, in percent; nothing of nothing is nothing."""
+        """Share of best-effort work in percent; 0 without traffic."""
         return 100.0 * self.best_effort / self.total if self.total > 0 else 0.0
 
 
 def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Traffic, ...]:
-    """Each domain's traffic, as far as it is known.
+    """Memory traffic of each domain, as far as it is known.
 
     A control group's counters are the sum of its own tasks and of all its monitoring groups
     (Documentation/arch/x86/resctrl.rst, "mon_data"), so those are not counted again.
     """
     totals: dict[str, tuple[float, float]] = {}
-    for one in usage:
-        if one.total_rate is None or "mon_groups" in one.group.split("/"):
+    for reading in usage:
+        if reading.total_rate is None or "mon_groups" in reading.group.split("/"):
             continue
-        theirs, whole = totals.get(one.domain, (0.0, 0.0))
-        noisy = one.total_rate if one.group == best_effort else 0.0
-        totals[one.domain] = (theirs + noisy, whole + one.total_rate)
+        theirs, whole = totals.get(reading.domain, (0.0, 0.0))
+        noisy = reading.total_rate if reading.group == best_effort else 0.0
+        totals[reading.domain] = (theirs + noisy, whole + reading.total_rate)
     return tuple(Traffic(domain, *found) for domain, found in sorted(totals.items()))
 
 
 def of(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
-    """Where best-effort work takes the memory bandwidth while latency-sensitive work waits."""
+    """Noisy-neighbour signals of a snapshot."""
     if now.resctrl is None:
         return ()
     waiting = None if now.strain is None else now.strain.waiting
@@ -76,31 +76,31 @@ def signals(
 
     ``pressure`` is of latency-sensitive work in percent of time, for the machine or by domain.
     """
-    return tuple(_signal(one, _of(pressure, one.domain), share, limit) for one in traffic(usage))
+    return tuple(_signal(flow, _of(pressure, flow.domain), share, limit) for flow in traffic(usage))
 
 
 def _of(pressure: Mapping[str, float] | float | None, domain: str) -> float | None:
     return pressure.get(domain) if isinstance(pressure, Mapping) else pressure
 
 
-def _signal(one: Traffic, felt: float | None, share: float, limit: float) -> decision.Signal:
-    observed = f"{one.share:.0f} % of {one.total / 1e9:.2f} GB/s"
+def _signal(flow: Traffic, felt: float | None, share: float, limit: float) -> decision.Signal:
+    observed = f"{flow.share:.0f} % of {flow.total / 1e9:.2f} GB/s"
     known = felt is not None
     return decision.Signal(
-        name=f"resctrl.noisy_neighbour.{one.domain}",
+        name=f"resctrl.noisy_neighbour.{flow.domain}",
         observed=f"{observed}, pressure {felt:.1f} %" if known else observed,
         threshold=f"{share:g} % of the traffic and {limit:g} % pressure",
-        met=one.share > share and felt > limit if felt is not None else None,
+        met=flow.share > share and felt > limit if felt is not None else None,
         why="" if known else "the pressure of latency-sensitive work is not known",
     )
 
 
 def tightened(percent: int, found: Iterable[decision.Signal], *, most: int = 100) -> int:
-    """The next bandwidth limit of best-effort work, in percent.
+    """Compute the next bandwidth limit of best-effort work, in percent.
 
     Halved where a neighbour is noisy, a step wider where all is quiet, kept where it is not known.
     """
-    met = [one.met for one in found]
+    met = [signal.met for signal in found]
     if any(met):
         return max(LEAST, percent // 2 // STEP * STEP)
     if not met or None in met:

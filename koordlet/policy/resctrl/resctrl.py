@@ -1,4 +1,4 @@
-"""Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
+"""resctrl: cache ways and memory bandwidth of each class, and of pods with an annotation.
 
 Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
 Does not cover: the values (``shares``), the writes (``apply.resctrl``), when a neighbour is
@@ -26,7 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
+from koordlet.model import action, adjustment, decision, knob, qos, resctrl, schemata, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.resctrl import annotation, pressure, shares, tasks
 from koordlet.policy.resctrl import partitions as resctrl_partitions
@@ -35,7 +36,6 @@ from koordlet.policy.resctrl.shares import Want
 STEM = "resctrl"
 SCHEMA = 1
 
-CLASS_OF = tasks.CLASS_OF
 #: Who keeps a class of service where there are too few.
 KEEP = ("BE", "LSR", "LS")
 _PREFIX = "koordlet-"
@@ -43,7 +43,7 @@ _PREFIX = "koordlet-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator configured."""
+    """The operator's settings."""
 
     #: Group of a class to what it shall have; a class that is not here has no group.
     classes: Mapping[str, annotation.Wish] = field(
@@ -78,7 +78,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What must outlive a tick."""
+    """State kept between ticks."""
 
     #: Whether it was mounted when we last looked.
     mounted: bool = False
@@ -91,7 +91,7 @@ class State:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """A state from its checkpoint."""
+    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
     seen = body.get("unlimited", {})
     if not isinstance(seen, Mapping) or not all(isinstance(v, int) for v in seen.values()):
         raise ValueError("unlimited is not a map of numbers")
@@ -106,14 +106,14 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 def keep(state: State) -> State:
-    """What is worth a checkpoint: not the moment of the last look."""
+    """The part of the state for a checkpoint: without the time of the last step."""
     return replace(state, stepped=0.0)
 
 
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
-    """Groups, their values, and the threads in them."""
+    """Decide groups, their schemata and their threads."""
     del past
     deciding = _Deciding(now, settings, state)
     if now.resctrl is None:
@@ -131,9 +131,9 @@ def decide(
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
-    """The class of a container that is about to start, where its group is there.
+    """Assign a starting container to the resctrl group of its class, where it exists.
 
     A runtime that is told of a group which is not there, or takes no tasks, does not start the
     container. Nor does runc where it finds neither ``info/L3`` nor ``info/MB`` (libcontainer,
@@ -146,16 +146,16 @@ def admit(
         return adjustment.Adjustment()
     if there.hardware.cache("L3") is None and there.hardware.bandwidth("MB") is None:
         return adjustment.Adjustment()
-    for name in (f"{_PREFIX}{one.uid}", CLASS_OF.get(one.qos, "")):
+    for name in (f"{_PREFIX}{pod.uid}", qos.SLO_CLASS.get(pod.qos, "")):
         if name and name in there.groups and not _locked(there.groups[name]):
             return adjustment.Adjustment(
-                resctrl_class=name, reasons={STEM: f"{one.key} belongs to {name}"}
+                resctrl_class=name, reasons={STEM: f"{pod.key} belongs to {name}"}
             )
     return adjustment.Adjustment()
 
 
 class _Deciding:
-    """One decision on its way."""
+    """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, state: State) -> None:
         self.now = now
@@ -166,7 +166,7 @@ class _Deciding:
         self.why: dict[str, str] = {}
 
     def say(self, kind: str, subject: str, message: str) -> None:
-        """A condition that somebody should know of."""
+        """Add a condition."""
         self.conditions.append(
             decision.Condition(
                 type=kind, status=True, reason=STEM, message=message, subject=subject
@@ -186,23 +186,25 @@ class _Deciding:
             )
 
     def unmounted(self) -> None:
-        """Nothing to decide on; perhaps something to mount."""
+        """Decide for a machine without a resctrl mount."""
         if any(gap.feature == STEM and "not mounted" in gap.why for gap in self.now.unsupported):
             self._mount(resctrl.MOUNT_POINT)
         if self.next_state.mounted:
-            self.say("ResctrlUnmounted", "node", "unmounted while koordlet was using it")
+            self.say(
+                "ResctrlUnmounted", "node", "resctrl was unmounted while in use; mount it again"
+            )
             if self.settings.mount:
                 self._mount(resctrl.MOUNT_POINT)
 
     def mounted(self, there: resctrl.Resctrl) -> None:
-        """The groups of a mounted file system."""
+        """Decide the groups of a mounted resctrl file system."""
         self._mount(there.mount)
         missing = set(self.settings.mount_options) - set(there.options)
         if self.settings.mount and missing:
             self.say(
                 "ResctrlMountOptions",
                 "node",
-                f"mounted without {','.join(sorted(missing))} by somebody else, and left so",
+                f"another program mounted resctrl without {','.join(sorted(missing))}: unmount it",
             )
         self.next_state = replace(self.next_state, mounted=True, unlimited=self._unlimited(there))
         if not self.now.pods:
@@ -225,9 +227,9 @@ class _Deciding:
 
     def _unlimited(self, there: resctrl.Resctrl) -> Mapping[str, int]:
         seen = dict(self.next_state.unlimited)
-        for one in there.hardware.bandwidths:
-            for domain, value in one.unlimited.items():
-                key = f"{one.name}:{domain}"
+        for resource in there.hardware.bandwidths:
+            for domain, value in resource.unlimited.items():
+                key = f"{resource.name}:{domain}"
                 seen[key] = max(value, seen.get(key, 0))
         return seen
 
@@ -237,15 +239,15 @@ class _Deciding:
         classes = self._tightened(self._classes())
         found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
-        for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
-            text = one.annotations.get(annotation.KEY)
+        for pod in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
+            text = pod.annotations.get(annotation.KEY)
             if text is None:
                 continue
             wish, problems = annotation.parse(text)
             for problem in problems:
-                self.say("MalformedPod", one.key, f"{annotation.KEY}: {problem}")
-            if wish != annotation.Wish() and _plain(one.uid):
-                found.append(Want(name=f"{_PREFIX}{one.uid}", wish=wish, pod=one))
+                self.say("MalformedPod", pod.key, f"{annotation.KEY}: {problem}")
+            if wish != annotation.Wish() and _plain(pod.uid):
+                found.append(Want(name=f"{_PREFIX}{pod.uid}", wish=wish, pod=pod))
         return found
 
     def _classes(self) -> Mapping[str, annotation.Wish]:
@@ -253,14 +255,14 @@ class _Deciding:
         slo = self.now.slo
         if slo is None or not slo.source:
             return self.settings.classes
-        said = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
+        strategies = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
         return {
             name: annotation.Wish(
-                ways=(one.cat_range_start_percent or 0, one.cat_range_end_percent or 0),
-                percent=one.mba_percent,
+                ways=(qos_class.cat_range_start_percent or 0, qos_class.cat_range_end_percent or 0),
+                percent=qos_class.mba_percent,
             )
-            for name, one in said.items()
-            if one.enable
+            for name, qos_class in strategies.items()
+            if qos_class.enable
         }
 
     def _tightened(self, classes: Mapping[str, annotation.Wish]) -> Mapping[str, annotation.Wish]:
@@ -280,24 +282,26 @@ class _Deciding:
         if kept is None:
             return classes
         self.why["tightened"] = (
-            f"BE has {percent} % of the bandwidth instead of {most}: it is noisy"
+            f"noisy neighbour: BE bandwidth reduced from {most} % to {percent} %"
         )
         return {**classes, "BE": replace(best_effort, percent=percent)}
 
     def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
-        """As many as there are classes of service left by foreign groups and the root."""
+        """The wanted groups that fit beside foreign groups and the root."""
         names = {want.name for want in wanted}
         foreign = [name for name in there.groups if name and name not in names]
         room = max(0, there.hardware.most_groups - 1 - len(foreign))
         for want in wanted[room:]:
             subject = want.pod.key if want.pod else "node"
-            stays = f"the group of {CLASS_OF.get(want.pod.qos)}" if want.pod else "the root group"
+            stays = (
+                f"the group of {qos.SLO_CLASS.get(want.pod.qos)}" if want.pod else "the root group"
+            )
             self.say(
                 "ResctrlNoRoom",
                 subject,
-                f"room for {there.hardware.most_groups} groups (classes of service, and RMIDs"
-                f" where the machine counts), the root and {len(foreign)} foreign ones among them:"
-                f" no group {want.name}, tasks stay in {stays}",
+                f"no resctrl group {want.name}: the machine has {there.hardware.most_groups} groups"
+                f" (classes of service, RMIDs), {len(foreign)} of them foreign and one the root;"
+                f" tasks stay in {stays}",
             )
         return wanted[:room]
 
@@ -310,7 +314,11 @@ class _Deciding:
         reason = f"group of {subject}"
         self.actions.append(action.MakeDir(target=target, policy=STEM, reason=reason))
         if here is not None and _locked(here):
-            self.say("ResctrlForeignGroup", want.name, f"is {here.mode}: left alone")
+            self.say(
+                "ResctrlForeignGroup",
+                want.name,
+                f"group is {here.mode}: koordlet leaves it unchanged",
+            )
             return
         values, how = sharing.values(want)
         text = schemata.text(values)
@@ -328,10 +336,10 @@ class _Deciding:
 
 
 def _locked(group: resctrl.Group) -> bool:
-    """Whether its ways are locked for data of somebody's: it takes no tasks."""
+    """Whether a group is pseudo-locked and takes no tasks."""
     return group.mode.startswith("pseudo-lock")
 
 
 def _plain(uid: str) -> bool:
-    """Whether a UID may be part of a directory's name."""
+    """Whether a UID is safe in a directory name."""
     return bool(uid) and uid.isprintable() and "/" not in uid and "\n" not in uid

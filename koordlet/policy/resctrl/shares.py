@@ -1,4 +1,4 @@
-"""What the ``schemata`` of each group shall say, of one machine at one moment. Pure.
+"""Wanted ``schemata`` of each resctrl group. Pure.
 
 Covers: the ways and the bandwidth of a group, of its partition, what is refused.
 Does not cover: which groups there are (``resctrl``), arithmetic (``values``).
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from koordlet.model import pod, resctrl, schemata
+from koordlet.model import pod, qos, resctrl, schemata
 from koordlet.model.record import dataclass
-from koordlet.policy.resctrl import annotation, tasks
+from koordlet.policy.resctrl import annotation
 from koordlet.policy.resctrl import partitions as resctrl_partitions
 from koordlet.policy.resctrl import values as resctrl_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """One group that shall be."""
+    """One wanted resctrl group."""
 
     name: str
     wish: annotation.Wish
@@ -27,17 +27,17 @@ class Want:
 
     @property
     def subject(self) -> str:
-        """Who it is for, as conditions name it."""
+        """The subject of conditions about this group."""
         return self.pod.key if self.pod else f"class {self.name}"
 
     @property
     def class_name(self) -> str:
         """The group of its class."""
-        return tasks.CLASS_OF.get(self.pod.qos, "") if self.pod else self.name
+        return qos.SLO_CLASS.get(self.pod.qos, "") if self.pod else self.name
 
 
 class Rules(Protocol):
-    """The part of the settings that is asked for here."""
+    """Settings that this module reads."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ class Rules(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """All that the values of this moment depend on."""
+    """Inputs of all schemata values at one moment."""
 
     there: resctrl.Resctrl
     rules: Rules
@@ -74,22 +74,22 @@ class Sharing:
     say: Callable[[str, str, str], None]
 
     def values(self, want: Want) -> tuple[dict[str, dict[int, int]], list[str]]:
-        """Resource to domain to value, without what the kernel would refuse; and how it came."""
+        """Values by resource and domain, without refused ones, and their reasons."""
         found: dict[str, dict[int, int]] = {}
         how: dict[str, None] = {}
         for cache in self.there.hardware.caches:
             if cache.level in self.rules.levels or not self._has_level():
                 found[cache.name] = self._ways(want, cache, how)
-        for one in self.there.hardware.bandwidths:
-            if one.name == "MB" or (one.name == "SMBA" and self.rules.slow_bandwidth):
-                found[one.name] = self._bandwidth(want, one, how)
+        for bandwidth in self.there.hardware.bandwidths:
+            if bandwidth.name == "MB" or (bandwidth.name == "SMBA" and self.rules.slow_bandwidth):
+                found[bandwidth.name] = self._bandwidth(want, bandwidth, how)
         for resource, domain, why in list(schemata.problems(self.there.hardware, found)):
             self.say("ResctrlRefused", want.subject, f"{resource} of domain {domain}: {why}")
             del found[resource][domain]
         return found, list(how)
 
     def _has_level(self) -> bool:
-        """Where the wanted level cannot be controlled, the ranges are about what can be."""
+        """Whether any configured cache level can be controlled."""
         return any(cache.level in self.rules.levels for cache in self.there.hardware.caches)
 
     def _ways(self, want: Want, cache: resctrl.Cache, how: dict[str, None]) -> dict[int, int]:
@@ -114,7 +114,7 @@ class Sharing:
     def _asked(
         self, want: Want, cache: resctrl.Cache, domain: int
     ) -> tuple[resctrl_values.Value | None, int]:
-        """The mask before anybody's ways are taken out, and the ways that others were promised."""
+        """The requested mask, and the ways that other groups have exclusively."""
         taken = self._alone(cache, want)
         if want.wish.alone is not None:
             return resctrl_values.top(cache, want.wish.alone, taken), 0
@@ -127,7 +127,7 @@ class Sharing:
         return part.mask(cache, *wish), taken
 
     def _alone(self, cache: resctrl.Cache, want: Want) -> int:
-        """Ways that others were promised for themselves; of several, the earlier ones'."""
+        """Ways that other groups requested exclusively; earlier groups win."""
         taken = 0
         for other in self.wanted:
             if other is want:
@@ -145,42 +145,44 @@ class Sharing:
                 self.say("ResctrlRefused", subject, f"{resource}: there is no cache {cache}")
 
     def _bandwidth(
-        self, want: Want, one: resctrl.Bandwidth, how: dict[str, None]
+        self, want: Want, resource: resctrl.Bandwidth, how: dict[str, None]
     ) -> dict[int, int]:
-        self._unknown_caches(want.subject, one.name, want.wish.percent_of, one.domains)
-        slow = one.name == "SMBA"
+        self._unknown_caches(want.subject, resource.name, want.wish.percent_of, resource.domains)
+        slow = resource.name == "SMBA"
         against = resctrl_values.reference(
             self.rules.slow_bandwidth if slow else self.rules.bandwidth,
             self.there.memory_gigabytes,
-            len(one.domains),
+            len(resource.domains),
             peer=self.rules.peer,
         )
         part = resctrl_partitions.of(self.rules.partitions, want.class_name)
         found: dict[int, int] = {}
-        for domain in one.domains:
+        for domain in resource.domains:
             percent = want.wish.percent_in(domain)
             if percent is None:
                 continue
             if part is not None:
                 percent = part.percent(percent)
-            value = resctrl_values.bandwidth(one, domain, percent, against, peer=self.rules.peer)
+            value = resctrl_values.bandwidth(
+                resource, domain, percent, against, peer=self.rules.peer
+            )
             if value.number is None:
-                message = f"{one.name} of domain {domain}: {value.how}"
+                message = f"{resource.name} of domain {domain}: {value.how}"
                 self.say("ResctrlRefused", want.subject, message)
                 continue
-            how[f"{one.name} {value.how}"] = None
+            how[f"{resource.name} {value.how}"] = None
             if percent < 100:
                 found[domain] = value.number
             elif want.name in self.there.groups:
                 # A group is born without a limit, and only its file tells what that is here.
-                whole = one.unit is resctrl.Unit.EIGHTHS
-                seen = self.unlimited.get(f"{one.name}:{domain}", 0)
+                whole = resource.unit is resctrl.Unit.EIGHTHS
+                seen = self.unlimited.get(f"{resource.name}:{domain}", 0)
                 found[domain] = max(value.number, seen) if whole else value.number
         return found
 
 
 def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:
-    """The ways that other groups have to themselves."""
+    """Ways of groups in exclusive mode."""
     taken = 0
     for name, group in there.groups.items():
         if name != own and group.mode == "exclusive":

@@ -1,4 +1,4 @@
-"""Whose threads shall be in which resctrl group. Pure.
+"""Assignment of threads to resctrl groups. Pure.
 
 Covers: moves into control groups and into the monitoring groups of pods, what is left where it is.
 Does not cover: which groups there are (``resctrl``), moving (``apply.resctrl_tasks``).
@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from koordlet.model import action, pod, qos, resctrl
+from koordlet.model import action, qos, resctrl
+from koordlet.model import pod as pods
 
 _STEM = "resctrl"
-#: The group of each class. SYSTEM and whoever has no class stay in the root group.
-CLASS_OF = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
 
 
 class Limits(Protocol):
-    """The part of the settings that is asked for here."""
+    """Settings that this module reads."""
 
     @property
     def pod_monitoring(self) -> bool:
@@ -38,24 +37,26 @@ class Placing:
         #: (workload, message) for threads that stay where somebody else put them.
         self.left: list[tuple[str, str]] = []
 
-    def place(self, pods: Sequence[pod.Pod], own: Mapping[str, str]) -> Iterator[action.Action]:
-        """Every group's move, complete: also where nobody is astray. ``own``: UID to its group."""
-        homes: dict[str, list[pod.Pod]] = {}
-        for one in sorted(pods, key=lambda p: (p.key, p.uid)):
-            if one.group is not None:
-                name = own.get(one.uid) or CLASS_OF.get(one.qos, "")
-                homes.setdefault(name if name in self.kept else "", []).append(one)
+    def place(
+        self, workloads: Sequence[pods.Pod], own: Mapping[str, str]
+    ) -> Iterator[action.Action]:
+        """Move actions of every group, complete. ``own`` maps a UID to its own group."""
+        homes: dict[str, list[pods.Pod]] = {}
+        for pod in sorted(workloads, key=lambda p: (p.key, p.uid)):
+            if pod.group is not None:
+                name = own.get(pod.uid) or qos.SLO_CLASS.get(pod.qos, "")
+                homes.setdefault(name if name in self.kept else "", []).append(pod)
         for name in sorted(homes):
             yield from self._move(name, homes[name])
         if self.limits.pod_monitoring and self.there.hardware.monitoring is not None:
             yield from self._monitors(homes)
 
-    def _move(self, name: str, pods: Sequence[pod.Pod]) -> Iterator[action.Action]:
+    def _move(self, name: str, pods: Sequence[pods.Pod]) -> Iterator[action.Action]:
         away: list[int] = []
         files: list[str] = []
-        for one in pods:
-            found = self.there.homes.get(one.group or "", {})
-            files.extend(self.there.threads.get(one.group or "", ()))
+        for pod in pods:
+            found = self.there.homes.get(pod.group or "", {})
+            files.extend(self.there.threads.get(pod.group or "", ()))
             for group, threads in found.items():
                 control = _control(group)
                 if control == name:
@@ -63,8 +64,8 @@ class Placing:
                 if control in self.kept or group == "":
                     away.extend(threads)
                 else:
-                    message = f"{len(threads)} threads are in the foreign group {group}"
-                    self.left.append((one.key, message))
+                    message = f"{len(threads)} threads stay in {group}, a group of another program"
+                    self.left.append((pod.key, message))
         if not away and not name:
             return
         sources = ["", *sorted(self.kept - {name})]
@@ -72,40 +73,42 @@ class Placing:
             target=self.there.file(name, "tasks"),
             pids=tuple(sorted(away)),
             threads_of=tuple(files),
-            taken_from=tuple(self.there.file(one, "tasks") for one in sources if one != name),
+            taken_from=tuple(
+                self.there.file(source, "tasks") for source in sources if source != name
+            ),
             policy=_STEM,
             reason=f"{len(pods)} workloads belong to {name or 'no class'}",
         )
 
-    def _monitors(self, homes: Mapping[str, Sequence[pod.Pod]]) -> Iterator[action.Action]:
-        """A group that counts for each pod, BE first, as long as there are RMIDs."""
+    def _monitors(self, homes: Mapping[str, Sequence[pods.Pod]]) -> Iterator[action.Action]:
+        """Monitoring groups of pods, BE first, as long as there are RMIDs."""
         monitoring = self.there.hardware.monitoring
         assert monitoring is not None  # noqa: S101 -- asked before
         used = sum(1 + len(group.monitors) for group in self.there.groups.values())
         ours = sum(
-            one.startswith("koordlet-")
+            monitor.startswith("koordlet-")
             for group in self.there.groups.values()
-            for one in group.monitors
+            for monitor in group.monitors
         )
         # Every control group needs one too, and a freed RMID is back only when its lines are gone.
         room = monitoring.num_rmids - self.there.hardware.most_groups - (used - ours)
         room = min(room, self.limits.most_monitors)
-        wanted = [(name, one) for name in ("BE", "LS", "LSR") for one in homes.get(name, ())]
-        for name, one in wanted[: max(0, room)]:
-            path = f"{name}/mon_groups/koordlet-{one.uid.replace('/', '_')}"
+        wanted = [(name, pod) for name in ("BE", "LS", "LSR") for pod in homes.get(name, ())]
+        for name, pod in wanted[: max(0, room)]:
+            path = f"{name}/mon_groups/koordlet-{pod.uid.replace('/', '_')}"
             yield action.MakeDir(
-                target=self.there.file(path, ""), policy=_STEM, reason=f"counts {one.key}"
+                target=self.there.file(path, ""), policy=_STEM, reason=f"monitors {pod.key}"
             )
             here = self.there.groups.get(name)
             if here is not None and path.rpartition("/")[2] in here.monitors:
                 # Only from its own control group: the kernel refuses any other (EINVAL).
                 yield action.MoveTasks(
                     target=self.there.file(path, "tasks"),
-                    pids=self.there.homes.get(one.group or "", {}).get(name, ()),
-                    threads_of=self.there.threads.get(one.group or "", ()),
+                    pids=self.there.homes.get(pod.group or "", {}).get(name, ()),
+                    threads_of=self.there.threads.get(pod.group or "", ()),
                     taken_from=(self.there.file(name, "tasks"),),
                     policy=_STEM,
-                    reason=f"counts {one.key}",
+                    reason=f"monitors {pod.key}",
                 )
 
 

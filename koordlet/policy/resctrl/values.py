@@ -1,4 +1,4 @@
-"""From percentages to masks and bandwidths. Pure.
+"""Conversion of percentages to cache masks and bandwidths. Pure.
 
 Covers: percent ranges as contiguous ways, percent as Intel's steps, as MiB/s and as AMD's units,
 what a percentage of AMD's bandwidth refers to. Does not cover: who asks for what
@@ -27,14 +27,14 @@ _MIB_PER_GB = 1_000_000_000 / (1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value to write and how it came about, or why there is none."""
+    """A value to write and its derivation, or the reason that there is none."""
 
     number: int | None
     how: str
 
     @property
     def good(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a value."""
         return self.number is not None
 
 
@@ -49,7 +49,7 @@ class Reference:
 def reference(
     configured: float | None, memory: float | None, domains: int, *, peer: bool
 ) -> Reference:
-    """The bandwidth of one domain."""
+    """The reference bandwidth of one domain."""
     if not peer and configured is not None:
         return Reference(configured, "configured")
     if not peer and memory is not None and domains:
@@ -58,7 +58,7 @@ def reference(
 
 
 def mask(cache: resctrl.Cache, start: int, end: int) -> Value:
-    """A percent range of the ways."""
+    """The mask of a percent range of the ways."""
     if not 0 <= start < end <= 100:
         return Value(None, f"the range {start}-{end} % is not within 0-100, first below last")
     first, last = _up(cache.ways * start, 100), _up(cache.ways * end, 100)
@@ -74,7 +74,7 @@ def mask(cache: resctrl.Cache, start: int, end: int) -> Value:
 
 
 def top(cache: resctrl.Cache, count: int, taken: int) -> Value:
-    """The highest ways that are free, at least as many as the hardware wants, one left below."""
+    """The mask of the highest free ways, with at least one way left below."""
     count = max(count, 1, cache.min_bits)
     last = cache.ways
     while last and taken >> (last - 1) & 1:
@@ -85,7 +85,7 @@ def top(cache: resctrl.Cache, count: int, taken: int) -> Value:
 
 
 def without(value: int, taken: int) -> int:
-    """The longest run of a mask's ways that nobody has to himself; the lowest of equal ones."""
+    """The longest contiguous run of a mask without taken ways; the lowest of equal runs."""
     best, free = 0, value & ~taken
     while free:
         low = free & -free
@@ -96,23 +96,28 @@ def without(value: int, taken: int) -> int:
 
 
 def bandwidth(
-    one: resctrl.Bandwidth, domain: int, percent: int, against: Reference, *, peer: bool = False
+    resource: resctrl.Bandwidth,
+    domain: int,
+    percent: int,
+    against: Reference,
+    *,
+    peer: bool = False,
 ) -> Value:
-    """A percentage of a domain's bandwidth."""
+    """The value of a percentage of a domain's bandwidth."""
     if not 0 < percent <= 100:
         return Value(None, f"{percent} % is not within 1-100")
     if percent == 100:
-        return Value(one.free(domain), "no limit")
-    if one.unit is resctrl.Unit.PERCENT:
-        step = _PEER_STEP if peer else one.gran
+        return Value(resource.free(domain), "no limit")
+    if resource.unit is resctrl.Unit.PERCENT:
+        step = _PEER_STEP if peer else resource.gran
         # The kernel rounds up too, and takes nothing above 100.
-        value = max(_up(percent, step) * step, one.minimum)
+        value = max(_up(percent, step) * step, resource.minimum)
         return Value(min(100, value), f"{percent} % in steps of {step}")
-    if one.unit is resctrl.Unit.MBPS:
+    if resource.unit is resctrl.Unit.MBPS:
         rate = int(against.gigabytes * _MIB_PER_GB * percent / 100)
         return Value(max(1, rate), f"{percent} % of {against.gigabytes:g} GB/s ({against.origin})")
     units = int(percent * against.gigabytes * 8 / 100)
-    units = min(max(one.minimum, 1, units), one.free(domain))
+    units = min(max(resource.minimum, 1, units), resource.free(domain))
     return Value(units, f"{percent} % of {against.gigabytes:g} GB/s ({against.origin})")
 
 

@@ -1,7 +1,7 @@
 """What becomes of a reservation: phases, conditions, expiry, removal.
 
 Covers: one step of one reservation, from what it is and what the book derives. Pure.
-Does not cover: when to look (the caller; ``next_look`` says how long may be waited), writing it.
+Does not cover: when to look (the caller), writing it.
 
 ========== ==================================== ========== ======================================
 from       event                                to         conditions
@@ -29,8 +29,6 @@ from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Condition, Phase, Spec, Status
 
 SCHEDULED, READY = "Scheduled", "Ready"
-#: Seconds between two looks at one that can expire: not sooner, not later.
-_SOONEST, _LATEST = 3.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +43,6 @@ def expired(spec: Spec, phase: Phase, now: float) -> bool:
     """Whether its time is up."""
     end = spec.expires_at
     return not phase.over and end is not None and now > end
-
-
-def next_look(spec: Spec, phase: Phase, now: float) -> float | None:
-    """Seconds until somebody should look again; ``None``: time changes nothing."""
-    end = spec.expires_at
-    if phase.over or end is None:
-        return None
-    return min(max(end - now, _SOONEST), _LATEST)
 
 
 def advanced(held: Held, now: float, *, node_exists: bool, room_released: bool = True) -> Phase:

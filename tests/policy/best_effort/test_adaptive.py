@@ -162,7 +162,7 @@ def test_waiting_that_lasts_is_told_with_a_remedy() -> None:
 
     assert kinds(soon) == []
     assert kinds(late) == ["LatencySensitiveWaits"]
-    assert "30 s long" in late.conditions[0].message
+    assert "for 30 s beyond" in late.conditions[0].message
     assert "limits.maxPercent" in late.conditions[0].message
     assert rested.next_state.waits_since is None
 

@@ -291,7 +291,7 @@ def test_who_runs_here_must_be_known() -> None:
     assert made.offer is not None
     assert first.offer is not None
     assert first.offer.amounts == made.offer.amounts
-    assert "held: not known: who runs here" == made.explanation["offer"]
+    assert "last offer kept: not known: the pods of this node" == made.explanation["offer"]
 
 
 def test_without_a_checkpoint_nobody_takes_back_what_stands_on_the_node() -> None:

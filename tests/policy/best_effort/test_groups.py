@@ -41,7 +41,7 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
     made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), "because")
 
     assert [] == made
-    assert ["t/job: 6-7 is outside of 0-3, the set above it"] == problems
+    assert ["t/job: CPUs 6-7 are outside its parent cgroup's CPUs 0-3"] == problems
 
 
 def test_where_limits_of_sensitive_work_are_counted() -> None:

@@ -96,12 +96,12 @@ def test_each_tier_gets_its_pool() -> None:
     assert {ROOT: "0-7", BURSTABLE: "0-7", BESTEFFORT: "4-5"} == sets(made)
     assert [BESTEFFORT] == [one.group for one in made if one.protective]
     assert {NODE} == {one.who for one in made}
-    ends = {one.group: one.reason.rpartition(": ")[2] for one in made}
-    assert {
-        ROOT: "all that is not reserved and 0 of workloads inside",
-        BURSTABLE: "the LS pool and 0-1 of workloads inside",
-        BESTEFFORT: "the BE pool",
-    } == ends
+    assert {want.group: want.reason for want in made} == {
+        ROOT: "the kubelet's Guaranteed pods: all CPUs that are not reserved"
+        " and CPUs 0 of workloads inside it",
+        BURSTABLE: "the kubelet's Burstable pods: the LS pool and CPUs 0-1 of workloads inside it",
+        BESTEFFORT: "the kubelet's BestEffort pods: the BE pool",
+    }
 
 
 def test_a_tier_that_is_nobodys_to_narrow() -> None:
@@ -171,4 +171,7 @@ def test_tiers_are_widened_for_what_the_kubelet_writes() -> None:
 
     assert {BESTEFFORT: "0-7"} == sets(said)
     assert {BESTEFFORT: "0-7", BURSTABLE: "0-7"} == sets(silent)
+    assert {want.reason for want in said} == {
+        "the kubelet's BestEffort pods: wide enough for the sets that it writes into containers"
+    }
     assert whole in pool_tiers.opened(moment(sets={LS: "2"}), [whole], {})

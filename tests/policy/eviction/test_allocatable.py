@@ -78,7 +78,7 @@ def test_nothing_offered_evicts_nobody(resource: str, offered: dict[str, int]) -
 
     assert not made.evictions
     assert [one.met for one in made.signals] == [None, None]
-    assert all("nobody is evicted" in one.why for one in made.signals)
+    assert all("no allocatable" in one.why for one in made.signals)
 
 
 @both

@@ -121,4 +121,7 @@ def test_its_condition_is_respected_for_ours_too() -> None:
     assert not decided(held, settings).actions
     assert "MemoryPressure" in decided(held, settings).evictions[0].held
     (named,) = decided(now, replace(settings, act=None)).evictions
-    assert "beside a kubelet nobody goes (policies.node_pressure.act is not set)" == named.held
+    assert (
+        "not evicting: this node has a kubelet (policies.node_pressure.act is not set)"
+        == named.held
+    )

@@ -41,7 +41,7 @@ def test_time_lost_makes_a_pod_go() -> None:
 
     assert not first.evictions
     assert ["MemoryStalled"] == holding(first)
-    assert "soft: 10 s of 10 s" in first.signals[0].why
+    assert "soft threshold: 10 s of 10 s" in first.signals[0].why
     assert (B.key, "pressure.memory.full.avg10") == (victim.pod, victim.signal)
     assert ("41.5%", "40%") == (victim.observed, victim.threshold)
     assert [B.key, A.key, CRITICAL.key] == [one.pod for one in victim.ranking]
@@ -116,7 +116,7 @@ def test_a_kernel_that_does_not_count_it() -> None:
     made = decided(stalled(None, 100.0), settings(0.0, memory_full_avg10="40%"))
 
     assert not made.evictions
-    assert [(None, "this kernel does not count it")] == [(o.met, o.why) for o in made.signals]
+    assert [(None, "this kernel does not report it")] == [(o.met, o.why) for o in made.signals]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model import pod, snapshot
+from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import release_round
 from koordlet.policy.eviction.release_round import State
 from tests.kit import colocation, moments
@@ -112,13 +113,13 @@ def test_a_stale_source_is_named() -> None:
     now = moment(*"ab")
     _, state = turn(now, 10, SIZES)
     old = snapshot.Source(name="kubelet", ok=False, last_good=1.0, max_age=60.0)
-    held = release_round.stale(replace(now, sources=(old,)))
+    held = groups.stale(replace(now, sources=(old,)))
     made = release_round.decided(state, [], held)
 
-    assert held == "kubelet said nothing lately"
+    assert held == "no recent data from kubelet"
     assert not made.actions
     assert not made.evictions
-    assert release_round.stale(replace(now, pods=(replace(now.pods[0], stale=True),)))
+    assert groups.stale(replace(now, pods=(replace(now.pods[0], stale=True),)))
     assert len(release_round.decided(state, []).actions) == 2
 
 

@@ -8,9 +8,9 @@ import hypothesis
 from hypothesis import strategies as st
 
 from koordlet.policy.framework import guard
-from koordlet.policy.framework.guard import Felt, Law, State
+from koordlet.policy.framework.guard import Params, Sample, State
 
-LAW = Law()
+LAW = Params()
 Used = tuple[float, float, float]
 STEADY: Used = (0.6, 1.2, 0.1)
 FILE = {"/c/web/cpu.max": "50000 100000"}
@@ -26,10 +26,10 @@ def ran(
     """The guard's memory after each second."""
     state, found = State(), []
     for second in range(seconds):
-        felt = Felt(
+        felt = Sample(
             at=float(second),
             wall=1_790_000_000.0 + second,
-            pain=pain(second, state),
+            latency_excess=pain(second, state),
             used=used(second),
             world=world(second),
         )
@@ -56,7 +56,7 @@ def test_what_hurts_is_taken_back_with_its_evidence() -> None:
     assert states[31].rolled_back["bad"].was == FILE
     (condition,) = guard.conditions(states[-1])
     assert ("PolicyRolledBack", "bad") == (condition.type, condition.subject)
-    for part in ("8.0 times what is tolerated", "0.3 times before", "work 0.60 cores", "UTC"):
+    for part in ("8.0 times the tolerance", "0.3 times before", "work 0.60 cores", "UTC"):
         assert part.replace("UTC", "2026-09-21T14:23:51Z") in condition.message
 
 
@@ -126,7 +126,7 @@ def test_files_of_later_steps_go_back_to_before_the_first() -> None:
         acted = acts.get(second, {})
         pain = 8.0 if second > 20 else 0.3
         state = guard.step(
-            state, Felt(at=float(second), pain=pain, used=STEADY, world=1), acted, LAW
+            state, Sample(at=float(second), latency_excess=pain, used=STEADY, world=1), acted, LAW
         )
 
     assert state.rolled_back["x"].was == {"a": "1", "b": "7", "r": None}

@@ -27,7 +27,7 @@ from tests.kit import moments
 
 GIGA = 1_000_000_000
 Share = strategies.Share
-ETH0 = queueing.Link(name="eth0", index=2, is_default=True, egress="mq 0:")
+ETH0 = queueing.Link(name="eth0", index=2, egress="mq 0:")
 
 
 def one(name: str, kind: qos.Qos, *addresses: str, **more: Any) -> pod.Pod:
@@ -77,7 +77,7 @@ def test_it_is_off_until_somebody_opts_in() -> None:
     assert "off" == schema.defaults().policies.network_qos.mode
     assert () == decide(BATCH, total=0).actions
     assert () == decide(BATCH, annotations={policy.ANNOTATION: "1e99"}).actions
-    assert "no total network bandwidth" in decide(total=0).explanation["bandwidth"]
+    assert "no valid total network bandwidth" in decide(total=0).explanation["bandwidth"]
 
 
 def test_three_classes_and_who_is_in_them() -> None:
@@ -169,7 +169,7 @@ def test_what_somebody_else_made_is_left_alone(egress: str, ingress: str) -> Non
     foreign = egress if egress != "mq 0:" else ingress
 
     assert 1 == len(made.actions)
-    assert [f"{foreign} is somebody else's" in each.message for each in made.conditions] == [True]
+    assert [f"another program set {foreign}" in each.message for each in made.conditions] == [True]
 
 
 def test_nobody_is_limited_to_nothing() -> None:
@@ -222,8 +222,8 @@ def test_a_nodeslo_decides_and_the_nodes_annotation_has_the_total() -> None:
     [
         (slo(enable=False), "no class"),
         (slo(policy_name="terway-qos"), "terway-qos"),
-        (slo(total=0), "no total"),
-        (slo(total=None), "no total"),
+        (slo(total=0), "no valid total"),
+        (slo(total=None), "no valid total"),
     ],
 )
 def test_when_a_nodeslo_wants_nothing(said: nodeslo.NodeSlo, why: str) -> None:

@@ -56,4 +56,4 @@ def test_a_partition_smaller_than_a_mask() -> None:
 
     value = one.mask(cache(4, 2), 0, 100)
     assert value.number is None
-    assert "partition tiny (1 of 4 ways) is smaller" in value.how
+    assert "partition tiny (1 of 4 ways) has fewer ways" in value.how

@@ -129,8 +129,8 @@ def test_too_few_classes_are_given_in_order() -> None:
 
     assert ["/r/BE", "/r/LSR"] == made
     lost = [one.message for one in decided.conditions if one.type == "ResctrlNoRoom"]
-    assert ["no group LS,", "no group koordlet-uid-p,"] == [
-        message[message.index("no group") :].split(" tasks")[0] for message in lost
+    assert ["no resctrl group LS", "no resctrl group koordlet-uid-p"] == [
+        message.partition(":")[0] for message in lost
     ]
 
 

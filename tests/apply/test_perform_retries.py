@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from koordlet.apply import attempt
+from koordlet.apply import perform
 from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, knob, plan
 from tests.kit.kernel import KernelHost, Machine
@@ -32,7 +32,7 @@ def tried(host: KernelHost, one: action.Action) -> tuple[list[int], int | None]:
     before, number = len(host.calls), None
     step = plan.Step(order=1, action=one, was=None)
     try:
-        attempt.twice(host, hierarchies.discover(host), step, None)
+        perform.attempt(host, hierarchies.discover(host), step, None)
     except OSError as error:
         number = error.errno
     return [call.errno for call in host.calls[before:]], number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from koordlet.apply import planner, standstill, undoing
+from koordlet.apply import drafting, planner, undoing
 from koordlet.model import decision, knob, ledger, plan
 from koordlet.model.action import WriteFile
 from koordlet.policy.framework import chain
@@ -29,7 +29,7 @@ def said(value: str, *, measured: str = "", mode: plan.Mode = plan.Mode.ENFORCE)
 
 def test_what_was_measured_changes_nothing() -> None:
     """The same wishes of the same groups: the draft stands, whatever else a policy tells."""
-    assert standstill.stands(
+    assert drafting.stands(
         NOTHING, (SEEN, said("1", measured="1")), (SEEN, said("1", measured="2"))
     )
 
@@ -41,16 +41,16 @@ def test_whatever_changes_ends_it() -> None:
     moved = replace(SEEN, groups=dict(SEEN.groups))
     more = said("1")
     more = replace(more, outcomes=(*more.outcomes, *more.outcomes))
-    assert not standstill.stands(NOTHING, before, (SEEN, said("2")))
-    assert not standstill.stands(NOTHING, before, (SEEN, said("1", mode=plan.Mode.SHADOW)))
-    assert not standstill.stands(NOTHING, before, (moved, said("1")))
-    assert not standstill.stands(NOTHING, before, (SEEN, more))
-    assert not standstill.stands(replace(NOTHING, left=(left,)), before, before)
+    assert not drafting.stands(NOTHING, before, (SEEN, said("2")))
+    assert not drafting.stands(NOTHING, before, (SEEN, said("1", mode=plan.Mode.SHADOW)))
+    assert not drafting.stands(NOTHING, before, (moved, said("1")))
+    assert not drafting.stands(NOTHING, before, (SEEN, more))
+    assert not drafting.stands(replace(NOTHING, left=(left,)), before, before)
 
 
 def test_trust_ends_with_news_and_by_itself() -> None:
     """A file that a pass does not show was written: told at once, untold in ten passes."""
-    trust = standstill.Trust()
+    trust = drafting.Trust()
     trust.begins(1)
 
     assert trust.lasts(1)
@@ -71,6 +71,6 @@ def test_only_what_is_to_be_done_ends_it() -> None:
     )
     todo = planner.Draft(plan=plan.Plan(steps=(plan.Step(order=0, action=wish, was="2"),)))
 
-    assert standstill.stands(shadow, before, before)
-    assert standstill.stands(todo, before, before, acting=False)
-    assert not standstill.stands(todo, before, before)
+    assert drafting.stands(shadow, before, before)
+    assert drafting.stands(todo, before, before, acting=False)
+    assert not drafting.stands(todo, before, before)
