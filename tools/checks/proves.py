@@ -7,8 +7,8 @@ Does not cover: how well a suite proves anything; a mutation does that.
 Rules:
 1. A module's own test file mirrors its path: ``koordlet/host/fs/worker.py`` has
    ``tests/host/fs/test_worker.py``. Packages without code and generated code need none.
-2. A row is true where its suite imports the module, or a module that imports it, or runs it as a
-   command.
+2. A row is true where its suite reaches the module in at most ``STEPS`` imports, ``tests/kit``
+   included. A command, and a program of the demo, is reached by its name in quotes.
 3. ``--write`` keeps each true row, so a better choice by hand stays.
 """
 
@@ -27,12 +27,17 @@ HEAD = """\
 # Which suite proves a module that has no test file of its own; `make proves` checks each row.
 # `python -m tools.checks.proves --write` adds what is missing and removes what is wrong.
 """
+#: A suite drives a plugin through the simulation of `tests/kit`, for instance.
+STEPS = 4
 #: Generated, or a process that only other processes start.
 _EXEMPT = ("koordlet/rpc/gen/", "koordlet/__main__.py")
 _IMPORT = re.compile(
-    r"^ *(?:from (koordlet[\w.]*) import (\([^)]*\)|[^\n]*)|import (koordlet[\w.]*))", re.MULTILINE
+    r"^ *(?:from ((?:koordlet|tests\.kit)[\w.]*) import (\([^)]*\)|[^\n]*)"
+    r"|import (koordlet[\w.]*))",
+    re.MULTILINE,
 )
 _CODE = re.compile(r"^(?:def|class|async def|if|for|import koordlet|[A-Z_]+ ?[:=])", re.MULTILINE)
+_BY_NAME = ("koordlet/cli/", "koordlet/demo/")
 _SLOW = ("tests/e2e/", "tests/vm/", "tests/bench/", "tests/browser/")
 
 
@@ -51,16 +56,16 @@ class Checkout:
     def __init__(self, root: Path) -> None:
         self.root = root
         modules = {path: self._text(path) for path in self._paths("koordlet")}
-        self.suites = {path: self._text(path) for path in self._paths("tests") if "/test_" in path}
-        self._imports = {path: imports(text) for path, text in (modules | self.suites).items()}
         self.modules = [path for path, text in modules.items() if self._needs(path, text)]
-        #: Module to the modules that import it.
-        self._importers: dict[str, set[str]] = {}
-        names = {dotted(path): path for path in modules}
-        for path in modules:
-            for name in self._imports[path]:
-                if name in names:
-                    self._importers.setdefault(names[name], set()).add(path)
+        tests = {path: self._text(path) for path in self._paths("tests")}
+        self.suites = {path: text for path, text in tests.items() if "/test_" in path}
+        graph = modules | {path: text for path, text in tests.items() if "/kit/" in path}
+        names = {dotted(path): path for path in graph}
+        self._imports = {
+            path: {names[name] for name in imports(text) if name in names}
+            | {named for named in self.modules if is_named(named, path, text)}
+            for path, text in (graph | self.suites).items()
+        }
 
     def _paths(self, room: str) -> Iterator[str]:
         return (
@@ -80,39 +85,44 @@ class Checkout:
         """Whether rule 1 holds."""
         return mirror(module) in self.suites
 
-    def is_true(self, module: str, suite: str) -> bool:
-        """Rule 2."""
-        if suite not in self.suites:
-            return False
-        near = {module, *self._importers.get(module, ())}
-        if any(dotted(path) in self._imports[suite] for path in near):
-            return True
-        command = f'"{Path(module).stem}"'
-        return module.startswith("koordlet/cli/") and command in self.suites[suite]
+    def distance(self, module: str, suite: str) -> int | None:
+        """How many imports lie between them; ``None``: more than rule 2 allows."""
+        near = {suite} & self.suites.keys()
+        for steps in range(1, STEPS + 1):
+            near = {each for path in near for each in self._imports.get(path, ())}
+            if module in near:
+                return steps
+        return None
 
     def choose(self, module: str) -> str | None:
-        """The suite that speaks most about a module, or else about those that import it."""
-        candidates = [suite for suite in self.suites if self.is_true(module, suite)]
-        importers = self._importers.get(module, ())
-        mirrors = {mirror(path) for path in importers}
+        """The suite that is nearest, in the same room, and speaks most about the module."""
         room = f"tests/{module.split('/')[1]}/"
         word = re.compile(rf"\b{Path(module).stem}\b")
+        mirrors = {mirror(path) for path in self.modules if module in self._imports[path]}
 
-        def merit(suite: str) -> tuple[bool, bool, bool, float, str]:
+        def merit(suite: str) -> tuple[bool, bool, bool, int, float, str]:
             text = self.suites[suite]
-            share = len(word.findall(text)) / (len(text) + 1)
-            direct = dotted(module) in self._imports[suite]
-            return (
-                not suite.startswith(_SLOW), direct or suite in mirrors, suite.startswith(room),
-                share, suite,
-            )  # fmt: skip
+            steps, share = self.distance(module, suite), len(word.findall(text)) / len(text)
+            near = steps == 1 or suite in mirrors
+            slow = suite.startswith(_SLOW)
+            return not slow, near, suite.startswith(room), -(steps or 0), share, suite
 
+        candidates = (suite for suite in self.suites if self.distance(module, suite) is not None)
         return max(candidates, key=merit, default=None)
 
 
 def dotted(path: str) -> str:
     """``koordlet/host/observe.py`` as ``koordlet.host.observe``."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def is_named(module: str, path: str, text: str) -> bool:
+    """Whether a suite, or a module beside it, names a command or a program of the demo."""
+    if not module.startswith(_BY_NAME) or module == path:
+        return False
+    if path.startswith("koordlet/") and Path(path).parent != Path(module).parent:
+        return False
+    return all(f'"{word}"' in text for word in Path(module).stem.split("_"))
 
 
 def mirror(module: str) -> str:
@@ -139,8 +149,8 @@ def problems(checkout: Checkout, rows: Mapping[str, str]) -> list[str]:
             found.append(f"{module}: a row, but no such module")
         elif checkout.has_mirror(module):
             found.append(f"{module}: a row, but {mirror(module)} exists")
-        elif not checkout.is_true(module, suite):
-            found.append(f"{module}: {suite} neither imports it nor a module that imports it")
+        elif checkout.distance(module, suite) is None:
+            found.append(f"{module}: {suite} does not reach it")
     return found
 
 
@@ -151,7 +161,7 @@ def mended(checkout: Checkout, rows: Mapping[str, str]) -> dict[str, str]:
         if checkout.has_mirror(module):
             continue
         suite = rows.get(module)
-        if suite is None or not checkout.is_true(module, suite):
+        if suite is None or checkout.distance(module, suite) is None:
             suite = checkout.choose(module)
         if suite is not None:
             found[module] = suite

@@ -57,11 +57,15 @@ def test_a_module_with_neither_test_file_nor_row_fails(
     [
         ("koordlet/host/fs.py", "tests/host/test_fs.py", "a row, but tests/host/test_fs.py exists"),
         ("koordlet/model/gone.py", "tests/host/test_fs.py", "a row, but no such module"),
-        ("koordlet/cli/show.py", "tests/host/test_fs.py", "tests/host/test_fs.py neither imports"),
+        (
+            "koordlet/cli/show.py",
+            "tests/host/test_fs.py",
+            "tests/host/test_fs.py does not reach it",
+        ),
         (
             "koordlet/cli/show.py",
             "tests/cli/test_gone.py",
-            "tests/cli/test_gone.py neither imports",
+            "tests/cli/test_gone.py does not reach it",
         ),
     ],
 )
