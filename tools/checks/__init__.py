@@ -1,0 +1,1 @@
+"""Checks of the checkout that no other tool makes."""
