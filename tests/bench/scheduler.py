@@ -25,7 +25,7 @@ from tests.bench import gate
 
 _SOURCE = Path(__file__).with_name("fullscan.c")
 _PODS = 2000
-#: The budgets of ``docs/design.md``, in full scans in C at 5 000 nodes.
+#: The budgets of ``docs/scheduler.md``, in full scans in C at 5 000 nodes.
 KERNEL, FLAT, BASIC, SPREADING, ANTI_AFFINITY = 6.0, 2.0, 20.0, 38.0, 90.0
 _NODES = 5000
 
