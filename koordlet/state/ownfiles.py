@@ -204,7 +204,7 @@ def _has_list(place: Path) -> bool:
 
 
 def _writable(place: Path) -> UntrustedError:
-    fix = f"chmod go-w {place}, if all in there is yours, or name another with --state-dir"
+    fix = f"chmod go-w {place}, if everything in it is yours, or set another --state-dir"
     return UntrustedError(place, "others can write to it and replace files in it", fix)
 
 
@@ -212,5 +212,5 @@ def _no_file(path: Path, why: str) -> UntrustedError:
     return UntrustedError(
         path,
         f"{why}, and none of koordlet's files",
-        f"move {path} away, or name another directory with --state-dir",
+        f"move {path} away, or set another --state-dir",
     )
