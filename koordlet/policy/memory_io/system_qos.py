@@ -79,13 +79,10 @@ def decide(
     return decision.Decision(
         next_state=state,
         actions=tuple(actions),
-        conditions=_conditions(wrong),
+        conditions=(_ignored("; ".join(wrong)),) if wrong else (),
         explanation={wanted.target: wanted.reason for wanted in actions},
     )
 
 
-def _conditions(wrong: list[str]) -> tuple[decision.Condition, ...]:
-    if not wrong:
-        return ()
-    message = "; ".join(wrong)
-    return (decision.Condition(type="SystemQosIgnored", status=True, reason=STEM, message=message),)
+def _ignored(message: str) -> decision.Condition:
+    return decision.Condition(type="SystemQosIgnored", status=True, reason=STEM, message=message)
