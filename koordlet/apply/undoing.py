@@ -319,7 +319,7 @@ def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
 
 
 def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
-    """What v1 groups below have that is not ours (any more), and what those with ours get back.
+    """CPUs that v1 child groups have or get back, which the kernel keeps in the parent's set.
 
     The kernel takes no CPU from a set that one below has (EBUSY). Who was born in our set has a
     copy of it. Who was first written when a CPU was away had been cut; those below maybe not.
