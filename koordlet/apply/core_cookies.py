@@ -9,12 +9,12 @@ Rules:
    was written down, by the process that it was made for, whose number was on disk before. (Should
    another process have that number since, and a cookie of somebody else's, that one counts as ours
    until ours is known: two accidents at once, within one boot.)
-2. Whoever has a cookie that is not ours keeps it, and stays out.
-3. Processes that ended meanwhile (ESRCH) are as they should be. Those that were forked meanwhile by
-   somebody who had no cookie yet are taken along by the next look.
-4. Putting back takes a cookie of ours from everybody who has it, workload or not: it is inherited,
-   so nobody else can know where it went. While it is taken some are forked with it, so it is looked
-   for until nobody has it. Where somebody keeps it, the journal does, too.
+2. A process with a cookie of another program keeps it and stays out of the group.
+3. A process that ended (ESRCH) counts as done. The next look finds processes that were forked
+   before their parent had a cookie.
+4. A restore clears koordlet's cookie from every process that has it, workload or not, because forks
+   inherit it. It repeats until no process has the cookie; while one keeps it, the journal keeps the
+   entry.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Covers: ``io.max``, ``io.weight``, ``io.cost.*``, ``blkio.throttle.*`` and what 
 Does not cover: whether and when (``apply.planner``, ``apply.executor``).
 
 Rules:
-1. A write takes one line, so several devices are several writes. One that the kernel refuses
-   costs itself.
-2. Only the devices that a write named are ours: lines of others are never judged nor put back.
-3. A device that is not wanted any more goes back to its original while the file's others stay.
+1. The kernel takes one line per write, so several devices are several writes; a refused line does
+   not affect the others.
+2. Only devices that koordlet wrote are compared and restored.
+3. A device that is no longer wanted goes back to its original; the file's others stay.
 """
 
 from __future__ import annotations

@@ -4,13 +4,14 @@ Covers: what is under way, rate and number, pauses after a refusal, waiting for 
 Does not cover: who shall go (``policy``), how it is done (``api_eviction``, ``local_eviction``).
 
 Rules:
-1. A static or critical pod is never evicted, whatever a policy says; nor one of a stale source.
-2. For each signal so many are under way at a time: from the first attempt until the pod is gone, or
-   until it had time enough to go.
-3. A pod that was evicted is not evicted again while it is still there, for five minutes.
-4. A refusal (a disruption budget, a server that does not answer) makes the pod wait: as long as the
-   server says, else longer each time. Nobody else goes in its place: the policy names one.
-5. Nothing here blocks: each eviction is a task of the event loop, with a deadline.
+1. A static or critical pod is never evicted, whatever a policy wants; nor is a pod of a stale
+   source.
+2. The number of evictions in flight is limited per signal: an eviction counts from the first
+   attempt until the pod is gone or its time is up.
+3. An evicted pod that still exists is not evicted again for five minutes.
+4. A refusal (a disruption budget, a server that does not answer) delays the pod: as long as the
+   server asks for, else longer each time. No other pod takes its place: the policy names one.
+5. Evictions never block: each is a task of the event loop, with a deadline.
 """
 
 from __future__ import annotations

@@ -5,15 +5,15 @@ Does not cover: the calls themselves (``apply.perform``), the order (``apply.ord
 journal is told (``apply.intents``).
 
 Rules:
-1. No write without its original on disk: when the journal cannot be written, nothing is done but
-   putting back. While the disk does not answer, what is not on it waits; values that it knows
-   already are written again, and whatever is put back is put back.
-2. A refusal costs that step, and the later steps of the same set above and below it, which relied
-   on it. Everything else goes on. Where the reason is gone already, it is asked once more.
-3. A file that somebody else has rewritten since is contested: it is written again at once when it
-   protects others, with growing pauses otherwise. What the other wanted becomes the original.
-4. What may block is done by the worker, for which a plan waits a slice of time; what is not done
-   by then is verified in a later pass.
+1. No write happens before its original is on disk: while the journal cannot be written, koordlet
+   only restores. While the disk does not answer, new entries wait; journaled values are written
+   again, and restores go on.
+2. A refusal costs its step, and later steps of the same set above and below that depend on it. All
+   other steps go on. A step whose refusal has lost its cause is retried once.
+3. A file that another program has rewritten is contested: koordlet writes it again at once if it
+   protects others, else with growing pauses. The other program's value becomes the original.
+4. The worker runs calls that may block. A plan waits for it for a slice of time; a later pass
+   verifies the rest.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ Does not cover: the texts and whose they are (``model.queueing``), reading
 (``host.devices.queueing``).
 
 Rules:
-1. Nobody else's queueing is replaced, also not when it came between the plan and now.
-2. A tree is changed in place, so that no packet is lost: classes and filters come before those that
-   they replace go.
-3. What arrives is led through a device of ours (``ifb``) only once the tree of that device is
-   complete, and the detour ends before the device goes: a detour to nowhere loses every packet.
-4. Taking the root away brings the kernel's own default back; which that is, the kernel decides
-   (``net.core.default_qdisc``), and a difference from what was there is told.
+1. A qdisc of another program is never replaced, even one that appeared after the plan was made.
+2. A tree is changed in place, so that no packet is lost: new classes and filters are added before
+   the old ones are removed.
+3. Ingress is redirected to koordlet's ``ifb`` device once the device's tree is complete, and the
+   redirect is removed before the device: a redirect to nowhere loses every packet.
+4. Removing the root brings back the kernel's default (``net.core.default_qdisc``); a difference
+   from the original is reported.
 """
 
 from __future__ import annotations

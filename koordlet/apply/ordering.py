@@ -134,7 +134,7 @@ def _parse(text: str) -> cpuset.CPUSet:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """What is known of planned groups, by path."""
+    """Planned cgroups by path."""
 
     #: Levels of planned groups below it: 0 for a leaf.
     heights: Mapping[str, int]

@@ -5,13 +5,13 @@ Does not cover: what is put back for an entry (``apply.undoing``), the order ins
 (``apply.ordering``), doing it (``apply.executor``).
 
 Rules:
-1. A target wanted by two policies with different values goes to the one earlier in the registry;
-   the other is reported as a conflict. Of limits of which the table says so, the least counts; of
-   a set of CPUs and one that only narrows it, what both have in common.
-2. What the journal holds and no policy names any more is put back, also when its policy was
-   switched off or is not there any more. Where its policy failed, it stays as it is, and so does
-   everything while a read got no answer and never had one: what nobody names may be just unseen.
-3. What is at a target that gave no answer is unknown: nothing is written there, or put back.
+1. Where two policies want different values in one target, the one earlier in the registry wins, and
+   the plan reports the conflict. For limits that the table marks so, the smaller value wins; for a
+   cpuset and a policy that only narrows it, their intersection.
+2. Journal entries that no policy wants any more are restored, even when their policy is off or
+   gone. Entries of a failed policy stay, and so do all entries while a read has never been
+   answered: an unwanted target may only be unseen.
+3. A target whose read got no answer is unknown: it is neither written nor restored.
 """
 
 from __future__ import annotations

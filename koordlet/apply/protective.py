@@ -1,14 +1,14 @@
 """Watch on protective limits, checked ten times a second.
 
-Covers: noticing that somebody rewrote one. Does not cover: writing it again: the line does, as
-always, in the pass that this triggers.
+Covers: detecting that another program rewrote one. Does not cover: writing it again, which the
+triggered pass does.
 
 Rules:
-1. Where the kernel tells of writes (inotify on the file itself, tried on cgroup v1), a file is read
-   when it was written, and after a plan that wants it otherwise. Else it is read at each look.
-2. Events are a short cut, not the truth: a few files are read at each look, whatever was told, so
-   that each has its turn. Nothing is told of a write through another mount of the tree in another
-   cgroup namespace, of CPUs that the kernel takes out of a set, nor of a group that is removed.
+1. Where inotify reports writes (on the file itself, tried on cgroup v1), a file is read after an
+   event and after a plan that changes it. Elsewhere it is read at each look.
+2. Events are not complete, so a few files are read at each look in turn. The kernel reports no
+   write through another mount in another cgroup namespace, no CPUs that it takes out of a set, and
+   no removed cgroup.
 
 Cost: one read(2) for the events and ``AT_ONCE`` pread(2) of kept descriptors, whatever the number
 of limits.

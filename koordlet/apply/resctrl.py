@@ -7,11 +7,10 @@ Does not cover: what shall be (``policy.resctrl.resctrl``), when and in which or
 Rules:
 1. One domain of one resource is one write(2): a line with a bad domain is refused as a whole, so
    one bad value would cost the good ones. Each is applied or reported with the kernel's own words.
-2. A thread that ended is where it should be (ESRCH). A thread forked by one that was not yet moved
-   is in the group that its parent left: while that one has members that it had not before, the
-   workloads are listed again. Who was forked between the scan and this is found by the next scan,
-   which every move asks for.
-3. Putting back is three-way for each domain: what somebody else wrote meanwhile stays.
+2. A thread that ended counts as moved (ESRCH). A thread forked before its parent was moved is in
+   the parent's old group: while that group has new members, the workloads are listed again. The
+   next scan, which every move requests, finds later forks.
+3. A restore is three-way per domain: values that another program wrote stay.
 """
 
 from __future__ import annotations

@@ -4,16 +4,16 @@ Covers: files, switches, groups and the tasks in them, one function for each.
 Does not cover: which entries those are (``apply.planner``), doing it (``apply.executor``).
 
 Rules:
-1. Putting back is three-way: only where our last value still stands, in the same group (by inode).
-   Anything else is left and reported.
+1. A restore is three-way: a file is restored only where koordlet's last value still stands in the
+   same cgroup (by inode). Anything else is left and reported.
 2. On v1 a set is cut to what the machine has now: to online CPUs and to what the groups above
-   leave, and never to nothing. On v2 the wish itself is written: the kernel cuts it, and
-   follows when the groups above get more again. What is judged is the set in effect.
+   leave, and never to nothing. On v2 the wish itself is written: the kernel cuts it, and follows
+   when the groups above get more again. What is judged is the set in effect.
 3. An empty set comes back as empty where the kernel takes that: on v2 from 7.0 on, or without
    processes (v1: and sets below it). Elsewhere (ENOSPC, EBUSY) on v1 as its parent's effective set,
    on v2 as every CPU that there can be, which it stands for: offline ones come back, too.
-4. An original that nobody could read is not guessed at: ours stays, and is reported.
-5. A group goes only when we made it. Files in it go with it.
+4. An unreadable original is not guessed: koordlet's value stays and is reported.
+5. Only cgroups that koordlet made are removed, together with their files.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
 
 
 def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
-    """What v1 groups below have that is not ours (any more), and what those with ours get back.
+    """CPUs that v1 child groups have or get back, which the kernel keeps in the parent's set.
 
     The kernel takes no CPU from a set that one below has (EBUSY). Who was born in our set has a
     copy of it. Who was first written when a CPU was away had been cut; those below maybe not.

@@ -70,7 +70,7 @@ class Manager:
         return tree is not None and tree.base == "" and bool(tree.controllers) and self.ready
 
     def route(self, layout: cgroup.Layout, wanted: action.Action) -> action.Action:
-        """The same desired state, through systemd where the group is systemd's."""
+        """Convert an action to systemd properties where systemd owns the cgroup."""
         unit = cgroup.unit_of(wanted.group)
         if not unit or not isinstance(wanted, action.WriteFile) or layout.tree is None:
             return wanted
@@ -91,7 +91,7 @@ class Manager:
         )
 
     def look(self, wanted: action.SetUnitProperty) -> unit_properties.Properties:
-        """What systemd says of the properties now."""
+        """The current properties in systemd."""
         with self._asking() as connection:
             found = connection.properties(wanted.unit, [name for name, _ in wanted.properties])
         return tuple((name, _spell(value)) for name, value in found.items())
@@ -179,7 +179,7 @@ def carry_out(
 
 
 def undo(entry: journal.Entry) -> action.SetUnitProperty:
-    """What puts an entry's properties back."""
+    """The action that restores an entry's properties."""
     file = entry.target.rpartition("/")[2]
     ours = tuple(unit_properties.of(file, value) for value in entry.values)
     return action.SetUnitProperty(
@@ -198,7 +198,7 @@ def undo(entry: journal.Entry) -> action.SetUnitProperty:
 def after_reset(
     entry: journal.Entry, wanted: action.SetUnitProperty, text: str
 ) -> journal.Entry | None:
-    """What is left to do once the properties are back: a file that still holds our value.
+    """The entry of a file that still holds koordlet's value after its properties were reset.
 
     systemd writes only what is set, so a set that was unset stays in the file while another unit
     keeps the controller there.

@@ -88,7 +88,7 @@ class Expectation:
     def predict(
         self, pods: Iterable[pods.Pod], capacity: Mapping[str, float], now: float
     ) -> prediction.Prediction:
-        """Of the prod class; empty while the classes have not been sampled."""
+        """Predict prod use; empty while the classes have not been sampled."""
         prod = [pod for pod in pods if is_prod(pod) and pod.active and pod.deleting is None]
         reclaimable: dict[str, float] = {}
         peak: dict[str, float] = {}
@@ -165,18 +165,18 @@ class Expectation:
 
 
 def is_prod(pod: pods.Pod) -> bool:
-    """Of the prod band, or of none: best-effort work asks for nothing that could be had back."""
+    """Whether a pod is of the prod band or of no band: only these have reclaimable requests."""
     if pod.band is None:
         return pod.qos is not qos.Qos.BE
     return pod.band is qos.Band.PROD
 
 
 def part_of(who: str) -> int:
-    """In which part a subject is saved: the same in every run."""
+    """The part that a subject is saved in, the same in every run."""
     return sum(who.encode()) % PARTS
 
 
 def _asked(pod: pods.Pod, name: str) -> float:
-    """In cores and bytes."""
+    """Request of a pod, in cores or bytes."""
     amount = pod.requests.get(name, 0)
     return amount / 1000 if name == resources.CPU else float(amount)

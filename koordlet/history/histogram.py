@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def buckets(self) -> int:
-        """How many there are."""
+        """The number of buckets."""
         return self.bucket(self.most) + 2
 
     def bucket(self, value: float) -> int:
@@ -105,7 +105,7 @@ class Histogram:
 
 
 def number(value: object) -> float:
-    """What was saved as a weight or an age; ``ValueError`` for anything else."""
+    """A saved weight or age; ``ValueError`` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"not a number: {value!r}")
     if not (math.isfinite(value) and value >= 0):

@@ -47,7 +47,7 @@ class Past:
 
 
 def keep(known: series.History, suspended: float) -> Past:
-    """What is worth keeping."""
+    """The samples for a checkpoint."""
     spaces = {
         name: {
             which.name: _spelled(samples)

@@ -102,7 +102,7 @@ class History:
         self.predicted = self.expectation.predict(pods, self._room(seen), clock)
 
     def _room(self, seen: snapshot.Snapshot) -> Mapping[str, float]:
-        """What may be given to pods: the machine, or less where the Node object says so."""
+        """Capacity for pods: the machine's, or less where the Node object says so."""
         said = {**seen.node.allocatable, **seen.node.raw_allocatable}
         memory = self.node.last("", meter.MEMORY_TOTAL)
         room = {"cpu": float(len(seen.topology.online))}
@@ -130,7 +130,7 @@ class History:
 
 
 def _prod(pods: Sequence[pods.Pod]) -> list[pods.Pod]:
-    """Whose use is that of prod: not the system's, and nobody twice (``history.shares``)."""
+    """Prod pods whose use counts: not SYSTEM, and none inside another (``history.shares``)."""
     found = {
         pod.group: pod
         for pod in pods

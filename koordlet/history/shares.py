@@ -122,7 +122,7 @@ class Shares:
 
 
 def _old(where: space.Space, what: meter.Meter, now: float) -> bool:
-    """Whether a meter was not read lately. One that was never read is nobody's."""
+    """Whether a meter was read, but not lately."""
     age = where.age(what, now)
     return age is not None and age > _BELIEVED
 
@@ -140,7 +140,7 @@ def _of_each(
 
 
 def _batch(share: meter.Meter, values: Sequence[float]) -> counters.Batch:
-    """Of the classes; the system has no group of its own."""
+    """A batch of the classes; the system has no cgroup of its own."""
     return counters.Batch(share, 0, 1, array("d", [*values, counters.NAN]))
 
 

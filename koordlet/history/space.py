@@ -44,7 +44,7 @@ _NAN = counters.NAN
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What is remembered one by one of a meter, oldest first."""
+    """Single samples of a meter, oldest first."""
 
     at: Sequence[float]
     #: For how many seconds before it each sample stands.
@@ -98,7 +98,7 @@ class Space:
                     self._keep(kept, reading.at)
 
     def samples(self, what: meter.Meter) -> Samples | None:
-        """What is remembered of a meter; ``None`` where nothing is."""
+        """Samples of a meter; ``None`` where there are none."""
         kept = self._kept.get(what)
         return None if kept is None else kept.samples(self._slots)
 
@@ -248,7 +248,7 @@ class Space:
 
 
 class _Kept:
-    """What is remembered of one meter."""
+    """Rows of one meter."""
 
     def __init__(self, what: meter.Meter, width: int, depth: int) -> None:
         self._period = what.period

@@ -110,7 +110,7 @@ class SetQdisc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareCore:
-    """The processes shall share cores with each other alone: one cookie that nobody else has.
+    """The processes shall share cores only with each other, by one cookie of their own.
 
     Which cookie that is the kernel says when it makes one, so a policy leaves ``cookie`` empty;
     ``apply.core_cookies`` fills in what the journal knows.

@@ -37,7 +37,7 @@ class Limit:
 
 
 def idle(limit: Limit | None, why: str) -> Limit | None:
-    """The same, not in force; the first reason stays."""
+    """A copy that is not in force; the first reason stays."""
     return limit if limit is None or limit.idle else replace(limit, idle=why)
 
 

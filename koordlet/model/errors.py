@@ -70,7 +70,7 @@ class HostError(KoordletError):
 
     @classmethod
     def of(cls, error: OSError, what: str, *, culprit: str, fix: str) -> HostError:
-        """What the system answered, such as ``cannot be read: Permission denied``."""
+        """An error from an ``OSError``, such as ``cannot be read: Permission denied``."""
         message = f"{what}: {error.strerror or error}"
         return cls(message, culprit=culprit, fix=fix, errno=error.errno)
 

@@ -27,7 +27,7 @@ class Form(Protocol):
         """Whether a file's text holds the wanted value."""
 
     def measure(self, text: str) -> float:
-        """How much the text grants, for order: more is larger; 0 where that means nothing."""
+        """The size of a value, for ordering writes; 0 where values have no order."""
 
     @property
     def range(self) -> str:

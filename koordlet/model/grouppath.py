@@ -43,7 +43,7 @@ _UID = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Driver(enum.Enum):
-    """Who makes the directories."""
+    """cgroup driver of the kubelet."""
 
     CGROUPFS = "cgroupfs"
     SYSTEMD = "systemd"
@@ -161,7 +161,7 @@ def _stem(path: str) -> str:
 
 
 def _in_tree(tree: Tree, steps: list[str]) -> Place:
-    """What follows the root of a tree."""
+    """Parse the steps below the root of a tree."""
     kind: qos.KubeQos | None = None
     if steps and (named := _own(tree.driver, _stem(tree.root), steps[0])) in _QOS:
         kind = _QOS[named]
@@ -183,7 +183,7 @@ def _in_tree(tree: Tree, steps: list[str]) -> Place:
 
 
 def _own(driver: Driver, above: str, step: str) -> str:
-    """What a step adds to the group above it; empty where it is no child of that group."""
+    """The suffix that a slice adds to its parent; empty where it is no child of it."""
     if driver is Driver.CGROUPFS:
         return step
     stem = slices.stem(step) or ""

@@ -115,7 +115,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerDevices:
-    """What the kubelet's managers gave to one container (pod-resources)."""
+    """Resources that the kubelet assigned to one container (pod-resources)."""
 
     cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
     #: Resource name to device ids.

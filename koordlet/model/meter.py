@@ -132,7 +132,7 @@ class Pressure:
 
     @property
     def meters(self) -> tuple[Meter, ...]:
-        """In the order of the numbers in the file."""
+        """The meters in the order of the numbers in the file."""
         return (*self.some, *self.full)
 
 

@@ -16,7 +16,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free:
-    """CPUs below one last-level cache that nobody holds alone and that are not reserved."""
+    """CPUs below one last-level cache that are neither exclusive nor reserved."""
 
     node: int | None = None
     l3: int | None = None

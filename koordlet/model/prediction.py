@@ -13,7 +13,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Of the prod class: by ``cpu`` in cores and ``memory`` in bytes; empty while not known."""
+    """Prediction of the prod class: ``cpu`` in cores, ``memory`` in bytes; empty while unknown."""
 
     #: Requested, but not needed at the peak.
     reclaimable: Mapping[str, float] = field(default_factory=dict)

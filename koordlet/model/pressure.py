@@ -24,7 +24,7 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Of one group, in bytes."""
+    """Memory of one cgroup, in bytes."""
 
     usage: int
     #: Page cache that the kernel takes back first.
@@ -40,7 +40,7 @@ class Memory:
 
     @property
     def available(self) -> int | None:
-        """What is left below the limit; ``None`` where there is no limit."""
+        """Memory left below the limit; ``None`` where there is no limit."""
         if self.limit is None or self.limit > UNLIMITED:
             return None
         return max(0, self.limit - self.working_set)
@@ -48,7 +48,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystem:
-    """Of one file system."""
+    """Space and inodes of one file system."""
 
     #: What identifies it: two directories with one device are on one file system.
     device: str = ""

@@ -81,5 +81,5 @@ class Band(enum.Enum):
 
     @classmethod
     def default_of(cls, kind: Qos) -> Band:
-        """Where neither label nor priority say it: best-effort work is batch, the rest prod."""
+        """The default band of a class: batch for best-effort work, prod for the rest."""
         return cls.BATCH if kind is Qos.BE else cls.PROD

@@ -72,7 +72,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What was asked for, and why the rest is not known."""
+    """The links that were read, and problems with the rest."""
 
     links: tuple[Link, ...] = ()
     problems: tuple[str, ...] = ()

@@ -67,7 +67,7 @@ def _standard(options: Mapping[str, bool], plain: type) -> type:
 
 @functools.cache
 def _shared(said: frozenset[tuple[str, bool]]) -> Mapping[str, object]:
-    """What classes of these options have in common: the parts that name no field."""
+    """Parts that all classes with these options share, because they name no field."""
     options = dict(said)
     empty = _standard(options, type("Empty", (), {}))
     names = ["__dataclass_params__"]
@@ -131,7 +131,7 @@ def _initialiser(made: type) -> Mapping[str, Any]:
 
 
 def _comparisons(said: Mapping[str, bool], made: type) -> Mapping[str, Any]:
-    """What compares and hashes names fields only, so it is the same for any class with these."""
+    """Comparison and hash methods, which depend on the field names alone."""
     fields = dataclasses.fields(made)
     body: dict[str, Any] = {field.name: dataclasses.field(**_judged(field)) for field in fields}
     body["__annotations__"] = dict.fromkeys(body, object)

@@ -26,7 +26,7 @@ MBPS_UNLIMITED = (1 << 32) - 1
 
 
 class Unit(enum.Enum):
-    """What a bandwidth number means. The files do not say it: vendor and mount options do."""
+    """Unit of a bandwidth number, by vendor and mount options."""
 
     #: Intel: percent of the unthrottled speed of each core, in steps of ``bandwidth_gran``.
     PERCENT = "%"
@@ -53,7 +53,7 @@ class Cache:
 
     @property
     def ways(self) -> int:
-        """How many ways there are."""
+        """The number of ways."""
         return self.mask.bit_count()
 
     @property
@@ -77,7 +77,7 @@ class Bandwidth:
 
     @property
     def default(self) -> int:
-        """What no limit is on the kernels that we know, for a machine where no group shows it."""
+        """The unlimited value of known kernels, for a machine where no group shows it."""
         return {Unit.PERCENT: 100, Unit.MBPS: MBPS_UNLIMITED, Unit.EIGHTHS: 2048}[self.unit]
 
     def free(self, domain: int) -> int:
@@ -89,7 +89,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitoring:
-    """What can be counted."""
+    """Monitoring features of the hardware."""
 
     features: tuple[str, ...] = ()
     num_rmids: int = 0
@@ -140,7 +140,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one group used in one domain. What cannot be said is ``None``."""
+    """Use of one group in one domain; ``None`` where unknown."""
 
     group: str
     #: Domain as the kernel names it: an L3 id, with a sub-node where SNC is on.

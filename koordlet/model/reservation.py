@@ -51,6 +51,6 @@ class Reservation:
         return self.phase == "Available"
 
     def arriving(self, wall: float, there: Container[str]) -> bool:
-        """Whether it was used up a moment ago by somebody who is not here yet."""
+        """Whether the reservation was used up a moment ago by a pod that is not listed yet."""
         recent = 0 <= wall - self.used_at < _ARRIVAL
         return recent and any(uid not in there for uid in self.drawn_by)

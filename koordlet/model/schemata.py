@@ -27,7 +27,7 @@ Values = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Schemata:
-    """What one file says."""
+    """The contents of one file."""
 
     values: Values = field(default_factory=dict)
     #: Lines that make no sense to us, as they came.
@@ -96,7 +96,7 @@ def shown(resource: str, value: int) -> str:
 
 
 def difference(wanted: Values, current: Schemata) -> list[tuple[str, int, int]]:
-    """What has to be written, domain by domain, to bring a file to what is wanted."""
+    """Differences to write, domain by domain, to bring a file to the wanted values."""
     return [
         (resource, domain, value)
         for resource, domains in wanted.items()

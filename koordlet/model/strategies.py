@@ -60,7 +60,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuBurst:
-    """How far a container may go beyond its CPU limit."""
+    """CPU burst strategy: how far a container may exceed its CPU limit."""
 
     policy: str | None = None
     cpu_burst_percent: int | None = None
@@ -195,7 +195,7 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Colocation:
-    """What is offered as batch and mid resources, and how it is computed."""
+    """Colocation strategy: how batch and mid resources are computed."""
 
     enable: bool | None = None
     metric_aggregate_duration_seconds: int | None = None

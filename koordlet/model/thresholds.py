@@ -139,7 +139,7 @@ class Threshold:
 
     @property
     def key(self) -> tuple[str, str, float]:
-        """What makes two of them the same one."""
+        """The identity of a threshold."""
         return self.signal, self.value.text, self.grace
 
 

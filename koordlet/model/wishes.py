@@ -17,7 +17,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumaShare:
-    """What of one NUMA node a scheduler gave to a pod."""
+    """Resources of one NUMA node that a scheduler gave to a pod."""
 
     node: int
     resources: resources.Amounts = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """How CPUs should be chosen (``resource-spec``)."""
+    """CPU bind policies of a pod (``resource-spec``)."""
 
     required: str | None = None
     preferred: str | None = None
@@ -99,7 +99,7 @@ class Resctrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OomScore:
-    """How soon the kernel's OOM killer takes it."""
+    """``oom_score_adj`` of a pod and of its containers."""
 
     pod: int | None = None
     containers: Mapping[str, int] = field(default_factory=dict)

@@ -8,10 +8,9 @@ everybody else has in memory: on a disk that a writer floods that takes minutes,
 lets nobody go.
 
 Rules:
-1. Who waits says for how long after the errand began: what is late already is not waited for again.
-2. While an errand is out, its files belong to it: their owner asks for nothing more, and holds back
-   what there is to write.
-3. What comes of an errand is heard in the loop, when it is waited for or collected.
+1. A wait is bounded from the start of the errand: the loop does not wait again for a late one.
+2. A running errand owns its files: their owner starts no other errand and buffers its writes.
+3. The loop gets the result of an errand when it waits for it or collects it.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 Covers: the directories that lead to them, owners, links, pipes, what is too large.
 Does not cover: which files those are (``state.paths``), what is in them.
 
-Whoever may write to a directory may put a link, a pipe or a file of his own in the place of ours,
-and what the journal says root writes to the kernel's files.
+A program that can write to a directory can replace koordlet's files by links, pipes or its own, and
+root writes to the kernel's files what the journal says.
 
 Rules:
-1. Every directory and link on the way belongs to root or to us, and nobody else may write there;
-   above the last one, a sticky bit protects what is ours as well. What is missing is made.
-2. A file is opened without following a link and without waiting for the other end of a pipe, and
-   is used only if it is a regular file of root's or ours that nobody else may write.
-3. A file that is to take the place of another is a new one: what has its name goes first.
+1. Every directory and link on the way belongs to root or to koordlet's user, and no other user can
+   write there; above the last one a sticky bit is enough. Missing directories are made.
+2. A file is opened without following links or waiting for a pipe, and used only if it is a regular
+   file of root or koordlet's user that no other user can write.
+3. A replacement is always a new file: the old name is removed first.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _has_list(place: Path) -> bool:
 
 
 def _writable(place: Path) -> UntrustedError:
-    fix = f"chmod go-w {place}, if all in there is yours, or name another with --state-dir"
+    fix = f"chmod go-w {place}, if everything in it is yours, or set another --state-dir"
     return UntrustedError(place, "others can write to it and replace files in it", fix)
 
 
@@ -212,5 +212,5 @@ def _no_file(path: Path, why: str) -> UntrustedError:
     return UntrustedError(
         path,
         f"{why}, and none of koordlet's files",
-        f"move {path} away, or name another directory with --state-dir",
+        f"move {path} away, or set another --state-dir",
     )

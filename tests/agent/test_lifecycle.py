@@ -155,7 +155,7 @@ def test_state_that_cannot_be_opened_is_said(site: agents.Site, name: str) -> No
         path.mkdir()
     else:
         path.touch()
-    words = {"journal": "no regular file", "checkpoints": "cannot open the agent's own files"}
+    words = {"journal": "not a regular file", "checkpoints": "cannot open the agent's own files"}
     with pytest.raises(errors.HostError, match=words[name]) as refused, site.agent():
         pass
     free = lock.Lock(site.paths.lock)
@@ -317,7 +317,7 @@ def test_an_agent_that_observes_adjusts_nothing(site: agents.Site) -> None:
 def test_a_state_directory_of_somebody_else(site: agents.Site) -> None:
     """One that others may write to is refused by name, with what to do, before anything is made."""
     site.state.chmod(0o777)
-    with pytest.raises(errors.HostError, match="others may write") as refused, site.agent():
+    with pytest.raises(errors.HostError, match="others can write") as refused, site.agent():
         pass
 
     assert (str(site.state), True) == (refused.value.culprit, "chmod" in refused.value.fix)
@@ -330,7 +330,7 @@ def test_a_pipe_in_the_place_of_a_file(site: agents.Site, name: str) -> None:
     path: Path = getattr(site.paths, name)
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
-    with pytest.raises(errors.HostError, match=r"pipe|no regular file") as refused, site.agent():
+    with pytest.raises(errors.HostError, match=r"pipe|not a regular file") as refused, site.agent():
         pass
 
     assert str(path) == refused.value.culprit

@@ -172,7 +172,7 @@ def test_samples_of_another_boot_are_nobodys(tmp_path: Path) -> None:
     old.close()
 
     (problem,) = remembered(series.History(), tmp_path, "boot-2", 5.0).revive()
-    assert "of another boot" in problem
+    assert "for another boot" in problem
 
 
 @pytest.mark.parametrize(

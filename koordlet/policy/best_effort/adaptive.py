@@ -6,20 +6,19 @@ Does not cover: reading the waiting (``host.counters.strain``), cycles that neig
 (``adaptive_work``), the peer's formula (``cpu_suppress``).
 
 Rules:
-1. It is in charge where no NodeSLO and no ``slo-controller-config`` exists and the file does not
-   choose ``cpu_suppress``. Everywhere else it names nothing, so what it wrote is put back.
-2. Best-effort work yields by files that are written once: ``cpu.idle`` of groups that koordlet made
-   or that were declared to it (``CPUWeight=idle`` where systemd owns the group and knows it), else
-   the least weight. The kubelet's tier has that from the kubelet.
-3. No CPU is taken away beside that. A quota and a smaller set were measured at every load: they
-   took up to two thirds of the idle CPU from best-effort work, and the service waited longer than
-   beside ``cpu.idle`` alone (docs/colocation.md).
-4. A group yields to its siblings. Where a latency-sensitive workload is in another branch, above
-   which best-effort work has nothing that is ours to write, a condition says that it does not yield
-   to that one.
-5. ``limits.maxPercent`` is the operator's: a quota, which nothing exceeds.
-6. Waiting that lasts ``lasting`` seconds is told, with what an operator can do. Nothing is changed
-   because of it.
+1. The policy is in charge where no NodeSLO and no ``slo-controller-config`` exists and the file
+   does not choose ``cpu_suppress``. Elsewhere it wants nothing, so koordlet restores what it wrote.
+2. Best-effort work yields through files that are written once: ``cpu.idle`` of cgroups that
+   koordlet made or that are declared to it (``CPUWeight=idle`` where systemd owns the cgroup and
+   supports it), else the lowest weight. The kubelet already gives its BestEffort tier the lowest
+   weight.
+3. The policy takes no CPU away beyond that. Measured at every load, a quota or a smaller cpuset
+   cost best-effort work up to two thirds of the idle CPU, and the service waited longer than with
+   ``cpu.idle`` alone (docs/colocation.md).
+4. A cgroup yields to its siblings. A condition names best-effort work that does not yield to a
+   latency-sensitive workload, because it is in another branch of the cgroup tree.
+5. ``limits.maxPercent`` sets a CPU quota for all best-effort work.
+6. Waiting that lasts ``lasting`` seconds becomes a condition with a remedy; it changes nothing.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def look(now: snapshot.Snapshot, past: series.History, state: State) -> State:
 
 
 def excess(now: snapshot.Snapshot, past: series.History) -> float:
-    """How many more cycles than usual an instruction takes, as a part of the usual."""
+    """Excess cycles per instruction over the usual, as a fraction."""
     found = list(_of_each(now, past))
     weight = sum(cycles for cycles, _ in found)
     return sum(cycles * more for cycles, more in found) / weight if weight > 0 else 0.0

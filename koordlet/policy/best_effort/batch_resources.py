@@ -106,7 +106,7 @@ def decide(
     return decision.Decision(
         next_state=made.after(state),
         offer=offer,
-        conditions=_ignored(ignored),
+        conditions=(_condition("ThirdPartiesIgnored", ignored),) if ignored else (),
         explanation=reasons,
     )
 
@@ -152,12 +152,6 @@ def _zones(
     if len(nodes) < _SEVERAL:
         return {}
     return {node: _amounts(now, seen, strategy, settings, node)[0] for node in nodes}
-
-
-def _ignored(why: str) -> tuple[decision.Condition, ...]:
-    if not why:
-        return ()
-    return (_condition("ThirdPartiesIgnored", why),)
 
 
 def _condition(kind: str, message: str) -> decision.Condition:

@@ -13,15 +13,15 @@ Rules:
    grows by a tenth of the machine each time and shrinks at once. ``cfsQuota``: 2 ms of each 100 ms
    at least; less than one percent of the machine is no change; it grows by a tenth, and shrinks, or
    comes from no limit, at once.
-3. Only the files of the actuator in use are named, so the other's are put back in the same plan.
-4. Where latency-sensitive work uses a tenth of the machine more than at the last pass, the next one
-   does not wait for its tick, and counts with that (the peer waits for its second).
-5. What is not known never raises the limit. It is held for ``max_age``; then it moves by a tenth of
-   the machine each time to what the node's own counters allow, where best-effort work counts like
-   any other; where those are old, too, to the least that the actuator allows.
-6. ``limits.maxPercent`` is applied last: no value of anybody exceeds it.
+3. Only the files of the actuator in use are wanted, so the same plan restores the other's.
+4. Where latency-sensitive use rises by a tenth of the machine after a pass, the next pass runs at
+   once and uses the new value (Koordinator waits for its one-second tick).
+5. Unknown input never raises the limit. The limit stays for ``max_age``; then it moves by a tenth
+   of the machine per step towards what the node's own counters allow, best-effort use included;
+   where these are old as well, towards the actuator's minimum.
+6. ``limits.maxPercent`` is applied last and caps every other value.
 
-Peers skip a round where the BE pool is empty; so do we, and a condition says it.
+An empty BE pool skips a round, as Koordinator does, and sets a condition.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Covers: the groups that hold it, sets of CPUs, quotas and weights on them, one b
 shared out among several. Does not cover: how much it may have (``cpu_suppress``, ``adaptive``).
 
 Rules:
-1. Two kinds of places: the kubelet's BestEffort tier, as a whole, and every other declared
-   best-effort workload by its own group. A workload inside another place belongs to that place.
-2. On v2 a set or quota on the place holds for all that is inside: one file, not one for each
-   container. On v1 every group inside must stay inside, so each of them is named.
+1. A place is the kubelet's BestEffort tier as a whole, or the cgroup of any other best-effort
+   workload. A workload inside another place belongs to that place.
+2. On v2 a cpuset or quota of the place covers all that is inside. On v1 every cgroup inside must be
+   a subset, so each of them is written.
 3. Under the kubelet's static CPU manager on v1, tier and pods keep what they have and only
    containers are narrowed: the kubelet writes its default set, with reserved CPUs in it, into
    containers, and would be refused otherwise.

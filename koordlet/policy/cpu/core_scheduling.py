@@ -18,8 +18,8 @@ Rules:
 3. A class that expels (``coreExpeller``: LSR and LS, as the peer has it) is kept apart from one
    that does not, in every group. To expel is what one vendor's kernel does beyond that; no file or
    call of other kernels says so, and it is not done.
-4. Whoever has a cookie that we did not give keeps it.
-5. Where the kernel or the machine has no core scheduling, one condition says so if anybody asks.
+4. A process with a cookie of another program keeps it.
+5. Where the machine has no core scheduling, one condition names the pods that request it.
 """
 
 from __future__ import annotations

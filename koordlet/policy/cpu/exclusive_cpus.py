@@ -5,27 +5,25 @@ asks for a number; what happens to sets that clash.
 Does not cover: reserved CPUs (``reserved_cpus``), pools and cpusets (``shared_pools``), how CPUs
 are chosen (``allocation``), what a workload asks for (``requests``).
 
-Turns: who comes first has its CPUs, whoever comes later may not touch them.
-* what the kubelet's static policy holds: it is so already, and its files are not ours
-* sets that somebody named and that were granted before, as long as they stay the same
-* other sets that somebody named
-* CPUs of a reservation of this node that is available: for its owners, who were named above, and
-  until they come for nobody, best-effort work included
-* sets that were chosen here before and are whole: they stay
-* those that lost CPUs, or are to grow or shrink
-* who asks for a number and has nothing yet
+Order of grants; an earlier grant is never taken for a later one:
+* CPUs that the kubelet's static policy assigned: they are in force, and the kubelet owns the files
+* named sets that were granted before and are unchanged
+* other named sets
+* CPUs of an Available reservation on this node: kept for its owners, from best-effort work as well
+* sets that koordlet chose before and that are complete: they stay
+* chosen sets that lost CPUs, or that grow or shrink
+* requests for a number of CPUs that have none yet
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
 Rules:
-1. A named set is granted whole or refused whole: one that is not believed (``requests``), reserved
-   CPUs, CPUs of an earlier turn, no online CPU, or nothing left for the shared pools refuse it.
-   The workload runs in its pool, and a condition names it.
-2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
-   to those that remain; where that cannot be, it keeps what remains, and a condition says so.
-3. Offline CPUs of a set stay its own: they count again when they come back.
-4. Chosen sets stay where they are, unless ``repack`` asks for a layout that scatters them less.
-5. A workload that nobody lists any more holds nothing. Stale ones are still listed, so what they
-   hold stays.
+1. A named set is granted or refused as a whole. Reasons to refuse it: an untrusted annotation
+   (``requests``), reserved CPUs, CPUs of an earlier grant, no online CPU, or no CPU left for the
+   shared pools. The workload then runs in its pool, and a condition names it.
+2. Lost CPUs of a chosen set (offline, reserved, granted to another workload) are replaced by CPUs
+   near the remaining ones; otherwise the workload keeps the rest, and a condition says so.
+3. A workload keeps its offline CPUs: they count again when they come back.
+4. Chosen sets do not move, unless ``repack`` finds a layout that scatters them less.
+5. A workload that no source lists holds no CPUs. Stale workloads are still listed and keep theirs.
 """
 
 from __future__ import annotations

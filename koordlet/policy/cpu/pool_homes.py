@@ -3,9 +3,9 @@
 Covers: ``ConstrainedBurst`` for workloads that no scheduler decided about.
 Does not cover: a scheduler's decision (``numaNodeResources``), exclusive CPUs.
 
-A workload gets the fewest nodes whose pools hold its limit, or its request where it has none,
-besides what others like it have there. Once placed it stays as long as the pools of its nodes are
-as large as what it wants: memory is there, too. Where nothing suffices it has the whole pool.
+A workload gets the fewest nodes whose pools hold its limit (or request) beside other such ones.
+It stays there as long as the pools of these nodes are large enough, because its memory is there.
+Where no nodes suffice it has the whole pool.
 """
 
 from __future__ import annotations

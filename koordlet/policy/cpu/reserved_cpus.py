@@ -5,15 +5,16 @@ Does not cover: reading wishes (``reservation_requests``), keeping workloads off
 (``shared_pools``), moving interrupts (``housekeeping``).
 
 Rules:
-1. The wishes of all sources add up, in this order: the node, the kubelet, system QoS, declared
-   system workloads. Numbers of the node and of the kubelet are packed alike and so share CPUs.
-2. A wish that would leave no CPU together with those before it is refused as a whole; the last
-   valid one of its source stays, and a condition says so. So for one that cannot be read, and,
+1. Requests of all sources add up, in this order: the node, the kubelet, system QoS, declared system
+   workloads. Numbers of the node and of the kubelet are packed alike and so share CPUs.
+2. A request that would leave no CPU for workloads is refused as a whole; the last valid request of
+   its source stays in force, and a condition says so. The same holds for an unreadable request and,
    without a condition, for a source that has not answered yet.
-3. CPUs that this machine has not are left out, with a condition. A list of only such is refused.
-4. Offline CPUs of a list stay in it: they are reserved again when they come back. CPUs that were
-   chosen for a number stay while all of them are online.
-5. ``limits.maxCpus`` is applied last, to all of them together.
+3. CPUs that this machine does not have are ignored, with a condition. A list of only such CPUs is
+   refused.
+4. Offline CPUs of a list are reserved again when they come back. CPUs that were chosen for a number
+   stay while all of them are online.
+5. ``limits.maxCpus`` is applied last, to all reservations together.
 """
 
 from __future__ import annotations

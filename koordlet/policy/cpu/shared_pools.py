@@ -14,17 +14,17 @@ Where a workload runs, the first that applies:
 
 Rules:
 1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE or a
-   reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's.
-   Isolated CPUs are in neither where the rest is enough (``isolated_cpus``).
-2. Where every CPU of the LS pool is held, what belongs there is left where it is.
-3. The kubelet's tiers are narrowed, too, so that a new container is right from its first
-   instruction: to the pool of the class, and what workloads inside need beyond it.
-4. Under the kubelet's static policy its own containers are compared, never written. On v1 only
-   containers are narrowed then: the kubelet writes its default set into new ones, and a tier or pod
-   without those CPUs would keep them from starting. One that another agent left so is widened. It
-   is the same while a kubelet has not said which policy it has.
-5. Without it nobody else writes the sets of a kubelet's containers: what an agent before us has
-   left there is decided anew.
+   reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's. Isolated CPUs are
+   in neither where the rest is enough (``isolated_cpus``).
+2. Where every CPU of the LS pool is exclusive, the cpusets of LS workloads stay unchanged.
+3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
+   instruction: to the pool of the class, plus what workloads inside need beyond it.
+4. Under the kubelet's static policy koordlet compares the kubelet's containers and never writes
+   them. On v1 it then narrows only containers: the kubelet writes its default set into new ones,
+   and a tier or pod without those CPUs would keep them from starting. A tier or pod that another
+   agent left so narrow is widened. The same holds while the kubelet's policy is unknown.
+5. Under any other policy only koordlet writes the cpusets of containers: sets that an earlier agent
+   left there are decided anew.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ which come too late.
 Does not cover: comparing two thresholds (``model.earlier``), choosing victims (``node_pressure``).
 
 Rules:
-1. Without ``act`` the kubelet's signals are told and not acted on.
-2. With it, a threshold is acted on that is strictly earlier than each of the kubelet's. What the
-   kubelet says it runs with (``/configz``) counts, and before it says so the file that was given;
-   as long as neither is known nobody goes.
-3. While the kubelet has a condition, nobody goes for it.
-4. The kubelet has no signals of ours: they cannot come too late. They are about memory.
+1. Without ``act`` the kubelet's signals are reported and not acted on.
+2. With ``act`` koordlet acts on thresholds that are strictly earlier than each of the kubelet's.
+   The kubelet's running configuration (``/configz``) counts, before that the given file; while
+   neither is known no pod is evicted.
+3. While the kubelet reports a condition, koordlet evicts no pod for it.
+4. The kubelet does not have koordlet's own signals, so these are never late. They are about memory.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ Covers: limits of emptyDir volumes, of whole pods, of single containers, as the 
 Does not cover: a disk that fills up (``node_pressure``), measuring (the kubelet's statistics).
 
 Rules:
-1. Each pod by itself, every offender, the first limit that it breaks: its emptyDir volumes, then
-   the whole pod, then its regular containers. More than the limit offends.
-2. A container's layer counts beside its logs, but not where images have a file system of their own.
-3. Critical and static pods are left. Without statistics nobody offends.
-4. Beside a kubelet, which does the same, the offenders are only named unless ``act`` says more.
+1. Every pod above a limit is evicted, for the first limit that it exceeds: its emptyDir volumes,
+   then the whole pod, then its regular containers.
+2. A container's writable layer counts with its logs, unless images have their own file system.
+3. Critical and static pods stay. Without statistics no pod is evicted.
+4. On a node with a kubelet, which does the same, offenders are only named unless ``act`` is true.
 """
 
 from __future__ import annotations

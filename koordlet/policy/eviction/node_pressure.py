@@ -5,17 +5,18 @@ Does not cover: the numbers (``pressure_signals``), grace periods and minimum re
 (``pressure_state``), the order (``ranking``), doing it (``apply.evictor``).
 
 Rules:
-1. A pass every ``pass_seconds``; at once where a threshold is crossed, and where a victim is gone.
-   Between passes everything stays as the last one decided.
-2. One victim a pass, the first in the order that is neither critical nor static; the next pass
-   waits for it to go, for half a minute at most.
-3. Whatever local-storage limits demand comes first: a pass in which they evict evicts nobody else.
-4. Beside a kubelet nobody is evicted for what the kubelet evicts for. With ``act`` it is done where
-   our threshold is strictly earlier than the kubelet's, and the kubelet has no such condition.
-5. Input that may be out of date evicts nobody: counters that are read in turns are waited for,
-   all of them are read at the next tick then.
-6. Clocks: only the monotonic one counts.
-7. Where page cache can be enough it is taken back first, once (``pressure_reclaim``).
+1. A pass runs every ``pass_seconds``, and at once when a threshold is crossed or a victim is gone.
+   Between passes the last decision stays in force.
+2. A pass evicts one pod: the first in the order that is neither critical nor static. The next pass
+   waits until that pod is gone, for half a minute at most.
+3. Local-storage limits come first: a pass in which they evict pods evicts no other pod.
+4. On a node with a kubelet, koordlet leaves the kubelet's signals to it. With ``act`` koordlet
+   evicts where its threshold is strictly earlier than the kubelet's and the kubelet reports no
+   condition.
+5. Stale input evicts no pod: the policy waits for counters that are read in turns, and the next
+   tick reads all of them.
+6. Only the monotonic clock counts.
+7. Page cache is reclaimed first, once, where that can be enough (``pressure_reclaim``).
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ Covers: how many candidates go, those that were chosen before, the pause after a
 Does not cover: candidates and their order (``candidates``), how much is short (the policies).
 
 Rules:
-1. Who was chosen and is still here, and who is being deleted, counts as released before anybody
-   else is chosen; in every task of the round.
-2. Each task goes through its order until its amount is released. Releases count in the unit of
-   what is short (the peer counts memory a thousandfold, and so evicts too few).
-3. After a new choice nobody is chosen for the cool time.
-4. Once there is relief, who was chosen and has not been begun with stays.
-5. Input that may be out of date chooses nobody, and keeps what was decided before from being done.
+1. Chosen pods that still exist, and pods being deleted, count as released before another pod is
+   chosen, in every task of the round.
+2. Each task goes through its order until its amount is released. Releases count in the unit of the
+   short resource (Koordinator counts memory a thousandfold and so evicts too few).
+3. After a choice no pod is chosen for the cool time.
+4. Once there is relief, chosen pods whose eviction has not begun stay.
+5. Stale input chooses no pod and suspends earlier choices.
 """
 
 from __future__ import annotations

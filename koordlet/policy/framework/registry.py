@@ -324,7 +324,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=system_qos.STEM,
         summary="node-wide kernel settings, opt-in",
-        protects="it keeps memory free for the kernel, as the operator said",
+        protects="it keeps memory free for the kernel, as the operator configured",
         decide=system_qos.decide,
         settings=system_qos.Settings(),
         state=system_qos.State(),
@@ -388,7 +388,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=node_pressure.STEM,
         summary="evicts pods when memory, disk, inodes or PIDs run short",
-        protects="it keeps the node from running out of what it shares",
+        protects="it keeps the node from running out of shared resources",
         decide=node_pressure.decide,
         settings=node_pressure.Settings(),
         state=node_pressure.State(),

@@ -5,9 +5,8 @@ is shaped and why. Does not cover: reading and making trees (``host.devices.queu
 ``apply.network``).
 
 Rules:
-1. It starts off: how packets leave a machine belongs to everybody on it. A NodeSLO with
-   ``netQOSPolicy: tc`` decides what the classes get, else the configuration; without a total
-   bandwidth there is nothing to give parts of, and nothing is shaped.
+1. The policy is off by default: queueing affects every program on the machine. A NodeSLO with
+   ``netQOSPolicy: tc`` replaces the configuration; without a total bandwidth nothing is shaped.
 2. Three classes as the peer has them: system (whatever nobody claims), latency-sensitive and
    best-effort, with 40, 30 and 30 percent for certain, up to the whole link, and asked in that
    order when there is something to borrow. A pod with a limit of its own has a class of its own
@@ -18,8 +17,8 @@ Rules:
    The price: a pod in the network of the host cannot be told apart, nor what is translated or
    wrapped before it reaches the link. Such packets are in the system class. A pod in the network of
    the host that is best-effort, or has a limit of its own, says so in a condition of its own.
-4. A queueing that somebody made is never replaced: the condition names it.
-5. A part that is larger than the whole is the whole; what is certain is never more than the limit.
+4. A qdisc of another program is never replaced: a condition names it.
+5. A share is capped at the total, and a guaranteed rate at its limit.
 """
 
 from __future__ import annotations

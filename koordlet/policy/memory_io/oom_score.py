@@ -11,10 +11,10 @@ Rules:
 2. An annotation wins, that of a container over that of its pod.
 3. A workload of this machine's own counts by its class: LSE and LSR as guaranteed, BE as
    best-effort. An LS workload that asks for no memory is left alone, and so are SYSTEM ones.
-4. It starts off: for pods, the kubelet does the same when a container starts.
-5. It is written to processes, also where a container runtime asks us before it starts one: the
-   field for it came late to NRI, containerd 1.7 drops it without a word, and what nobody can verify
-   is not said to be done. The kubelet's own value is there before the first instruction anyway.
+4. The policy is off by default: the kubelet does the same for pods when a container starts.
+5. The score is written to processes, even where a runtime asks koordlet before it starts a
+   container: the NRI field is new, containerd 1.7 drops it silently, and koordlet reports only what
+   it can verify. The kubelet's own value is there before the first instruction anyway.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def decide(
     return decision.Decision(
         next_state=State(asked=asked),
         actions=tuple(actions),
-        conditions=_unsupported(missing),
+        conditions=(_unsupported(missing),) if missing else (),
         explanation=why,
     )
 
@@ -135,7 +135,5 @@ def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     return found if found > 0 else None
 
 
-def _unsupported(why: str) -> tuple[decision.Condition, ...]:
-    if not why:
-        return ()
-    return (decision.Condition(type="PageCacheUnsupported", status=True, reason=STEM, message=why),)
+def _unsupported(why: str) -> decision.Condition:
+    return decision.Condition(type="PageCacheUnsupported", status=True, reason=STEM, message=why)

@@ -5,12 +5,12 @@ kernel, from ``systemStrategy`` of a NodeSLO or from the configuration.
 Does not cover: anything of a group.
 
 Rules:
-1. It starts off: these files belong to everybody on the machine.
-2. A field that is not said is left alone. A value outside of the bounds is left alone as well, and
-   said: a machine with too much reserved memory does not live.
-3. What this kernel has no file for, it refuses; that is told once, as every refusal.
-4. ``schedFeatures`` is read and said, and never set: they are a debugging aid of the kernel's
-   scheduler (``/sys/kernel/debug/sched/features``) without any promise from version to version.
+1. The policy is off by default: these files affect every program on the machine.
+2. A missing field leaves its file alone. So does a value outside the bounds, with a condition: too
+   much reserved memory makes a machine unusable.
+3. A file that this kernel lacks is refused and reported once, as every refusal.
+4. ``schedFeatures`` is reported and never set: these are debugging features of the kernel's
+   scheduler (``/sys/kernel/debug/sched/features``) that change from version to version.
 """
 
 from __future__ import annotations
@@ -79,13 +79,10 @@ def decide(
     return decision.Decision(
         next_state=state,
         actions=tuple(actions),
-        conditions=_conditions(wrong),
+        conditions=(_ignored("; ".join(wrong)),) if wrong else (),
         explanation={wanted.target: wanted.reason for wanted in actions},
     )
 
 
-def _conditions(wrong: list[str]) -> tuple[decision.Condition, ...]:
-    if not wrong:
-        return ()
-    message = "; ".join(wrong)
-    return (decision.Condition(type="SystemQosIgnored", status=True, reason=STEM, message=message),)
+def _ignored(message: str) -> decision.Condition:
+    return decision.Condition(type="SystemQosIgnored", status=True, reason=STEM, message=message)

@@ -8,16 +8,16 @@ Rules:
 1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
    ``koordlet-<uid>`` for a pod with the annotation. Any other group is foreign: it is never
    written, nor are threads taken out of it.
-2. There are few classes of service. Who keeps one: BE (its limit protects everybody), LSR, LS, then
-   pods by class and name. Who loses one stays in its class's group, and a class without a group in
-   the root group; both are said.
-3. Where the control plane says what a class shall have (``resctrlQOS``), that counts and not the
-   configuration; a class that it does not enable has no group.
-4. A value that the kernel would refuse is not written: it is a condition, and every other domain
-   and class is written all the same.
-5. With ``tighten`` a noisy neighbour's bandwidth is halved at each look of the counters, and given
-   back a step at a time. That slows best-effort work and stops nothing, so it comes before CPUs are
-   taken from it.
+2. Classes of service are scarce. They go to BE (its limit protects all others), LSR, LS, then pods
+   by class and name. A pod without one stays in its class's group, a class without one in the root
+   group; a condition names both.
+3. A NodeSLO's ``resctrlQOS`` replaces the configuration; a class that it does not enable has no
+   group.
+4. A value that the kernel would refuse becomes a condition and is not written; all other domains
+   and classes are.
+5. ``tighten`` halves the bandwidth of a noisy neighbour at each reading of the counters, and raises
+   it again step by step. That slows best-effort work and stops nothing, so it comes before taking
+   CPUs away.
 """
 
 from __future__ import annotations
