@@ -294,7 +294,7 @@ class Machine(RuleBasedStateMachine):
     def rude(self, row: int) -> bool:
         """Whether somebody is there who may use what is held for others."""
         several = self.me.columns.pods[row].values()
-        return any(keys.IGNORED in one.sort.labels for one in several)
+        return any(keys.IGNORED in one.pod_class.labels for one in several)
 
     def used(self, row: int, *, holdings: bool) -> Used:
         """By device and name: what pods have of it, and reservations hold."""
@@ -374,7 +374,7 @@ class Machine(RuleBasedStateMachine):
     @staticmethod
     def asks(pod: Pod) -> bool:
         """Whether a pod asks for devices."""
-        return any("gpu" in name or name == RDMA for name in pod.sort.requests.real)
+        return any("gpu" in name or name == RDMA for name in pod.pod_class.requests.real)
 
     def teardown(self) -> None:
         """Everything goes, and nothing is left."""

@@ -228,14 +228,17 @@ def _parts(
 ) -> Iterator[tuple[list[Slice], list[Want]]]:
     """What everybody else has: devices by name, and what he has without naming it."""
     for pod in columns.pods[row].values():
-        if not pod.devices and device_requests.NAMES.isdisjoint(pod.sort.requests.real):
+        if not pod.devices and device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             continue
         held = None
         if columns.keeper is not None and (pod.stands_for or pod.operates):
             held = columns.keeper.find(pod.stands_for or pod.uid)
         if held is None or held.stand_in is not pod:
             if pod not in apart.heirs_of:
-                yield list(pod.devices), _loose(pod, device_requests.rough(pod.sort.requests.real))
+                yield (
+                    list(pod.devices),
+                    _loose(pod, device_requests.rough(pod.pod_class.requests.real)),
+                )
         elif held is not apart.draws and not (apart.ignores and not held.operating):
             left = rest(held, devices)
             named = [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]

@@ -36,9 +36,9 @@ class Share:
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
 
-def drawn(sort: PodClass, row: int) -> Held | None:
+def drawn(pod_class: PodClass, row: int) -> Held | None:
     """The reservation that a pod of a class would draw on there."""
-    judge = sort.claim.judge if sort.claim is not None else None
+    judge = pod_class.claim.judge if pod_class.claim is not None else None
     return judge.judge(row).chosen if isinstance(judge, Judge) else None
 
 

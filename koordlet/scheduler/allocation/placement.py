@@ -216,7 +216,7 @@ def _node(
         reserved=kept,
         holdings=[
             allocation.Holding(
-                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.sort)
+                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.pod_class)
             )
             for one in handover.shares(columns, row, draws)
             if one.cpus
@@ -273,8 +273,8 @@ def _zones_only(
     return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
 
 
-def _exclusive_of(sort: PodClass) -> accumulator.Exclusive:
-    spec = json_annotations.body(sort.annotations.get(peer_keys.RESOURCE_SPEC))
+def _exclusive_of(pod_class: PodClass) -> accumulator.Exclusive:
+    spec = json_annotations.body(pod_class.annotations.get(peer_keys.RESOURCE_SPEC))
     try:
         return accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
     except ValueError:

@@ -193,29 +193,31 @@ class Columns:
                 old: Ints = getattr(self, name)
                 setattr(self, name, np.concatenate((old, np.zeros_like(old)), axis=1))
 
-    def vectors(self, sort: PodClass) -> tuple[Ints, Ints]:
+    def vectors(self, pod_class: PodClass) -> tuple[Ints, Ints]:
         """What a pod of a class adds to ``requested`` and to ``nonzero``."""
-        known = self._vectors.get(sort)
+        known = self._vectors.get(pod_class)
         if known is None:
-            asked = {self.resource(name): one for name, one in sort.requests.real.items()}
+            asked = {self.resource(name): one for name, one in pod_class.requests.real.items()}
             real = np.zeros(self.allocatable.shape[0], np.int64)
             for row, amount in asked.items():
                 real[row] = amount
             real[3] = 1
-            two = [sort.requests.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)]
-            known = self._vectors[sort] = real, np.array(two, np.int64)
+            two = [
+                pod_class.requests.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)
+            ]
+            known = self._vectors[pod_class] = real, np.array(two, np.int64)
         return known
 
     def place(self, pod: Pod, row: int) -> None:
         """A pod takes its place; ``BadObjectError`` where the amounts would leave 64 bits."""
-        real, nonzero = self.vectors(pod.sort)
+        real, nonzero = self.vectors(pod.pod_class)
         if np.maximum.reduce(self.requested[:, row]) > _MOST - requests.MOST_REQUEST:
             raise BadObjectError("the amounts on its node would leave 64 bits")
         self.requested[: real.size, row] += real
         self.nonzero[:, row] += nonzero
         self.pods[row][pod.key] = pod
         pod.node = self._name(row)
-        for port in pod.sort.ports:
+        for port in pod.pod_class.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
         if self.keeper is not None and kept(pod):
@@ -253,12 +255,12 @@ class Columns:
     def reveal(self, pod: Pod) -> None:
         """Undo ``conceal``."""
         row = self.rows[pod.node]
-        for port in pod.sort.ports:
+        for port in pod.pod_class.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
 
     def _unport(self, pod: Pod, row: int) -> None:
-        for port in pod.sort.ports:
+        for port in pod.pod_class.ports:
             self.ports[row][port] -= 1
             if not self.ports[row][port]:
                 del self.ports[row][port]
@@ -274,7 +276,7 @@ class Columns:
         row = self.rows[pod.node]
         if self.keeper is not None and kept(pod):
             self.keeper.left(pod, row)
-        real, nonzero = self.vectors(pod.sort)
+        real, nonzero = self.vectors(pod.pod_class)
         self.requested[: real.size, row] -= real
         self.nonzero[:, row] -= nonzero
         del self.pods[row][pod.key]
@@ -283,23 +285,28 @@ class Columns:
         return row
 
     def _count(self, pod: Pod, row: int, change: int) -> None:
-        sort = pod.sort
-        by_row = self._placed.get(sort)
+        pod_class = pod.pod_class
+        by_row = self._placed.get(pod_class)
         if by_row is None:
-            by_row = self._placed[sort] = {}
-            if sort.affinity or sort.anti_affinity or sort.prefers or sort.avoids:
-                self.termed.append(sort)
+            by_row = self._placed[pod_class] = {}
+            if (
+                pod_class.affinity
+                or pod_class.anti_affinity
+                or pod_class.prefers
+                or pod_class.avoids
+            ):
+                self.termed.append(pod_class)
         counts = by_row.setdefault(row, [0, 0])
         counts[0] += change
         counts[1] += change if pod.terminating else 0
         if not counts[0]:
             del by_row[row]
-        concerned = self._concerned.get(sort)
+        concerned = self._concerned.get(pod_class)
         if concerned is None:
-            concerned = self._concerned[sort] = [
-                (tally, measure(sort), living)
+            concerned = self._concerned[pod_class] = [
+                (tally, measure(pod_class), living)
                 for tally, measure, living in self._tallies.values()
-                if measure(sort)
+                if measure(pod_class)
             ]
         for tally, measured, living in concerned:
             if not (living and pod.terminating):
@@ -312,12 +319,12 @@ class Columns:
         if known is None:
             made = Tally(self.size)
             known = self._tallies[key] = made, measure, living
-            for sort, by_row in self._placed.items():
-                measured = measure(sort)
+            for pod_class, by_row in self._placed.items():
+                measured = measure(pod_class)
                 if not measured:
                     continue
-                if sort in self._concerned:
-                    self._concerned[sort].append((made, measured, living))
+                if pod_class in self._concerned:
+                    self._concerned[pod_class].append((made, measured, living))
                 for row, (all_of, ending) in by_row.items():
                     made.add(row, measured * (all_of - (ending if living else 0)))
         return known[0]

@@ -51,7 +51,7 @@ class Log(Generic[T]):
 
 
 class Tally:
-    """How many pods of one sort are on each node."""
+    """How many pods of one class are on each node."""
 
     __slots__ = ("counts", "log", "total")
 

@@ -164,21 +164,21 @@ class Plugin:
 
     def refine(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as: who knows more of single pods gives a variant of it."""
-        return pod.sort
+        return pod.pod_class
 
-    def hidden(self, sort: PodClass) -> Iterable[Pod]:
+    def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         """Placed pods that a class does not see; what they take it sees all the same."""
         return ()
 
-    def names(self, sort: PodClass) -> frozenset[str] | None:
+    def names(self, pod_class: PodClass) -> frozenset[str] | None:
         """The only nodes worth a look, or ``None`` for all."""
         return None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         """The filter of a class; ``None``: it skips. May raise ``RefusedError``."""
         return None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         """The score of a class; ``None``: it skips."""
         return None
 
@@ -192,7 +192,7 @@ class Plugin:
         """No node passed, by name: asked before preemption, which gives way where one is named."""
         return None
 
-    def helps(self, event: Event, sort: PodClass) -> bool:
+    def helps(self, event: Event, pod_class: PodClass) -> bool:
         """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""
         return True
 

@@ -49,38 +49,38 @@ class Cycle:
         self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
         self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
 
-    def sort(self, pod: Pod) -> PodClass:
+    def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
         for plugin in self._refining:
             found = plugin.refine(pod)
-            if found is not pod.sort:
+            if found is not pod.pod_class:
                 return found
-        return pod.sort
+        return pod.pod_class
 
     @contextlib.contextmanager
-    def sight(self, pod: Pod, sort: PodClass | None = None) -> Iterator[View]:
+    def sight(self, pod: Pod, pod_class: PodClass | None = None) -> Iterator[View]:
         """What a pod (of this class) sees while the block runs: some pods are hidden from it."""
-        if sort is None:
-            sort = self.sort(pod)
-        hidden = [one for plugin in self._hiding for one in plugin.hidden(sort)]
+        if pod_class is None:
+            pod_class = self.class_for(pod)
+        hidden = [one for plugin in self._hiding for one in plugin.hidden(pod_class)]
         for one in hidden:
             self.columns.conceal(one)
         try:
-            yield self.view(sort)
+            yield self.view(pod_class)
         finally:
             for one in hidden:
                 self.columns.reveal(one)
 
-    def view(self, sort: PodClass) -> View:
+    def view(self, pod_class: PodClass) -> View:
         """What a class sees now."""
-        known = self._views.get(sort)
+        known = self._views.get(pod_class)
         if known is None:
-            known = self._views[sort] = View(sort, self.columns, self.profile)
+            known = self._views[pod_class] = View(pod_class, self.columns, self.profile)
             most = max(16, VIEW_BYTES // (_PER_NODE * max(1, self.columns.size)))
             while len(self._views) > most:
                 self._views.popitem(last=False)
         else:
-            self._views.move_to_end(sort)
+            self._views.move_to_end(pod_class)
         known.refresh()
         return known
 
@@ -88,10 +88,10 @@ class Cycle:
         """The row of the best node that is not shunned; -1 where none is feasible."""
         if not self.columns.rows:
             return -1
-        sort = self.sort(pod)
-        if sort is pod.sort:
-            return self._best(pod, self.view(sort), shunned)
-        with self.sight(pod, sort) as view:
+        pod_class = self.class_for(pod)
+        if pod_class is pod.pod_class:
+            return self._best(pod, self.view(pod_class), shunned)
+        with self.sight(pod, pod_class) as view:
             return self._best(pod, view, shunned)
 
     def _best(self, pod: Pod, view: View, shunned: Collection[int]) -> int:
@@ -128,8 +128,8 @@ class Cycle:
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
         """Derive anew what some classes see: objects that it is made of have changed."""
-        for sort in [one for one in self._views if concerned(one)]:
-            del self._views[sort]
+        for pod_class in [one for one in self._views if concerned(one)]:
+            del self._views[pod_class]
         self._failures.clear()
         self.dry_runs.clear()
 
@@ -141,13 +141,13 @@ class Cycle:
 
     def failure(self, pod: Pod) -> Failure:
         """Why there is none; the same again while nothing changed."""
-        sort, version = self.sort(pod), self.columns.version
-        known = self._failures.get(sort)
+        pod_class, version = self.class_for(pod), self.columns.version
+        known = self._failures.get(pod_class)
         if known is None or known[0] != version:
             if len(self._failures) > _FAILURES:
                 self._failures.clear()
             found = self._explain(pod)
-            known = self._failures[sort] = self.columns.version, found
+            known = self._failures[pod_class] = self.columns.version, found
         return known[1]
 
     def _explain(self, pod: Pod) -> Failure:

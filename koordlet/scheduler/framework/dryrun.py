@@ -77,7 +77,7 @@ def _may_go(one: Pod, pod: Pod) -> bool:
     """Less important, a pod that runs, and not exempt by the peer's label."""
     if one.priority >= pod.priority or one.stands_for:
         return False
-    return one.sort.labels.get(keys.NEVER_VICTIM) != "true"
+    return one.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
 
 
 @contextlib.contextmanager
@@ -108,13 +108,13 @@ class Memory:
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, sort: PodClass, priority: int) -> dict[int, Remembered]:
+    def of(self, pod_class: PodClass, priority: int) -> dict[int, Remembered]:
         """By row, what pods of a class and a priority found."""
         if self._generation != self._columns.generation:
             self.clear()
             self._generation = self._columns.generation
-        found = self._known.setdefault((sort, priority), {})
-        self._known.move_to_end((sort, priority))
+        found = self._known.setdefault((pod_class, priority), {})
+        self._known.move_to_end((pod_class, priority))
         while len(self._known) > max(1, self._entries // max(1, self._columns.size)):
             self._known.popitem(last=False)
         return found
@@ -135,7 +135,7 @@ class DryRuns:
         self._pod = pod
         self._protection = protection
         self._sums = Sums.of(columns, view)
-        self._memory = memory.of(view.sort, pod.priority)
+        self._memory = memory.of(view.pod_class, pod.priority)
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
         """Who would have to leave a node, or why that does not help."""
@@ -160,7 +160,7 @@ class DryRuns:
         if lower and (any(map(kept, lower)) or not sums.apply(row)):
             return None
         found = self._sum(sums, row, guests, lower) if lower else _NOBODY
-        sorts = tuple({one.sort: None for one in lower})
+        sorts = tuple({one.pod_class: None for one in lower})
         if not guests and not any(map(self._protection.of, sorts)):
             self._memory[row] = Remembered(self._columns.looks[row], sorts, found)
         return found
@@ -213,7 +213,7 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
 
 def _matters(guest: Pod) -> bool:
     """Whether a guest may change more than amounts."""
-    return bool(guest.sort.anti_affinity) or kept(guest)
+    return bool(guest.pod_class.anti_affinity) or kept(guest)
 
 
 class Sums:
@@ -243,7 +243,7 @@ class Sums:
         found = self._fit.spare(row)
         for several, sign in ((guests, -1), (lower, 1)):
             for pod in several:
-                for place, amount in enumerate(self._amounts(pod.sort)):
+                for place, amount in enumerate(self._amounts(pod.pod_class)):
                     found[place] += sign * amount
         return found
 
@@ -260,7 +260,8 @@ class Sums:
         for group, counts in ((violating, True), (others, False)):
             for one in group:
                 left = [
-                    much - his for much, his in zip(spare, self._amounts(one.sort), strict=True)
+                    much - his
+                    for much, his in zip(spare, self._amounts(one.pod_class), strict=True)
                 ]
                 if min(left) < 0:
                     victims.append(one)
@@ -269,8 +270,8 @@ class Sums:
                     spare = left
         return victims, violations
 
-    def _amounts(self, sort: PodClass) -> tuple[int, ...]:
-        known = self._known.get(sort)
+    def _amounts(self, pod_class: PodClass) -> tuple[int, ...]:
+        known = self._known.get(pod_class)
         if known is None:
-            known = self._known[sort] = self._fit.amounts(self._columns.vectors(sort)[0])
+            known = self._known[pod_class] = self._fit.amounts(self._columns.vectors(pod_class)[0])
         return known

@@ -178,8 +178,8 @@ class Queue:
         """Something happened that a plugin listens to; asked once for each class that waits."""
         woken = [
             entry
-            for sort, several in self._by.get(name, {}).items()
-            if helps(sort)
+            for pod_class, several in self._by.get(name, {}).items()
+            if helps(pod_class)
             for entry in several.values()
         ]
         for entry in woken:
@@ -249,9 +249,9 @@ class Queue:
         for name in entry.by:
             classes = self._by.setdefault(name, {})
             if add:
-                classes.setdefault(entry.pod.sort, {})[entry.pod.key] = entry
+                classes.setdefault(entry.pod.pod_class, {})[entry.pod.key] = entry
             else:
-                several = classes.get(entry.pod.sort, {})
+                several = classes.get(entry.pod.pod_class, {})
                 several.pop(entry.pod.key, None)
                 if not several:
-                    classes.pop(entry.pod.sort, None)
+                    classes.pop(entry.pod.pod_class, None)

@@ -44,8 +44,8 @@ def first(found: Scored) -> int:
 class View:
     """One class and one profile over the columns."""
 
-    def __init__(self, sort: PodClass, columns: Columns, profile: Profile) -> None:
-        self.sort = sort
+    def __init__(self, pod_class: PodClass, columns: Columns, profile: Profile) -> None:
+        self.pod_class = pod_class
         self._columns = columns
         self._profile = profile
         self._generation = -1
@@ -83,15 +83,15 @@ class View:
         self._only: frozenset[str] | None = None
         for plugin in self._profile.filters:
             try:
-                self._narrow(plugin.name, plugin.names(self.sort))
-                made = plugin.filter(self.sort, columns)
+                self._narrow(plugin.name, plugin.names(self.pod_class))
+                made = plugin.filter(self.pod_class, columns)
             except framework.RefusedError as refusal:
                 self.refused = plugin.name, refusal
                 return
             if made is not None:
                 self.filters.append((plugin.name, made))
         for one, weight in self._profile.scores:
-            score = one.score(self.sort, columns)
+            score = one.score(self.pod_class, columns)
             if score is not None:
                 self.scores.append((one.name, weight, score))
         self._keep()

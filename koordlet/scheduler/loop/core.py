@@ -129,9 +129,9 @@ class Core:
         if known is None or assumed is not None:
             self.nominated.drop(new.key)
             self._placed(new, now)
-        if known is None or known.sort.labels != new.sort.labels:
+        if known is None or known.pod_class.labels != new.pod_class.labels:
             self.wake(Event(What.POD_NEW, pod=new), now)
-        elif known.sort.requests != new.sort.requests:
+        elif known.pod_class.requests != new.pod_class.requests:
             # It may have been made smaller.
             self.wake(Event(What.POD_GONE, pod=known), now)
 
@@ -146,7 +146,7 @@ class Core:
                 self.census.settle(new, node)
                 self.census.assumed[new.key] = new
             return
-        if new.sort.scheduler not in self.cycles:
+        if new.pod_class.scheduler not in self.cycles:
             return
         entry = self.queue.get(new.key)
         self.nominated.put(new, new.nominated)
@@ -159,7 +159,7 @@ class Core:
         if pod.terminating:
             self.queue.gate(pod, "it is being deleted", now)
             return
-        plugins = self._profiles[pod.sort.scheduler].gates()
+        plugins = self._profiles[pod.pod_class.scheduler].gates()
         why = next((said for one in plugins if (said := one.pre_enqueue(pod))), "")
         if why:
             # The API server says so itself: SchedulingGated.
@@ -199,9 +199,9 @@ class Core:
 
     def tidy(self) -> None:
         """Forget what nobody has any more."""
-        living = self.census.classes() | {entry.pod.sort for entry in self.queue}
+        living = self.census.classes() | {entry.pod.pod_class for entry in self.queue}
         several = self.register.book.all.values()
-        living |= {one.stand_in.sort for one in several if one.stand_in is not None}
+        living |= {one.stand_in.pod_class for one in several if one.stand_in is not None}
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
         if self.census.littered(len(living)):
@@ -218,7 +218,7 @@ class Core:
             self.nominated.drop(pod.key)
             self.queue.gate(pod, why, now)
             return Refusal(pod, why)
-        cycle = self.cycles[pod.sort.scheduler]
+        cycle = self.cycles[pod.pod_class.scheduler]
         began = self._spent()
         row = self._choose(cycle, pod)
         ranking = None
@@ -233,7 +233,7 @@ class Core:
             found = self._refuse(cycle, pod, now)
         self.diary.note(found, ranking, now)
         result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
-        self.measures.attempted(pod.sort.scheduler, result, self._spent() - began)
+        self.measures.attempted(pod.pod_class.scheduler, result, self._spent() - began)
         return found
 
     def _choose(self, cycle: Cycle, pod: Pod) -> int:
@@ -285,7 +285,7 @@ class Core:
         return Bind(pod, node, marks, patience, cycle.binding)
 
     def _undo(self, pod: Pod) -> None:
-        its = self._profiles.get(pod.sort.scheduler)
+        its = self._profiles.get(pod.pod_class.scheduler)
         for plugin in reversed(its.plugins if its is not None else ()):
             plugin.unreserve(pod, pod.node)
 
@@ -356,7 +356,7 @@ class Core:
         if entry is None:
             return
         self.measures.placed(entry.attempts, now - entry.first)
-        for plugin in self.cycles[entry.pod.sort.scheduler].after:
+        for plugin in self.cycles[entry.pod.pod_class.scheduler].after:
             plugin.post_bind(pod, pod.node)
 
     def unbound(self, pod: Pod, now: float, *, again: bool = True) -> bool:
@@ -369,7 +369,7 @@ class Core:
         self.wake(Event(What.POD_GONE, pod=known), now)
         if again:
             self.queue.erred(known, now)
-            self.measures.attempted(known.sort.scheduler, "error", 0.0)
+            self.measures.attempted(known.pod_class.scheduler, "error", 0.0)
         else:
             self.queue.forget(known)
         return True
@@ -387,7 +387,7 @@ class Core:
 def _differs(known: Pod, new: Pod) -> bool:
     """Whether a waiting pod is another than the one that was tried."""
     return (
-        known.sort is not new.sort
+        known.pod_class is not new.pod_class
         or known.priority != new.priority
         or known.gates != new.gates
         or known.terminating != new.terminating

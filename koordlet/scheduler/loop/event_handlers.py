@@ -180,7 +180,7 @@ class Sources:
         classes = self._core.census.columns.classes()
         if self._core.decoder.judge.quotas.name(key[1], "" if new is None else new[2]):
             self._core.judge_anew({key[1]}, self._clock())
-        if old != new and any(sort.namespace == key[1] for sort in classes):
+        if old != new and any(pod_class.namespace == key[1] for pod_class in classes):
             # Terms select namespaces by labels: who is meant by whom is counted anew.
             self._core.rebuild()
 
@@ -229,7 +229,7 @@ class Sources:
             self._storage.drop(old)
         if new is not None:
             self._storage.add(new)
-        self._core.forget_views(lambda sort: bool(sort.volumes))
+        self._core.forget_views(lambda pod_class: bool(pod_class.volumes))
         self._core.wake(Event(What.STORAGE), self._clock())
 
     def _furnished(self, key: informer.Key, old: Any, new: Any) -> None:

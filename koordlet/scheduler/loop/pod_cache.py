@@ -84,7 +84,7 @@ class Census:
             row is not None
             and known.node == node
             and known.uid == pod.uid
-            and known.sort is pod.sort
+            and known.pod_class is pod.pod_class
             and known.terminating == pod.terminating
             and (known.draws_on, known.drawn_name) == (pod.draws_on, pod.drawn_name)
             and known.devices == pod.devices
@@ -135,7 +135,7 @@ class Census:
 
     def classes(self) -> set[PodClass]:
         """The classes of all pods that have a node."""
-        return {pod.sort for pod in self._pods.values()}
+        return {pod.pod_class for pod in self._pods.values()}
 
     def littered(self, alive: int) -> bool:
         """Whether the columns hold more of the past than of what lives."""

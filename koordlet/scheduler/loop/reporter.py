@@ -104,7 +104,7 @@ class Reporter:
             note = f"Successfully assigned {one.pod.key} to {one.node}"
             self._event(event_messages.Note(one.pod, "Scheduled", "Binding", note))
         else:
-            owner = one.pod.sort.owner
+            owner = one.pod.pod_class.owner
             self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
 
     def refused(self, one: Refusal) -> None:
@@ -216,7 +216,7 @@ class Reporter:
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))
-        body = self._author.doomed(victim.sort.scheduler)
+        body = self._author.doomed(victim.pod_class.scheduler)
         patched = await self._insist(
             "condition",
             lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),

@@ -192,7 +192,9 @@ class Keeper:
                 break
             await asyncio.sleep(_PAUSE * 2**attempt)
         if held.row >= 0:
-            reservation_events.release(self._core.cycles[one.pod.sort.scheduler], held, one.pod)
+            reservation_events.release(
+                self._core.cycles[one.pod.pod_class.scheduler], held, one.pod
+            )
             self._core.register.unplaced(held)
             await self._again(held, one)
 

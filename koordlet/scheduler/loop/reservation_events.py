@@ -78,13 +78,17 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
         if known is not None and held_before:
             woken(core, known, now)
         return
-    cycle = core.cycles.get(stand_in.sort.scheduler)
+    cycle = core.cycles.get(stand_in.pod_class.scheduler)
     if cycle is None:
         return
     plugin = reservation_of(cycle.profile)
     stand_in.preempts = plugin is not None and plugin.arguments.preempts
     entry = core.queue.get(stand_in.key)
-    if entry is None or waiting is None or _differs(waiting.sort.requests, stand_in.sort.requests):
+    if (
+        entry is None
+        or waiting is None
+        or _differs(waiting.pod_class.requests, stand_in.pod_class.requests)
+    ):
         core.queue.add(stand_in, now)
     else:
         core.queue.renew(stand_in)

@@ -56,7 +56,7 @@ class Decoder:
             namespace=namespace,
             name=name,
             uid=wire.text(meta, "uid") or f"{namespace}/{name}",
-            sort=self._class(namespace, meta, spec, status if node else {}),
+            pod_class=self._class(namespace, meta, spec, status if node else {}),
             priority=priority,
             created=_moment(meta.get("creationTimestamp")),
             started=_moment(status.get("startTime")),
@@ -79,7 +79,7 @@ class Decoder:
             namespace=namespace,
             name=name,
             uid=str(meta.get("uid") or f"{namespace}/{name}"),
-            sort=PodClass(
+            pod_class=PodClass(
                 namespace=namespace,
                 labels={},
                 scheduler=str(spec.get("schedulerName") or "default-scheduler"),

@@ -32,14 +32,14 @@ class Budget:
     #: By UID those whose leaving was decided here and is not counted yet, and when.
     taken: dict[str, float] = field(default_factory=dict)
 
-    def means(self, sort: PodClass) -> bool:
+    def means(self, pod_class: PodClass) -> bool:
         """Whether it protects pods of a class; an empty selector protects nobody here."""
         return (
-            self.namespace == sort.namespace
+            self.namespace == pod_class.namespace
             and self.selector is not None
             and bool(self.selector.labels)
-            and bool(sort.labels)
-            and terms.holds(self.selector, sort.labels)
+            and bool(pod_class.labels)
+            and terms.holds(self.selector, pod_class.labels)
         )
 
 
@@ -47,7 +47,7 @@ def take(budgets: Iterable[Budget], victims: Collection[Pod], now: float = 0.0) 
     """Victims are sent away: each is one less that a budget allows, until its status has it."""
     for budget in budgets:
         for pod in victims:
-            if pod.name not in budget.disrupted and budget.means(pod.sort):
+            if pod.name not in budget.disrupted and budget.means(pod.pod_class):
                 budget.taken[pod.uid] = now
 
 
@@ -110,13 +110,13 @@ class Protection:
     def __bool__(self) -> bool:
         return bool(self._budgets)
 
-    def of(self, sort: PodClass) -> tuple[int, ...]:
+    def of(self, pod_class: PodClass) -> tuple[int, ...]:
         """The places of the budgets that mean a class."""
-        known = self._known.get(sort)
+        known = self._known.get(pod_class)
         if known is None:
-            several = self._by_space.get(sort.namespace, ())
-            known = tuple(one for one in several if self._budgets[one].means(sort))
-            self._known[sort] = known
+            several = self._by_space.get(pod_class.namespace, ())
+            known = tuple(one for one in several if self._budgets[one].means(pod_class))
+            self._known[pod_class] = known
         return known
 
     def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
@@ -126,7 +126,7 @@ class Protection:
         others: list[Pod] = []
         for pod in pods:
             broken = False
-            for place in self.of(pod.sort):
+            for place in self.of(pod.pod_class):
                 budget = self._budgets[place]
                 if pod.name not in budget.disrupted and pod.uid not in budget.taken:
                     left[place] = left.get(place, budget.allowed - len(budget.taken)) - 1

@@ -30,9 +30,9 @@ class Owner:
     #: The selector of the others.
     selector: tuple[selectors.Requirement, ...] | None = None
 
-    def concerns(self, sort: PodClass) -> bool:
+    def concerns(self, pod_class: PodClass) -> bool:
         """Whether a class may be grouped by it."""
-        return sort.namespace == self.namespace
+        return pod_class.namespace == self.namespace
 
 
 def decode(body: Body) -> Owner:
@@ -74,13 +74,16 @@ class Owners:
         else:
             self._controllers.pop((one.namespace, one.kind, one.name), None)
 
-    def selector(self, sort: PodClass) -> selectors.Compiled | None:
+    def selector(self, pod_class: PodClass) -> selectors.Compiled | None:
         """Everything that must match, or ``None`` where nothing groups the pod."""
         merged: dict[str, str] = {}
-        for one in self._services.get(sort.namespace, {}).values():
-            if all(sort.labels.get(key) == value for key, value in one.wanted.items()):
+        for one in self._services.get(pod_class.namespace, {}).values():
+            if all(pod_class.labels.get(key) == value for key, value in one.wanted.items()):
                 merged.update(one.wanted)
-        found = (*_exact(merged), *self._controllers.get((sort.namespace, *sort.owner), ()))
+        found = (
+            *_exact(merged),
+            *self._controllers.get((pod_class.namespace, *pod_class.owner), ()),
+        )
         return selectors.Compiled(found) if found else None
 
 

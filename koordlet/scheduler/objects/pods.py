@@ -93,7 +93,7 @@ class Pod:
     namespace: str
     name: str
     uid: str
-    sort: PodClass
+    pod_class: PodClass
     priority: int
     #: RFC 3339 in UTC: sorts as text. Empty where it is unknown.
     created: str

@@ -239,6 +239,10 @@ class Judge:
 
     def why(self, pod: Pod) -> str:
         """Why a pod is not tried now: what its class says, else its namespace's quota."""
-        if pod.sort.unsupported or self.ignores_keys or pod.sort.labels.get(peer_keys.QUOTA):
-            return pod.sort.unsupported
+        if (
+            pod.pod_class.unsupported
+            or self.ignores_keys
+            or pod.pod_class.labels.get(peer_keys.QUOTA)
+        ):
+            return pod.pod_class.unsupported
         return refusal(self.quotas.of(pod.namespace))

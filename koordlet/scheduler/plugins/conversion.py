@@ -58,13 +58,13 @@ class Chooser:
     def _devices(self, held: Held, columns: Columns) -> tuple[devices.Slice, ...] | None:
         """Its devices; ``None``: they cannot be had yet."""
         mine = held.stand_in
-        plugin = self._sharing.get(mine.sort.scheduler) if mine is not None else None
+        plugin = self._sharing.get(mine.pod_class.scheduler) if mine is not None else None
         wants = device_requests.rough(held.spec.allocatable) if plugin is not None else ()
         if mine is None or plugin is None or not wants:
             return ()
         heirs = tuple(held.owners.values())
         apart = device_room.Apart(held, heirs_of=heirs)
-        found = plugin.admit(mine.sort, wants, columns, held.row, apart)
+        found = plugin.admit(mine.pod_class, wants, columns, held.row, apart)
         if isinstance(found, device_room.Refusal):
             return None
         several = columns.devices[mine.node].several if found else ()
@@ -76,10 +76,10 @@ class Chooser:
 
     def _cpus(self, held: Held, columns: Columns) -> bool:
         mine, node = held.stand_in, columns.nodes[held.row]
-        plugin = self._plugins.get(mine.sort.scheduler) if mine is not None else None
+        plugin = self._plugins.get(mine.pod_class.scheduler) if mine is not None else None
         if mine is None or node is None or plugin is None:
             return True
-        wish, place = plugin.wish(mine.sort), plugin.place(node)
+        wish, place = plugin.wish(mine.pod_class), plugin.place(node)
         bound = wish.bound or (place.bind is not None and wish.cpu > 0)
         known = place.machine is not None and bool(place.machine.shape.cores)
         if not bound or not known or wish.cpu % 1000:
@@ -108,7 +108,11 @@ def _within(
     known = {(one.kind, one.minor): one for one in several}
     for one in pod.devices:
         key = one.kind, one.minor
-        its = known[key].kept(one.amounts, pod.sort.requests.real) if key in known else one.amounts
+        its = (
+            known[key].kept(one.amounts, pod.pod_class.requests.real)
+            if key in known
+            else one.amounts
+        )
         part = chosen.get(key, {})
         if any(much > part.get(name, 0) for name, much in its.items()):
             return False

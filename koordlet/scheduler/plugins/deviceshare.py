@@ -63,17 +63,17 @@ class DeviceShare(Plugin):
         self.taste = Taste(weights or device_room.SCORED, most=kind == "MostAllocated")
         self._columns: Columns | None = None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
-        wants = wanted(sort)
-        return Fitting(self, sort, columns, wants) if wants else None
+        wants = wanted(pod_class)
+        return Fitting(self, pod_class, columns, wants) if wants else None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        wants = wanted(sort)
-        return Spare(self, sort, columns, wants) if wants else None
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        wants = wanted(pod_class)
+        return Spare(self, pod_class, columns, wants) if wants else None
 
     def admit(
-        self, sort: PodClass, wants: tuple[Want, ...], columns: Columns, row: int, apart: Apart
+        self, pod_class: PodClass, wants: tuple[Want, ...], columns: Columns, row: int, apart: Apart
     ) -> tuple[devices.Slice, ...] | Refusal:
         """What a class would get on a node now."""
         node = columns.nodes[row]
@@ -81,7 +81,7 @@ class DeviceShare(Plugin):
         if told is None:
             return ()
         for key in _UNSERVED:
-            if sort.annotations.get(key):
+            if pod_class.annotations.get(key):
                 return Refusal((f"node(s) annotation {key} is not served",), final=True)
         if told.partitioned and any(_whole(one) for one in wants):
             return Refusal((_PARTITIONED,), final=True)
@@ -90,12 +90,14 @@ class DeviceShare(Plugin):
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the devices; the pod carries them from here on."""
         columns = self._columns
-        if columns is None or device_requests.NAMES.isdisjoint(pod.sort.requests.real):
+        if columns is None or device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             return
-        wants = wanted(pod.sort)
+        wants = wanted(pod.pod_class)
         row = columns.rows[node]
         draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
-        found = self.admit(pod.sort, wants, columns, row, Apart(draws, _ignores(pod.sort)))
+        found = self.admit(
+            pod.pod_class, wants, columns, row, Apart(draws, _ignores(pod.pod_class))
+        )
         if isinstance(found, Refusal):
             raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
         pod.devices = found
@@ -107,18 +109,18 @@ class DeviceShare(Plugin):
         return marks(pod)
 
 
-def wanted(sort: PodClass) -> tuple[Want, ...]:
+def wanted(pod_class: PodClass) -> tuple[Want, ...]:
     """What a class asks for; ``RefusedError`` where nobody could serve that.
 
     Who takes over from running pods chooses when it has their room (``conversion``).
     """
-    if device_requests.NAMES.isdisjoint(sort.requests.real):
+    if device_requests.NAMES.isdisjoint(pod_class.requests.real):
         return ()
     try:
-        found = device_requests.of(sort.requests.real)
+        found = device_requests.of(pod_class.requests.real)
     except BadObjectError as error:
         raise RefusedError(str(error)) from error
-    adopts = sort.reserving is not None and sort.reserving.adopting is not None
+    adopts = pod_class.reserving is not None and pod_class.reserving.adopting is not None
     return () if adopts else found
 
 
@@ -129,8 +131,8 @@ def marks(pod: Pod) -> dict[str, str]:
     return {peer_keys.DEVICE_ALLOCATED: json.dumps(devices.spelled(pod.devices))}
 
 
-def _ignores(sort: PodClass) -> bool:
-    return sort.labels.get(keys.IGNORED) == "true"
+def _ignores(pod_class: PodClass) -> bool:
+    return pod_class.labels.get(keys.IGNORED) == "true"
 
 
 def _whole(want: Want) -> bool:
@@ -142,10 +144,10 @@ class _Asked:
     """A class of pods and what it wants, of any node."""
 
     def __init__(
-        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: tuple[Want, ...]
     ) -> None:
-        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
-        self._ignores = _ignores(sort)
+        self._plugin, self._sort, self._columns, self._wants = plugin, pod_class, columns, wants
+        self._ignores = _ignores(pod_class)
 
     def _apart(self, row: int) -> Apart:
         return Apart(handover.drawn(self._sort, row), self._ignores)
@@ -157,9 +159,9 @@ class Fitting(_Asked, ByNode):
     kind = Kind.LOAD
 
     def __init__(
-        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: tuple[Want, ...]
     ) -> None:
-        super().__init__(plugin, sort, columns, wants)
+        super().__init__(plugin, pod_class, columns, wants)
         self._refusals: list[Refusal] = []
 
     def code(self, row: int) -> int:

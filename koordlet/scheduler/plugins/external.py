@@ -79,12 +79,12 @@ class _Adapted(Plugin):
             raise RefusedError(f"plugin {self.name} failed: {error}") from error
 
 
-def _filter(self: _Adapted, sort: PodClass, columns: Columns) -> Filter:
-    return _Asked(self.foreign, sort, columns)
+def _filter(self: _Adapted, pod_class: PodClass, columns: Columns) -> Filter:
+    return _Asked(self.foreign, pod_class, columns)
 
 
-def _score(self: _Adapted, sort: PodClass, columns: Columns) -> Score:
-    return _Rated(self.foreign, sort, columns)
+def _score(self: _Adapted, pod_class: PodClass, columns: Columns) -> Score:
+    return _Rated(self.foreign, pod_class, columns)
 
 
 def _queue_key(self: _Adapted, pod: Pod) -> Any:
@@ -189,8 +189,8 @@ class _Compared:
 class _Asked(ByNode):
     kind = Kind.CONTEXT
 
-    def __init__(self, foreign: Any, sort: PodClass, columns: Columns) -> None:
-        self._foreign, self._sort, self._columns = foreign, sort, columns
+    def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
+        self._foreign, self._sort, self._columns = foreign, pod_class, columns
         self._reasons: list[str] = [""]
 
     def code(self, row: int) -> int:
@@ -213,8 +213,8 @@ class _Rated(Score):
     kind = Kind.CONTEXT
     normalised = True
 
-    def __init__(self, foreign: Any, sort: PodClass, columns: Columns) -> None:
-        self._foreign, self._sort, self._columns = foreign, sort, columns
+    def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
+        self._foreign, self._sort, self._columns = foreign, pod_class, columns
 
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)

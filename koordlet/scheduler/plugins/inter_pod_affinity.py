@@ -38,25 +38,27 @@ class InterPodAffinity(Plugin):
             raise BadObjectError("hardPodAffinityWeight is from 0 to 100")
         self._ignore = wire.flag(args, "ignorePreferredTermsOfExistingPods")
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        return Required(sort, columns)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        return Required(pod_class, columns)
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if self._ignore and not sort.prefers and not sort.avoids:
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if self._ignore and not pod_class.prefers and not pod_class.avoids:
             return None
-        return Preferred(sort, columns, self._hard, ignore=self._ignore)
+        return Preferred(pod_class, columns, self._hard, ignore=self._ignore)
 
 
-def _all_match(wanted: tuple[terms.PodTerm, ...], known: terms.Namespaces, sort: PodClass) -> int:
-    return int(all(one.matches(sort.namespace, sort.labels, known) for one in wanted))
+def _all_match(
+    wanted: tuple[terms.PodTerm, ...], known: terms.Namespaces, pod_class: PodClass
+) -> int:
+    return int(all(one.matches(pod_class.namespace, pod_class.labels, known) for one in wanted))
 
 
-def _holds(kind: str, weight: int, term: terms.PodTerm, sort: PodClass) -> int:
+def _holds(kind: str, weight: int, term: terms.PodTerm, pod_class: PodClass) -> int:
     if kind == "anti_affinity":
-        return sort.anti_affinity.count(term)
+        return pod_class.anti_affinity.count(term)
     if kind == "affinity":
-        return sort.affinity.count(term)
-    return (sort.prefers if kind == "prefers" else sort.avoids).count((weight, term))
+        return pod_class.affinity.count(term)
+    return (pod_class.prefers if kind == "prefers" else pod_class.avoids).count((weight, term))
 
 
 def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> Sums:
@@ -76,10 +78,10 @@ def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> Sums:
 
 
 class _Existing:
-    """The terms of one sort that placed pods hold and that mean a class; grows with new classes."""
+    """Terms that placed pods hold and that select a class; grows with new classes."""
 
-    def __init__(self, sort: PodClass, columns: Columns, kinds: Sequence[str]) -> None:
-        self._sort = sort
+    def __init__(self, pod_class: PodClass, columns: Columns, kinds: Sequence[str]) -> None:
+        self._sort = pod_class
         self._columns = columns
         self._kinds = kinds
         self._seen = 0
@@ -109,12 +111,12 @@ class Required(Filter):
 
     kind = Kind.CONTEXT
 
-    def __init__(self, sort: PodClass, columns: Columns) -> None:
-        self._near = [sums_of(columns, sort.affinity, one.key) for one in sort.affinity]
-        self._far = [sums_of(columns, (one,), one.key) for one in sort.anti_affinity]
-        self._others = _Existing(sort, columns, ("anti_affinity",))
+    def __init__(self, pod_class: PodClass, columns: Columns) -> None:
+        self._near = [sums_of(columns, pod_class.affinity, one.key) for one in pod_class.affinity]
+        self._far = [sums_of(columns, (one,), one.key) for one in pod_class.anti_affinity]
+        self._others = _Existing(pod_class, columns, ("anti_affinity",))
         known = columns.namespaces
-        self._first = bool(_all_match(sort.affinity, known, sort))
+        self._first = bool(_all_match(pod_class.affinity, known, pod_class))
 
     @property
     def idle(self) -> bool:
@@ -166,14 +168,14 @@ class Preferred(Score):
     kind = Kind.CONTEXT
     normalised = True
 
-    def __init__(self, sort: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
+    def __init__(self, pod_class: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
         self._own = [
             (sign * weight, sums_of(columns, (term,), term.key))
-            for sign, wishes in ((1, sort.prefers), (-1, sort.avoids))
+            for sign, wishes in ((1, pod_class.prefers), (-1, pod_class.avoids))
             for weight, term in wishes
         ]
         kinds = [] if ignore else ["prefers", "avoids"]
-        self._others = _Existing(sort, columns, [*kinds, "affinity"] if hard else kinds)
+        self._others = _Existing(pod_class, columns, [*kinds, "affinity"] if hard else kinds)
         self._hard = hard
 
     @property

@@ -99,29 +99,29 @@ class LoadAwareScheduling(Plugin):
         self.factors = {**factors, **_shares(args, "estimatedScalingFactors", {})}
         self.customised = wire.flag(args, "allowCustomizeEstimation")
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         # Who belongs to a node, and may be its load, is not sent away by it.
-        resident = sort.reserving is not None and sort.reserving.resident
-        if not self.usages or sort.owner[0] == "DaemonSet" or resident:
+        resident = pod_class.reserving is not None and pod_class.reserving.resident
+        if not self.usages or pod_class.owner[0] == "DaemonSet" or resident:
             return None
-        return Busy(self, sort, columns)
+        return Busy(self, pod_class, columns)
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        return Idleness(self, sort, columns) if self.usages else None
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        return Idleness(self, pod_class, columns) if self.usages else None
 
     def expired(self, usage: Usage) -> bool:
         """Whether a report is too old to be believed."""
         return usage.updated is None or self.wall() - usage.updated >= self.expiration
 
-    def estimate(self, sort: PodClass) -> dict[str, int]:
+    def estimate(self, pod_class: PodClass) -> dict[str, int]:
         """What a pod will use."""
-        factors = {**self.factors, **(_custom(sort) if self.customised else {})}
-        names = _NAMES.get(sort.band, {})
+        factors = {**self.factors, **(_custom(pod_class) if self.customised else {})}
+        names = _NAMES.get(pod_class.band, {})
         found = {}
         for name in sorted({*self.weights, *self.limits.usage, *_DEFAULTS}):
             spelled = names.get(name, name)
-            asked = sort.requests.real.get(spelled, 0)
-            limit = sort.requests.limits.get(spelled, 0)
+            asked = pod_class.requests.real.get(spelled, 0)
+            limit = pod_class.requests.limits.get(spelled, 0)
             most = max(asked, limit)
             if most == 0:
                 found[name] = _DEFAULTS.get(name, 0)
@@ -139,14 +139,14 @@ class LoadAwareScheduling(Plugin):
         total = dict(base)
         fresh = (usage.updated or 0.0) - usage.interval
         for pod in columns.pods[row].values():
-            if prod and pod.sort.band != "koord-prod":
+            if prod and pod.pod_class.band != "koord-prod":
                 continue
             known = usage.pods.get(pod.key)
             recent = not pod.assigned or pod.assigned > fresh
             if (known is not None or usage.whole) and not recent and not blind:
                 continue
             counted = {} if blind or known is None else known
-            for name, much in self.estimate(pod.sort).items():
+            for name, much in self.estimate(pod.pod_class).items():
                 total[name] = total.get(name, 0) + max(0, much - counted.get(name, 0))
         return total
 
@@ -184,10 +184,10 @@ class Busy(ByNode):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: LoadAwareScheduling, sort: PodClass, columns: Columns) -> None:
+    def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
         self._plugin, self._columns = plugin, columns
-        self._prod = sort.band == "koord-prod"
-        self._own = plugin.estimate(sort)
+        self._prod = pod_class.band == "koord-prod"
+        self._own = plugin.estimate(pod_class)
         self._reasons: list[str] = []
 
     def code(self, row: int) -> int:
@@ -238,10 +238,10 @@ class Idleness(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: LoadAwareScheduling, sort: PodClass, columns: Columns) -> None:
+    def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
         self._plugin, self._columns = plugin, columns
-        self._prod = plugin.scores_prod and sort.band == "koord-prod"
-        self._own = plugin.estimate(sort)
+        self._prod = plugin.scores_prod and pod_class.band == "koord-prod"
+        self._own = plugin.estimate(pod_class)
 
     def raw(self, rows: Rows) -> Ints:
         return np.array([self.one(row) for row in rows.tolist()], np.int64)
@@ -317,8 +317,8 @@ def _shares(body: Body, key: str, usual: Shares) -> Shares:
     return found
 
 
-def _custom(sort: PodClass) -> Shares:
-    body = json_annotations.body(sort.annotations.get(peer_keys.LOAD_FACTORS))
+def _custom(pod_class: PodClass) -> Shares:
+    body = json_annotations.body(pod_class.annotations.get(peer_keys.LOAD_FACTORS))
     return {
         str(name): one
         for name, one in body.items()

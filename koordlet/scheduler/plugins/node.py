@@ -31,9 +31,9 @@ class NodeUnschedulable(Plugin):
     name = "NodeUnschedulable"
     listens = What.NODE_NEW | What.NODE_TAINTS
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         cordoned = columns.index.unschedulable().where(bool)
-        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in sort.tolerations):
+        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in pod_class.tolerations):
             return None
         return Masked(~cordoned, "node(s) were unschedulable")
 
@@ -44,19 +44,19 @@ class NodeName(Plugin):
     name = "NodeName"
     listens = What.NODE_NEW
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if not sort.node_name:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if not pod_class.node_name:
             return None
-        found = columns.index.name().where(lambda name: name == sort.node_name)
+        found = columns.index.name().where(lambda name: name == pod_class.node_name)
         return Masked(found, "node(s) didn't match the requested node name")
 
 
-def untolerated(sort: PodClass, columns: Columns) -> Bools:
+def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes with a NoSchedule or NoExecute taint that a class does not tolerate."""
 
     def refuses(taints: Any) -> bool:
         return any(
-            not any(terms.tolerates(one, taint) for one in sort.tolerations)
+            not any(terms.tolerates(one, taint) for one in pod_class.tolerations)
             for taint in taints
             if taint.effect in _HARD
         )
@@ -70,14 +70,14 @@ class TaintToleration(Plugin):
     name = "TaintToleration"
     listens = What.NODE_NEW | What.NODE_TAINTS
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        refused = untolerated(sort, columns)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        refused = untolerated(pod_class, columns)
         if not refused.any():
             return None
         return Masked(~refused, "node(s) had untolerated taint(s)")
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        soft = [one for one in sort.tolerations if one.effect in {"", "PreferNoSchedule"}]
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        soft = [one for one in pod_class.tolerations if one.effect in {"", "PreferNoSchedule"}]
         column = columns.index.taints()
         table = [
             sum(
@@ -121,11 +121,11 @@ class Wishes(Kept):
         return framework.scaled(raw)
 
 
-def matching(sort: PodClass, columns: Columns) -> Bools:
+def matching(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes that a class's own nodeSelector and required affinity accept."""
-    found = columns.index.selected(dict(sort.node_selector))
-    if sort.required is not None:
-        found &= columns.index.any_term(sort.required)
+    found = columns.index.selected(dict(pod_class.node_selector))
+    if pod_class.required is not None:
+        found &= columns.index.any_term(pod_class.required)
     return found
 
 
@@ -148,11 +148,11 @@ class NodeAffinity(Plugin):
             for one in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")
         )
 
-    def names(self, sort: PodClass) -> frozenset[str] | None:
-        if not sort.required:
+    def names(self, pod_class: PodClass) -> frozenset[str] | None:
+        if not pod_class.required:
             return None
         union: set[str] = set()
-        for term in sort.required:
+        for term in pod_class.required:
             named = [set(one.values) for one in term.fields if one.operator == "In"]
             if not named:
                 return None
@@ -161,16 +161,16 @@ class NodeAffinity(Plugin):
             raise framework.RefusedError("pod affinity terms conflict")
         return frozenset(union)
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if self._required is None and not sort.node_selector and sort.required is None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if self._required is None and not pod_class.node_selector and pod_class.required is None:
             return None
         added = np.ones(columns.size, np.bool_)
         if self._required is not None:
             added = columns.index.any_term(self._required)
-        return _Affinity(added, matching(sort, columns))
+        return _Affinity(added, matching(pod_class, columns))
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        wishes = [*self._preferred, *sort.preferred]
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        wishes = [*self._preferred, *pod_class.preferred]
         if not wishes:
             return None
         found = np.zeros(columns.size, np.int64)
@@ -203,10 +203,10 @@ class NodeDeclaredFeatures(Plugin):
     name = "NodeDeclaredFeatures"
     listens = What.NODE_NEW | What.NODE_LABELS
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if not sort.features:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if not pod_class.features:
             return None
-        found = columns.index.features().where(functools.partial(_covers, sort.features))
+        found = columns.index.features().where(functools.partial(_covers, pod_class.features))
         return Masked(found, "node(s) didn't match Pod's required features")
 
 
@@ -223,11 +223,11 @@ class ImageLocality(Plugin):
 
     name = "ImageLocality"
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        most = _LARGE * sort.containers
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        most = _LARGE * pod_class.containers
         alive = len(columns.rows)
         found = np.zeros(columns.size, np.int64)
-        for image in sort.images:
+        for image in pod_class.images:
             sizes = columns.index.image(image)
             having = int((sizes >= 0).sum())
             if having:

@@ -60,21 +60,21 @@ class NodeNUMAResource(Plugin):
         self._columns: Columns | None = None
         self._asked: tuple[PodClass, Wish] | None = None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
-        wish = self.wish(sort)
-        if _adopts(sort):
+        wish = self.wish(pod_class)
+        if _adopts(pod_class):
             return None
         if wish.bound and wish.cpu % 1000:
             raise RefusedError(INTEGER)
-        return Placeable(self, sort, columns) if self._concerned(wish, columns) else None
+        return Placeable(self, pod_class, columns) if self._concerned(wish, columns) else None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if not self._concerned(self.wish(sort), columns):
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if not self._concerned(self.wish(pod_class), columns):
             return None
-        held = resources.Chosen(columns, sort.requests.real, self._resources, nonzero=False)
+        held = resources.Chosen(columns, pod_class.requests.real, self._resources, nonzero=False)
         whole = resources.Most(held) if self._full else resources.Least(held)
-        return Room(self, sort, columns, whole, most=self._full)
+        return Room(self, pod_class, columns, whole, most=self._full)
 
     def _concerned(self, wish: Wish, columns: Columns) -> bool:
         """Whether anything of this matters to a class on any node."""
@@ -87,17 +87,17 @@ class NodeNUMAResource(Plugin):
             one.whole_cores or one.numa_policy for one in self.machines.values()
         )
 
-    def wish(self, sort: PodClass) -> Wish:
+    def wish(self, pod_class: PodClass) -> Wish:
         """What a class wants; remembered for the class that was asked last."""
-        if self._asked is None or self._asked[0] is not sort:
-            self._asked = sort, self._wish(sort)
+        if self._asked is None or self._asked[0] is not pod_class:
+            self._asked = pod_class, self._wish(pod_class)
         return self._asked[1]
 
-    def _wish(self, sort: PodClass) -> Wish:
-        spec = json_annotations.body(sort.annotations.get(peer_keys.RESOURCE_SPEC))
-        zoned = json_annotations.body(sort.annotations.get(peer_keys.NUMA_SPEC))
+    def _wish(self, pod_class: PodClass) -> Wish:
+        spec = json_annotations.body(pod_class.annotations.get(peer_keys.RESOURCE_SPEC))
+        zoned = json_annotations.body(pod_class.annotations.get(peer_keys.NUMA_SPEC))
         numa, alone = zoned.get("numaTopologyPolicy"), zoned.get("singleNUMANodeExclusive")
-        asked = sort.requests.real
+        asked = pod_class.requests.real
         wanted = spec.get("requiredCPUBindPolicy")
         liked = spec.get("preferredCPUBindPolicy")
         named = next((one for one in (wanted, liked) if one and one != "Default"), self._default)
@@ -106,7 +106,7 @@ class NodeNUMAResource(Plugin):
         known = {one.value for one in accumulator.Exclusive}
         return Wish(
             cpu=cpu,
-            bound=_exclusive(sort) and named in _BINDS and cpu > 0,
+            bound=_exclusive(pod_class) and named in _BINDS and cpu > 0,
             required=Bind(named) if wanted and named in _BINDS else None,
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
             exclusive=accumulator.Exclusive(exclusive if exclusive in known else "None"),
@@ -143,9 +143,9 @@ class NodeNUMAResource(Plugin):
         columns = self._columns
         row = columns.rows[node] if columns is not None else -1
         chosen = columns.nodes[row] if columns is not None else None
-        if columns is None or chosen is None or _adopts(pod.sort):
+        if columns is None or chosen is None or _adopts(pod.pod_class):
             return
-        wish, place = self.wish(pod.sort), self.place(chosen)
+        wish, place = self.wish(pod.pod_class), self.place(chosen)
         if not wish.asks:
             return
         draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
@@ -169,9 +169,9 @@ class Placeable(ByNode):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: NodeNUMAResource, sort: PodClass, columns: Columns) -> None:
-        self._plugin, self._sort, self._columns = plugin, sort, columns
-        self._wish = plugin.wish(sort)
+    def __init__(self, plugin: NodeNUMAResource, pod_class: PodClass, columns: Columns) -> None:
+        self._plugin, self._sort, self._columns = plugin, pod_class, columns
+        self._wish = plugin.wish(pod_class)
         self._refusals: list[allocation.Refusal] = []
 
     def code(self, row: int) -> int:
@@ -199,14 +199,14 @@ class Room(Score):
     def __init__(
         self,
         plugin: NodeNUMAResource,
-        sort: PodClass,
+        pod_class: PodClass,
         columns: Columns,
         whole: resources.Least,
         *,
         most: bool,
     ) -> None:
-        self._plugin, self._sort, self._columns = plugin, sort, columns
-        self._wish = plugin.wish(sort)
+        self._plugin, self._sort, self._columns = plugin, pod_class, columns
+        self._wish = plugin.wish(pod_class)
         self._whole = whole
         self._most = most
 
@@ -275,11 +275,11 @@ def _amount(name: str, much: int) -> str:
     return str(much // 1000) if much % 1000 == 0 else f"{much}m"
 
 
-def _adopts(sort: PodClass) -> bool:
+def _adopts(pod_class: PodClass) -> bool:
     """Who takes over from running pods chooses when it has their room (``conversion``)."""
-    return sort.reserving is not None and sort.reserving.adopting is not None
+    return pod_class.reserving is not None and pod_class.reserving.adopting is not None
 
 
-def _exclusive(sort: PodClass) -> bool:
+def _exclusive(pod_class: PodClass) -> bool:
     """The label counts, not what Kubernetes would derive, and for production only."""
-    return sort.labels.get(peer_keys.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
+    return pod_class.labels.get(peer_keys.QOS) in {"LSE", "LSR"} and pod_class.band == "koord-prod"

@@ -22,8 +22,8 @@ class NodePorts(Plugin):
     name = "NodePorts"
     listens = What.NODE_NEW | What.POD_GONE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        return Free(sort.ports, columns) if sort.ports else None
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        return Free(pod_class.ports, columns) if pod_class.ports else None
 
 
 class Free(Filter):

@@ -58,19 +58,19 @@ class NodePressure(Plugin):
         #: Node to conditions; only nodes that have one. Given by whoever hears the agents.
         self.pressures: dict[str, frozenset[str]] = {}
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not self.pressures:
             return None
         refusing = [
             condition
             for condition, (key, _) in TAINTS.items()
-            if not _tolerated(sort, terms.Taint(key, "", "NoSchedule"))
+            if not _tolerated(pod_class, terms.Taint(key, "", "NoSchedule"))
         ]
         return _Pressed(self.pressures, refusing, columns) if refusing else None
 
 
-def _tolerated(sort: PodClass, taint: terms.Taint) -> bool:
-    return any(terms.tolerates(one, taint) for one in sort.tolerations)
+def _tolerated(pod_class: PodClass, taint: terms.Taint) -> bool:
+    return any(terms.tolerates(one, taint) for one in pod_class.tolerations)
 
 
 class _Pressed(Filter):

@@ -58,30 +58,30 @@ class Reservation(Plugin):
         if self.book is None:
             return ""
         try:
-            self.book.claims.wish(pod.sort)
+            self.book.claims.wish(pod.pod_class)
         except BadObjectError as error:
             return str(error)
         return ""
 
     def refine(self, pod: Pod) -> PodClass:
         if self.book is None or pod.stands_for:
-            return pod.sort
+            return pod.pod_class
         return self.book.claims.refine(pod)
 
-    def hidden(self, sort: PodClass) -> Iterable[Pod]:
-        if sort.claim is None or not sort.claim.hides:
+    def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
+        if pod_class.claim is None or not pod_class.claim.hides:
             return ()
-        several = sort.claim.hides.values()
+        several = pod_class.claim.hides.values()
         return [one.stand_in for one in several if one.usable and one.stand_in is not None]
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if self.book is None:
             return None
-        if sort.reserving is not None:
-            return self._placing(sort.reserving, columns)
-        if sort.claim is None:
+        if pod_class.reserving is not None:
+            return self._placing(pod_class.reserving, columns)
+        if pod_class.claim is None:
             return None
-        return Serving(self._judge(sort, sort.claim, columns), sort.claim, columns)
+        return Serving(self._judge(pod_class, pod_class.claim, columns), pod_class.claim, columns)
 
     def _placing(self, how: Reserving, columns: Columns) -> Filter:
         assert self.book is not None  # noqa: S101 -- asked by the caller
@@ -91,29 +91,29 @@ class Reservation(Plugin):
         found = adoption.adopter(how.adopting, columns, self.arguments)
         return Both(placing, adoption.Adopting(found))
 
-    def _judge(self, sort: PodClass, claim: Claim, columns: Columns) -> Judge:
+    def _judge(self, pod_class: PodClass, claim: Claim, columns: Columns) -> Judge:
         known = claim.judge
-        if isinstance(known, Judge) and known.serves(sort, columns):
+        if isinstance(known, Judge) and known.serves(pod_class, columns):
             return known
-        ignored = {name for name in sort.requests.real if self.arguments.ignores(name)}
-        claim.judge = Judge(sort, claim, columns, ignored)
+        ignored = {name for name in pod_class.requests.real if self.arguments.ignores(name)}
+        claim.judge = Judge(pod_class, claim, columns, ignored)
         return claim.judge
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         if self.book is None:
             return None
-        if sort.reserving is not None and sort.reserving.adopting is not None:
-            found = adoption.adopter(sort.reserving.adopting, columns, self.arguments)
+        if pod_class.reserving is not None and pod_class.reserving.adopting is not None:
+            found = adoption.adopter(pod_class.reserving.adopting, columns, self.arguments)
             return adoption.Preference(found)
-        if sort.claim is None or sort.claim.wish.ignores:
+        if pod_class.claim is None or pod_class.claim.wish.ignores:
             return None
-        return Drawing(self._judge(sort, sort.claim, columns), sort.claim, columns)
+        return Drawing(self._judge(pod_class, pod_class.claim, columns), pod_class.claim, columns)
 
     def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
         """How many reservations failed for which reason."""
         if self.book is None or pod.stands_for:
             return None
-        wish = self.book.claims.wish(pod.sort)
+        wish = self.book.claims.wish(pod.pod_class)
         if wish.ignores:
             return None
         nodes = self.book.columns.nodes
@@ -128,12 +128,12 @@ class Reservation(Plugin):
         """Choose the reservation that the pod draws on; the columns book it with its place."""
         if self.book is None or pod.stands_for:
             return
-        sort = self.refine(pod)
-        if sort.claim is None:
+        pod_class = self.refine(pod)
+        if pod_class.claim is None:
             return
         columns = self.book.columns
-        judged = self._judge(sort, sort.claim, columns).judge(columns.rows[node])
-        if judged.reasons or (judged.chosen is None and self._required(sort.claim)):
+        judged = self._judge(pod_class, pod_class.claim, columns).judge(columns.rows[node])
+        if judged.reasons or (judged.chosen is None and self._required(pod_class.claim)):
             raise framework.RefusedError(", ".join(judged.reasons) or NONE_SERVES, resolvable=True)
         self.book.draw(pod, judged.chosen)
 

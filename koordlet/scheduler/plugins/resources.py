@@ -70,23 +70,23 @@ class NodeResourcesFit(Plugin):
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         self._kind = kind
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if sort.reserving is not None and sort.reserving.adopting is not None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if pod_class.reserving is not None and pod_class.reserving.adopting is not None:
             # Its room is what running pods still have: the reservation plugin has judged it.
             return None
         asked = [
             (columns.resource(name), amount)
-            for name, amount in sort.requests.real.items()
+            for name, amount in pod_class.requests.real.items()
             if amount > 0 and not self._ignores(name)
         ]
         asked = sorted(one for one in asked if one[0] != _PODS)
         names = {row: name for name, row in columns.resources.items()}
         called = [names[row] for row, _ in asked]
-        if sort.claim is not None:
-            return Eased(columns, asked, called, sort.claim)
+        if pod_class.claim is not None:
+            return Eased(columns, asked, called, pod_class.claim)
         return Fit(columns, asked, called)
 
-    def helps(self, event: Event, sort: PodClass) -> bool:
+    def helps(self, event: Event, pod_class: PodClass) -> bool:
         # A pod that comes takes room, but for a reservation, which is room for its owners.
         pod = event.pod
         return What.POD_NEW not in event.what or (pod is not None and bool(pod.stands_for))
@@ -95,8 +95,8 @@ class NodeResourcesFit(Plugin):
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
         return extended and (name in self._ignored or name.partition("/")[0] in self._groups)
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        chosen = Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        chosen = Chosen(columns, pod_class.requests.incoming, self._resources, nonzero=True)
         if self._kind == "RequestedToCapacityRatio":
             return Ratio(chosen, self._shape)
         return Least(chosen) if self._kind == "LeastAllocated" else Most(chosen)
@@ -338,10 +338,10 @@ class NodeResourcesBalancedAllocation(Plugin):
         super().__init__(args)
         self._resources = weighted(wire.bodies(args, "resources"))
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if not any(sort.requests.real.get(one.name, 0) for one in self._resources):
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if not any(pod_class.requests.real.get(one.name, 0) for one in self._resources):
             return None
-        return Balanced(Chosen(columns, sort.requests.real, self._resources, nonzero=False))
+        return Balanced(Chosen(columns, pod_class.requests.real, self._resources, nonzero=False))
 
 
 class Balanced(Score):

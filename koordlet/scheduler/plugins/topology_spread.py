@@ -55,24 +55,24 @@ class PodTopologySpread(Plugin):
         self._system = kind == "System"
         self._defaults = _SYSTEM if self._system else given
 
-    def _constraints(self, sort: PodClass, *, hard: bool) -> tuple[terms.Spread, ...]:
-        if sort.spread:
-            return tuple(one for one in sort.spread if one.hard is hard)
+    def _constraints(self, pod_class: PodClass, *, hard: bool) -> tuple[terms.Spread, ...]:
+        if pod_class.spread:
+            return tuple(one for one in pod_class.spread if one.hard is hard)
         chosen = [one for one in self._defaults if one.hard is hard]
-        selector = self.owners.selector(sort) if chosen else None
+        selector = self.owners.selector(pod_class) if chosen else None
         if selector is None:
             return ()
         return tuple(replace(one, selector=selector) for one in chosen)
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        found = self._constraints(sort, hard=True)
-        return Hard(sort, columns, found) if found else None
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        found = self._constraints(pod_class, hard=True)
+        return Hard(pod_class, columns, found) if found else None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        found = self._constraints(sort, hard=False)
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        found = self._constraints(pod_class, hard=False)
         if not found:
             return None
-        return Soft(sort, columns, found, every_key=bool(sort.spread) or not self._system)
+        return Soft(pod_class, columns, found, every_key=bool(pod_class.spread) or not self._system)
 
 
 def tally_of(columns: Columns, namespace: str, selector: selectors.Compiled | None) -> Tally:
@@ -81,18 +81,18 @@ def tally_of(columns: Columns, namespace: str, selector: selectors.Compiled | No
     return columns.tally(key, functools.partial(_meant, namespace, selector), living=True)
 
 
-def _meant(namespace: str, selector: selectors.Compiled | None, sort: PodClass) -> int:
-    if selector is None or not selector.labels or sort.namespace != namespace:
+def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodClass) -> int:
+    if selector is None or not selector.labels or pod_class.namespace != namespace:
         return 0
-    return int(terms.holds(selector, sort.labels))
+    return int(terms.holds(selector, pod_class.labels))
 
 
-def _eligible(sort: PodClass, columns: Columns, one: terms.Spread, keyed: Bools) -> Bools:
+def _eligible(pod_class: PodClass, columns: Columns, one: terms.Spread, keyed: Bools) -> Bools:
     found = keyed & columns.alive
     if one.honor_affinity:
-        found &= node.matching(sort, columns)
+        found &= node.matching(pod_class, columns)
     if one.honor_taints:
-        found &= ~node.untolerated(sort, columns)
+        found &= ~node.untolerated(pod_class, columns)
     return found
 
 
@@ -118,16 +118,16 @@ class Hard(Filter):
     kind = Kind.CONTEXT
 
     def __init__(
-        self, sort: PodClass, columns: Columns, constraints: Sequence[terms.Spread]
+        self, pod_class: PodClass, columns: Columns, constraints: Sequence[terms.Spread]
     ) -> None:
         keyed = _keyed(columns, constraints)
         self._counted = []
         for one in constraints:
             column = columns.index.label(one.key)
-            eligible = _eligible(sort, columns, one, keyed)
-            tally = tally_of(columns, sort.namespace, one.selector)
+            eligible = _eligible(pod_class, columns, one, keyed)
+            tally = tally_of(columns, pod_class.namespace, one.selector)
             sums = Sums(tally, column.ids, len(column.values), eligible)
-            itself = one.selector is not None and terms.holds(one.selector, sort.labels)
+            itself = one.selector is not None and terms.holds(one.selector, pod_class.labels)
             domains = np.unique(column.ids[eligible])
             self._counted.append(_Counted(one, sums, domains, int(itself)))
 
@@ -170,7 +170,7 @@ class Soft(Score):
 
     def __init__(
         self,
-        sort: PodClass,
+        pod_class: PodClass,
         columns: Columns,
         constraints: Sequence[terms.Spread],
         *,
@@ -182,8 +182,8 @@ class Soft(Score):
         self._parts: list[tuple[terms.Spread, Tally, Sums]] = []
         for one in constraints:
             column = columns.index.label(one.key)
-            tally = tally_of(columns, sort.namespace, one.selector)
-            eligible = _eligible(sort, columns, one, self._keyed)
+            tally = tally_of(columns, pod_class.namespace, one.selector)
+            eligible = _eligible(pod_class, columns, one, self._keyed)
             sums = Sums(tally, column.ids, len(column.values), eligible)
             self._parts.append((one, tally, sums))
         self._size = columns.size

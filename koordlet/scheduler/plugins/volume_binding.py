@@ -81,26 +81,26 @@ class VolumeBinding(WithStorage):
         self._chosen: dict[str, dict[tuple[str, str], str]] = {}
         self._columns: Columns | None = None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
-        names = claim_names(sort)
+        names = claim_names(pod_class)
         if not names:
             return None
         for name, own in names.items():
-            if (sort.namespace, name) not in self.storage.claims:
+            if (pod_class.namespace, name) not in self.storage.claims:
                 whose = "waiting for ephemeral volume controller to create the " if own else ""
                 missing = f'persistentvolumeclaim "{name}"'
                 raise RefusedError(f"{whose}{missing}" if own else f"{missing} not found")
-            self._claim(sort.namespace, name)
+            self._claim(pod_class.namespace, name)
         codes = np.zeros(columns.size, np.int64)
-        for _, volume in self.storage.bound(sort):
+        for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
             code = np.full(columns.size, _GONE, np.int64)
             if volume is not None:
                 code = np.where(reach(volume, columns), 0, _AFFINITY)
             codes = np.where(codes == 0, code, codes)
-        waits = any(not self._volume_of(sort.namespace, name) for name in names)
-        return _Choice(self, sort, codes) if waits else _Reach(codes)
+        waits = any(not self._volume_of(pod_class.namespace, name) for name in names)
+        return _Choice(self, pod_class, codes) if waits else _Reach(codes)
 
     def _claim(self, namespace: str, name: str) -> None:
         claim = self.storage.claims[namespace, name]
@@ -127,22 +127,22 @@ class VolumeBinding(WithStorage):
         claim = self.storage.claims.get((namespace, name), {})
         return wire.text(wire.mapping(claim, "spec"), "volumeName")
 
-    def waiting(self, sort: PodClass) -> list[Waiting]:
+    def waiting(self, pod_class: PodClass) -> list[Waiting]:
         """The claims of a class that wait, the smallest first (rule 1)."""
         assert self._columns is not None  # noqa: S101 -- the filter was made before
         found = [
             _waiting(key, claim, self.storage, self._columns, self._promised)
-            for name in claim_names(sort)
-            if (claim := self.storage.claims.get(key := (sort.namespace, name))) is not None
+            for name in claim_names(pod_class)
+            if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
             and not self._volume_of(*key)
         ]
         return sorted(found, key=lambda one: one.size)
 
     def prepare(self, pod: Pod, node: str) -> None:
         columns = self._columns
-        if columns is None or not pod.sort.volumes or node not in columns.rows:
+        if columns is None or not pod.pod_class.volumes or node not in columns.rows:
             return
-        found = outcome(self.waiting(pod.sort), columns.rows[node])
+        found = outcome(self.waiting(pod.pod_class), columns.rows[node])
         if isinstance(found, int):
             raise RefusedError(_Reach.said(found)[0])
         if found:
@@ -198,9 +198,9 @@ class _Choice(_Reach):
 
     kind = Kind.CONTEXT
 
-    def __init__(self, plugin: VolumeBinding, sort: PodClass, codes: Ints) -> None:
+    def __init__(self, plugin: VolumeBinding, pod_class: PodClass, codes: Ints) -> None:
         super().__init__(codes)
-        self._plugin, self._sort = plugin, sort
+        self._plugin, self._sort = plugin, pod_class
 
     def codes(self, rows: Rows) -> Ints:
         several, found = self._plugin.waiting(self._sort), self._codes[rows].copy()

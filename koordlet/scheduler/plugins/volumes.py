@@ -57,12 +57,14 @@ class VolumeRestrictions(WithStorage):
     name = "VolumeRestrictions"
     listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        disks = _disks(sort)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        disks = _disks(pod_class)
         alone = {
-            name for name in claim_names(sort) if self._alone(self.storage, sort.namespace, name)
+            name
+            for name in claim_names(pod_class)
+            if self._alone(self.storage, pod_class.namespace, name)
         }
-        return _InUse(sort, disks, alone, columns) if disks or alone else None
+        return _InUse(pod_class, disks, alone, columns) if disks or alone else None
 
     @staticmethod
     def _alone(storage: Storage, namespace: str, name: str) -> bool:
@@ -78,10 +80,10 @@ class Disk:
     monitors: frozenset[str]
 
 
-def _disks(sort: PodClass) -> dict[tuple[str, ...], Disk]:
+def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
     """Disks by name."""
     found = {}
-    for volume in sort.volumes:
+    for volume in pod_class.volumes:
         for kind, keys in _DISKS.items():
             if volume.get(kind) is not None:
                 body = wire.mapping(volume, kind)
@@ -97,12 +99,12 @@ class _InUse(Filter):
 
     def __init__(
         self,
-        sort: PodClass,
+        pod_class: PodClass,
         disks: Mapping[tuple[str, ...], Disk],
         alone: set[str],
         columns: Columns,
     ) -> None:
-        self._sort, self._disks, self._claims, self._columns = sort, disks, alone, columns
+        self._sort, self._disks, self._claims, self._columns = pod_class, disks, alone, columns
 
     def codes(self, rows: Rows) -> Ints:
         blocked = np.zeros(self._columns.size, np.int64)
@@ -141,14 +143,14 @@ class VolumeZone(WithStorage):
     name = "VolumeZone"
     listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         # A cluster of one zone may have no labels: a node without any of them is not judged.
         index = columns.index
         nowhere = np.ones(columns.size, np.bool_)
         for key in _ZONES:
             nowhere &= index.label(key).ids < 0
         passing = np.ones(columns.size, np.bool_)
-        for _, volume in self.storage.bound(sort):
+        for _, volume in self.storage.bound(pod_class):
             labels = wire.mapping(wire.mapping(volume or {}, "metadata"), "labels")
             for key in _ZONES:
                 if key in labels:
@@ -167,8 +169,8 @@ class NodeVolumeLimits(WithStorage):
     name = "NodeVolumeLimits"
     listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        wanted = self.storage.attached(sort)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        wanted = self.storage.attached(pod_class)
         drivers = {driver for driver, _ in wanted}
         limits = {
             name: {driver: most for driver, most in one.items() if driver in drivers}

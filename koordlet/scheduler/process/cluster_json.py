@@ -121,7 +121,7 @@ def _waiting(one: Entry, now: Moment, book: Book) -> Body:
         "waitingSeconds": round(max(0.0, now.steady - one.first), 1),
         "why": one.why or pod.told[1],
         "nominated": pod.nominated or None,
-        "requests": _shown(pod.sort.requests.real),
+        "requests": _shown(pod.pod_class.requests.real),
     }
 
 

@@ -191,7 +191,7 @@ class Desk:
         message = entry.why or (entry.pod.told[1] if entry.place is not Place.ACTIVE else "")
         refused: dict[str, int] = {}
         if entry.place is Place.UNSCHEDULABLE:
-            verdicts = core.cycles[entry.pod.sort.scheduler].failure(entry.pod).verdicts or {}
+            verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
             for verdict in verdicts.values():
                 refused[verdict.plugin] = refused.get(verdict.plugin, 0) + 1
         return placing.Why(message=message, refusals=refused)

@@ -72,7 +72,7 @@ class Claim:
         if len(several) > 1:
             ordered = sorted(several.values(), key=lambda one: one.position)
             self.rows[held.row] = {one.spec.uid: one for one in ordered}
-        if _shows(held, self.pod.sort):
+        if _shows(held, self.pod.pod_class):
             self.hides[held.spec.uid] = held
         return True
 
@@ -94,16 +94,22 @@ class Claim:
             yield row, self.rows[row]
 
 
-def _shows(held: Held, sort: PodClass) -> bool:
+def _shows(held: Held, pod_class: PodClass) -> bool:
     """Whether a stand-in could keep its own owners away: by ports, or by terms about pods."""
     stand_in = held.stand_in
     if stand_in is None or held.operating:
         return False
-    its = stand_in.sort
+    its = stand_in.pod_class
     return bool(
         its.ports
         or (its.affinity or its.anti_affinity or its.prefers or its.avoids)
-        or (sort.affinity or sort.anti_affinity or sort.prefers or sort.avoids or sort.spread)
+        or (
+            pod_class.affinity
+            or pod_class.anti_affinity
+            or pod_class.prefers
+            or pod_class.avoids
+            or pod_class.spread
+        )
     )
 
 
@@ -123,19 +129,19 @@ class Claims:
     def refine(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as; one decision asks several times."""
         version = self._index.epoch, self._columns.generation
-        if self._asked[0] is pod and self._asked[1] is pod.sort and self._asked[2] == version:
+        if self._asked[0] is pod and self._asked[1] is pod.pod_class and self._asked[2] == version:
             known: PodClass = self._asked[3]
             return known
         found = self._refined(pod)
-        self._asked = pod, pod.sort, version, found
+        self._asked = pod, pod.pod_class, version, found
         return found
 
     def _refined(self, pod: Pod) -> PodClass:
-        sort = pod.sort
+        pod_class = pod.pod_class
         personal = self._index.personal(pod)
-        if not personal and self._none.get(sort) == self._index.epoch:
-            return sort
-        key = sort, pod.key if personal else ""
+        if not personal and self._none.get(pod_class) == self._index.epoch:
+            return pod_class
+        key = pod_class, pod.key if personal else ""
         known = self._live.get(key)
         if known is None:
             return self._made(pod, key)
@@ -145,32 +151,32 @@ class Claims:
         return known
 
     def _made(self, pod: Pod, key: tuple[PodClass, str]) -> PodClass:
-        sort, personal = key
+        pod_class, personal = key
         # A claim of a class is looked up for a pod without a name: who is named has one of its own.
         meant = pod if personal else dataclasses.replace(pod, name="", uid="")
-        claim = Claim(meant, self.wish(sort))
+        claim = Claim(meant, self.wish(pod_class))
         self._fill(claim)
         if claim.wish.affinity is None and not claim.rows:
             if not personal:
-                self._remember(sort)
-            return sort
-        found = self._live[key] = dataclasses.replace(sort, claim=claim)
+                self._remember(pod_class)
+            return pod_class
+        found = self._live[key] = dataclasses.replace(pod_class, claim=claim)
         while len(self._live) > MOST:
             self._live.popitem(last=False)
         return found
 
-    def _remember(self, sort: PodClass) -> None:
+    def _remember(self, pod_class: PodClass) -> None:
         if len(self._none) > 100_000:
             self._none.clear()
-        self._none[sort] = self._index.epoch
+        self._none[pod_class] = self._index.epoch
 
-    def wish(self, sort: PodClass) -> Wish:
+    def wish(self, pod_class: PodClass) -> Wish:
         """What a class says about reservations."""
-        if not sort.annotations and keys.IGNORED not in sort.labels:
+        if not pod_class.annotations and keys.IGNORED not in pod_class.labels:
             return _NO_WISH
-        known = self._wishes.get(sort)
+        known = self._wishes.get(pod_class)
         if known is None:
-            known = self._wishes[sort] = matching.wish(sort)
+            known = self._wishes[pod_class] = matching.wish(pod_class)
         return known
 
     def _fill(self, claim: Claim) -> None:
@@ -185,13 +191,15 @@ class Claims:
 
     def consider(self, held: Held) -> None:
         """Hold a reservation that came or changed against every claim that lives."""
-        concerned = [self._of(sort).consider(held, self._columns) for sort in self._live.values()]
+        concerned = [
+            self._of(pod_class).consider(held, self._columns) for pod_class in self._live.values()
+        ]
         if any(concerned):
             self._touch(held)
 
     def forget(self, held: Held) -> None:
         """A reservation is gone, or holds nothing any more."""
-        concerned = [self._of(sort).forget(held) for sort in self._live.values()]
+        concerned = [self._of(pod_class).forget(held) for pod_class in self._live.values()]
         if any(concerned):
             self._touch(held)
 
@@ -200,9 +208,9 @@ class Claims:
             self._columns.touch(held.row)
 
     @staticmethod
-    def _of(sort: PodClass) -> Claim:
-        assert sort.claim is not None  # noqa: S101 -- only variants with a claim are kept
-        return sort.claim
+    def _of(pod_class: PodClass) -> Claim:
+        assert pod_class.claim is not None  # noqa: S101 -- only variants with a claim are kept
+        return pod_class.claim
 
 
 _NO_WISH = Wish()

@@ -48,17 +48,17 @@ class Judge:
     """One class of pods and its claim over the columns."""
 
     def __init__(
-        self, sort: PodClass, claim: Claim, columns: Columns, ignored: Collection[str]
+        self, pod_class: PodClass, claim: Claim, columns: Columns, ignored: Collection[str]
     ) -> None:
         self._columns = columns
         self._claim = claim
-        self._sort = sort
+        self._sort = pod_class
         #: What was found, and at which version of the row: one decision asks several times.
         self._known: dict[int, tuple[int, Judged]] = {}
         self._generation = -1
         self._asked = {
             name: amount
-            for name, amount in sort.requests.real.items()
+            for name, amount in pod_class.requests.real.items()
             if amount > 0 and name not in ignored and name != requests.PODS
         }
         self._devices = device_requests.rough(self._asked)
@@ -66,9 +66,9 @@ class Judge:
             (name, columns.resource(name), amount) for name, amount in self._asked.items()
         )
 
-    def serves(self, sort: PodClass, columns: Columns) -> bool:
+    def serves(self, pod_class: PodClass, columns: Columns) -> bool:
         """Whether it is of this class over these columns."""
-        return self._sort is sort and self._columns is columns
+        return self._sort is pod_class and self._columns is columns
 
     def judge(self, row: int) -> Judged:
         """Whether and how a pod of the class fits on a node, as everything stands now."""

@@ -55,7 +55,7 @@ class Held:
         """Derive what is allocated from who draws on it."""
         found: dict[str, int] = {}
         for pod in self.owners.values():
-            asked = pod.sort.requests.real
+            asked = pod.pod_class.requests.real
             for name in self.spec.allocatable:
                 if name in asked:
                     found[name] = found.get(name, 0) + asked[name]

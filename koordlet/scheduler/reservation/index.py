@@ -104,9 +104,9 @@ def _own_keys(pod: Pod) -> tuple[_Key, ...]:
 def _pod_keys(pod: Pod) -> Iterator[_Key]:
     yield _ALL
     yield from _own_keys(pod)
-    for one in pod.sort.references:
+    for one in pod.pod_class.references:
         yield "controller", one.uid
         yield "controlled", one.name
-    for key, value in pod.sort.labels.items():
+    for key, value in pod.pod_class.labels.items():
         yield "label", key, value
         yield "labelled", key

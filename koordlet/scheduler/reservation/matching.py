@@ -59,12 +59,14 @@ class Mismatch(enum.StrEnum):
     EXACT = "is not exact matched"
 
 
-def wish(sort: PodClass) -> Wish:
+def wish(pod_class: PodClass) -> Wish:
     """What a class says; ``BadObjectError`` where an annotation cannot be read."""
     return Wish(
-        affinity=_affinity(sort.annotations),
-        exact=wire.strings(json_annotations.meant(sort.annotations, keys.EXACT), "resourceNames"),
-        ignores=sort.labels.get(keys.IGNORED) == "true",
+        affinity=_affinity(pod_class.annotations),
+        exact=wire.strings(
+            json_annotations.meant(pod_class.annotations, keys.EXACT), "resourceNames"
+        ),
+        ignores=pod_class.labels.get(keys.IGNORED) == "true",
     )
 
 
@@ -95,7 +97,7 @@ def owns(owner: Owner, pod: Pod) -> bool:
         return False
     if owner.controller is not None and not _controls(owner.controller, pod):
         return False
-    return owner.selector is None or terms.holds(owner.selector, pod.sort.labels)
+    return owner.selector is None or terms.holds(owner.selector, pod.pod_class.labels)
 
 
 def _is(wanted: ObjectOwner, pod: Pod) -> bool:
@@ -110,7 +112,7 @@ def _is(wanted: ObjectOwner, pod: Pod) -> bool:
 def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
-    return any(_refers(one, wanted) for one in pod.sort.references)
+    return any(_refers(one, wanted) for one in pod.pod_class.references)
 
 
 def _refers(found: Reference, wanted: ControllerOwner) -> bool:
@@ -146,7 +148,7 @@ def _mismatch(
             return Mismatch.TAINT
         if affinity is not None and not _selected(affinity, spec, node_labels):
             return Mismatch.AFFINITY
-    asked, has = pod.sort.requests.real, spec.allocatable
+    asked, has = pod.pod_class.requests.real, spec.allocatable
     if any(asked.get(name, 0) != has.get(name, 0) for name in wanted.exact):
         return Mismatch.EXACT
     return None
@@ -155,7 +157,7 @@ def _mismatch(
 def untolerated(spec: Spec, pod: Pod, wanted: Wish) -> str:
     """The first taint that a pod does not bear, as it is told; empty where it bears all."""
     affinity = wanted.affinity
-    bears = pod.sort.tolerations if affinity is None else affinity.tolerations
+    bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
     hard = (one for one in spec.taints if one.effect in _HARD and not _bears(bears, one))
     return next((f"{{{one.key}: {one.value}}}" for one in hard), "")
 

@@ -99,7 +99,7 @@ def read(body: Body) -> Spec:
 def spec_of(pod: Pod) -> Spec:
     """A pod in operating mode ``Reservation`` as one: used once, Aligned, never expires."""
     try:
-        found = json.loads(pod.sort.annotations.get(keys.OWNERS) or "[]")
+        found = json.loads(pod.pod_class.annotations.get(keys.OWNERS) or "[]")
         owners = owners_of([one for one in found if isinstance(one, Mapping)])
         fault = "" if owners else "the pod misses its owners"
     except (ValueError, TypeError, RecursionError) as error:
@@ -107,14 +107,14 @@ def spec_of(pod: Pod) -> Spec:
     return Spec(
         name=pod.name,
         uid=pod.uid,
-        labels=pod.sort.labels,
+        labels=pod.pod_class.labels,
         template={},
         owners=owners,
         ttl=None,
         policy=Policy.ALIGNED,
-        allocatable={name: one for name, one in pod.sort.requests.real.items() if one},
-        restricted=frozenset(pod.sort.requests.real),
-        order=terms.whole(pod.sort.labels.get(keys.ORDER, "")) or 0,
+        allocatable={name: one for name, one in pod.pod_class.requests.real.items() if one},
+        restricted=frozenset(pod.pod_class.requests.real),
+        order=terms.whole(pod.pod_class.labels.get(keys.ORDER, "")) or 0,
         fault=fault,
         deleting=pod.terminating,
     )

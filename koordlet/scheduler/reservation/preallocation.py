@@ -80,7 +80,7 @@ class Adopter:
         if pod.stands_for or pod.draws_on or pod.drawn_name:
             return False
         if self._cluster:
-            meant = pod.sort.labels.get(self._config.label) == "true"
+            meant = pod.pod_class.labels.get(self._config.label) == "true"
         else:
             meant = any(
                 one.selector is not None and matching.owns(one, pod) for one in self._spec.owners
@@ -88,7 +88,7 @@ class Adopter:
         if not meant:
             return False
         try:
-            wish = matching.wish(pod.sort)
+            wish = matching.wish(pod.pod_class)
         except BadObjectError:
             return False
         if wish.affinity is None and not wish.exact:
@@ -96,10 +96,10 @@ class Adopter:
         return matching.mismatch(self._spec, pod, wish, node_labels) is None
 
     def _priority(self, pod: Pod) -> int:
-        return terms.whole(pod.sort.annotations.get(self._config.priority, "")) or 0
+        return terms.whole(pod.pod_class.annotations.get(self._config.priority, "")) or 0
 
     def _share(self, pod: Pod) -> int:
-        return fit.score(Held(self._spec), pod.sort.requests.real)
+        return fit.score(Held(self._spec), pod.pod_class.requests.real)
 
     def judge(self, row: int) -> Adoption:
         """Whether the reservation fits on a node, and whom it adopts there."""
@@ -119,8 +119,8 @@ class Adopter:
         node: list[str] = []
         inside: list[str] = []
         for pod in several:
-            lacking = self._exceeding(pod.sort.requests.real)
-            short = self._short(row, pod.sort.requests.real)
+            lacking = self._exceeding(pod.pod_class.requests.real)
+            short = self._short(row, pod.pod_class.requests.real)
             if not lacking and not short:
                 its = (self._priority(pod) if self._cluster else 0, self._share(pod))
                 if best is None or its > rank:
@@ -137,7 +137,7 @@ class Adopter:
         inside: list[str] = []
         for pod in several:
             trial = dict(total)
-            for name, amount in pod.sort.requests.real.items():
+            for name, amount in pod.pod_class.requests.real.items():
                 trial[name] = trial.get(name, 0) + amount
             exceeding = self._exceeding(trial)
             inside += [one for one in exceeding if one not in inside]

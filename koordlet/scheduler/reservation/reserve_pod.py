@@ -65,19 +65,19 @@ class StandIns:
         # What was chosen for it before we knew it.
         chosen = assigned.read(spec.annotations)
         pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
-        pod.sort = self._class(pod.sort, spec)
+        pod.pod_class = self._class(pod.pod_class, spec)
         return pod
 
-    def _class(self, sort: PodClass, spec: Spec) -> PodClass:
-        asked = _resized(sort.requests, spec.allocatable)
+    def _class(self, pod_class: PodClass, spec: Spec) -> PodClass:
+        asked = _resized(pod_class.requests, spec.allocatable)
         if spec.pre_allocation is not None:
             own = Reserving(spec.policy, spec.pinned, adopting=spec)
-            return dataclasses.replace(sort, reserving=own, requests=asked)
+            return dataclasses.replace(pod_class, reserving=own, requests=asked)
         reserving = Reserving(spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations)
-        key = sort, reserving, tuple(sorted(spec.allocatable.items()))
+        key = pod_class, reserving, tuple(sorted(spec.allocatable.items()))
         known = self._classes.get(key)
         if known is None:
-            made = dataclasses.replace(sort, reserving=reserving, requests=asked)
+            made = dataclasses.replace(pod_class, reserving=reserving, requests=asked)
             known = self._classes[key] = made
         return known
 

@@ -159,13 +159,13 @@ class Simulation:
     def _cycle(self, pod: Pod) -> Cycle | None:
         if self._any is not None:
             return self._cycles[self._any.name]
-        return self._cycles.get(pod.sort.scheduler)
+        return self._cycles.get(pod.pod_class.scheduler)
 
     def _enqueue(self, pod: Pod) -> None:
         cycle = self._cycle(pod)
         if cycle is None:
             self._cluster.warnings.append(
-                f"Pod {pod.key} is left alone: no profile is named {pod.sort.scheduler!r}"
+                f"Pod {pod.key} is left alone: no profile is named {pod.pod_class.scheduler!r}"
             )
             return
         why = next(

@@ -144,10 +144,10 @@ def test_what_is_remembered_stays_within_its_bound() -> None:
     """Who was asked longest ago is forgotten first."""
     loaded = inventory.load([{"kind": "Node", "metadata": {"name": "n"}}, _pod("p", 0, "")])
     memory = dryrun.Memory(loaded.columns, entries=3)
-    sort = loaded.pending[0].sort
-    kept = memory.of(sort, -1)
+    pod_class = loaded.pending[0].pod_class
+    kept = memory.of(pod_class, -1)
     for priority in range(9):
-        assert memory.of(sort, -1) is kept
-        memory.of(sort, priority)
+        assert memory.of(pod_class, -1) is kept
+        memory.of(pod_class, priority)
     assert len(memory) == 3
-    assert memory.of(sort, -1) is kept
+    assert memory.of(pod_class, -1) is kept

@@ -220,7 +220,7 @@ class Cluster(RuleBasedStateMachine):
         columns = self.core.census.columns
         for name, row in columns.rows.items():
             on = [one for one in self.core.census if one.node == name]
-            asked = sum(one.sort.requests.real["cpu"] for one in on)
+            asked = sum(one.pod_class.requests.real["cpu"] for one in on)
             assert columns.requested[0, row] == asked
             assert columns.requested[3, row] == len(on)
 

@@ -34,7 +34,7 @@ def bound_to(cpu: str, *pods: Body, labels: Body | None = None) -> Held:
     stand_in = register.put(reservation("r", cpu=cpu, preAllocation=True, meta=meta))
     assert stand_in is not None
     several = loaded.columns.pods[0].values()
-    adopted = [one for one in several if one.sort.labels.get("app") == "web"]
+    adopted = [one for one in several if one.pod_class.labels.get("app") == "web"]
     return register.placed(stand_in, 0, adopted)
 
 

@@ -266,7 +266,7 @@ class Machine(RuleBasedStateMachine):
             if node is None:
                 continue
             real = [one for one in columns.pods[row].values() if not one.stands_for]
-            cpu = sum(one.sort.requests.real.get("cpu", 0) for one in real)
+            cpu = sum(one.pod_class.requests.real.get("cpu", 0) for one in real)
             cpu += sum(one.holding().get("cpu", 0) for one in self.me.register.book.on(row))
             assert columns.requested[0, row] == cpu
 
