@@ -99,11 +99,11 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
     """What people see on the pod."""
     namespace, _, name = victim.pod.partition("/")
-    told = object_event.Happening(
+    told = object_event.Event(
         subject=object_event.Subject(
             kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid
         ),
-        mark=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
+        name_suffix=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
         reason=victim.reason,
         action="Evict",
         note=victim.message,

@@ -40,12 +40,12 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class Event:
     """What is told."""
 
     subject: Subject
     #: What tells it from others on the same object, in the name of the event.
-    mark: str
+    name_suffix: str
     reason: str
     action: str
     note: str
@@ -54,11 +54,11 @@ class Happening:
     @property
     def ref(self) -> objects.Ref:
         """The event that says it."""
-        name = f"{self.subject.name[:_NAME].rstrip('.-')}.{self.mark}"
+        name = f"{self.subject.name[:_NAME].rstrip('.-')}.{self.name_suffix}"
         return objects.Ref(kinds.EVENTS, name, self.subject.room)
 
 
-def body(told: Happening, node: str, at: float) -> objects.Object:
+def body(told: Event, node: str, at: float) -> objects.Object:
     """As the API server takes it."""
     about, ref = told.subject, told.ref
     return {

@@ -104,7 +104,7 @@ class _Entry(Generic[Value]):
     value: Value
 
 
-class Mirror(Generic[Value]):
+class Informer(Generic[Value]):
     """One kind, or what a selector leaves of it."""
 
     def __init__(

@@ -54,7 +54,7 @@ _LOOK = 0.1
 
 
 class Sources:
-    """All kinds, each mirrored."""
+    """An informer for each kind."""
 
     def __init__(
         self,
@@ -71,25 +71,25 @@ class Sources:
         self._owners, self._storage = owners.Owners(), Storage()
         self._positions = 0
         self._equip(profiles)
-        self.mirrors: dict[kinds.Kind, informer.Mirror[Any]] = {
-            kinds.NAMESPACES: self._mirror(kinds.NAMESPACES, inventory.namespace, self._namespace),
-            kinds.PRIORITY_CLASSES: self._mirror(
+        self.informers: dict[kinds.Kind, informer.Informer[Any]] = {
+            kinds.NAMESPACES: self._informer(kinds.NAMESPACES, inventory.namespace, self._namespace),
+            kinds.PRIORITY_CLASSES: self._informer(
                 kinds.PRIORITY_CLASSES, inventory.priority, self._priority
             ),
-            kinds.POD_DISRUPTION_BUDGETS: self._mirror(
+            kinds.POD_DISRUPTION_BUDGETS: self._informer(
                 kinds.POD_DISRUPTION_BUDGETS, inventory.budget, self._budget
             ),
-            **{kind: self._mirror(kind, owners.decode, self._owner) for kind in _OWNERS},
-            **{kind: self._mirror(kind, _stored, self._stored) for kind in _STORAGE},
-            kinds.RESERVATIONS: self._mirror(kinds.RESERVATIONS, dict, self._reservation),
-            kinds.NODE_RESOURCE_TOPOLOGIES: self._mirror(
+            **{kind: self._informer(kind, owners.decode, self._owner) for kind in _OWNERS},
+            **{kind: self._informer(kind, _stored, self._stored) for kind in _STORAGE},
+            kinds.RESERVATIONS: self._informer(kinds.RESERVATIONS, dict, self._reservation),
+            kinds.NODE_RESOURCE_TOPOLOGIES: self._informer(
                 kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._described
             ),
-            kinds.NODE_METRICS: self._mirror(kinds.NODE_METRICS, usage.decode, self._measured),
+            kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
             **self._bounding(),
-            kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
-            kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
+            kinds.NODES: self._informer(kinds.NODES, nodes.decode, self._node),
+            kinds.PODS: self._informer(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
 
     def _equip(self, profiles: Mapping[str, Profile]) -> None:
@@ -99,43 +99,43 @@ class Sources:
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
 
-    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Mirror[Any]]:
+    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Informer[Any]]:
         """Devices, where a plugin gives them out."""
         plugins = (plugin for one in profiles.values() for plugin in one.plugins)
         if not any(isinstance(one, DeviceShare) for one in plugins):
             return {}
-        return {kinds.DEVICES: self._mirror(kinds.DEVICES, devices.decode, self._furnished)}
+        return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
 
-    def _bounding(self) -> dict[kinds.Kind, informer.Mirror[Any]]:
+    def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
         """Quotas, unless their keys are ignored: whom they mean is refused."""
         if self._core.decoder.judge.ignores_keys:
             return {}
         kind = kinds.ELASTIC_QUOTAS
-        return {kind: self._mirror(kind, unserved.quota, self._quota)}
+        return {kind: self._informer(kind, unserved.quota, self._quota)}
 
-    def _mirror(
+    def _informer(
         self,
         kind: kinds.Kind,
         convert: Callable[[Body], Any],
         changed: Callable[[informer.Key, Any, Any], None],
         selector: selectors.Selector = selectors.EVERYTHING,
-    ) -> informer.Mirror[Any]:
+    ) -> informer.Informer[Any]:
         def told(key: informer.Key, old: Any, new: Any) -> None:
             changed(key, old, new)
             self._moved()
 
-        return informer.Mirror(self._store, kind, convert, selector=selector, changed=told)
+        return informer.Informer(self._store, kind, convert, selector=selector, changed=told)
 
     async def run(self) -> None:
         """Follow all kinds until cancelled; nodes and namespaces before the pods that name them."""
         async with asyncio.TaskGroup() as group:
-            first = [one for kind, one in self.mirrors.items() if kind is not kinds.PODS]
+            first = [one for kind, one in self.informers.items() if kind is not kinds.PODS]
             for one in first:
                 group.create_task(one.run())
             await asyncio.gather(*map(self._settled, first))
-            group.create_task(self.mirrors[kinds.PODS].run())
+            group.create_task(self.informers[kinds.PODS].run())
 
-    async def _settled(self, one: informer.Mirror[Any]) -> None:
+    async def _settled(self, one: informer.Informer[Any]) -> None:
         """Until a kind is up to date, or is known to be out of reach (rule 1)."""
         synced = asyncio.ensure_future(one.synced())
         try:
@@ -151,7 +151,7 @@ class Sources:
 
     async def synced(self) -> None:
         """Until everything that can be known is known."""
-        await self.mirrors[kinds.PODS].synced()
+        await self.informers[kinds.PODS].synced()
 
     # What each kind means.
 

@@ -190,7 +190,7 @@ class _Asked(ByNode):
     kind = Kind.CONTEXT
 
     def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
-        self._foreign, self._sort, self._columns = foreign, pod_class, columns
+        self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
         self._reasons: list[str] = [""]
 
     def code(self, row: int) -> int:
@@ -198,7 +198,7 @@ class _Asked(ByNode):
         if node is None:
             return 0
         try:
-            reason = str(self._foreign.filter(self._sort, node) or "")
+            reason = str(self._foreign.filter(self._pod_class, node) or "")
         except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
             reason = f"plugin failed: {error}"
         if reason not in self._reasons:
@@ -214,7 +214,7 @@ class _Rated(Score):
     normalised = True
 
     def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
-        self._foreign, self._sort, self._columns = foreign, pod_class, columns
+        self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
 
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
@@ -227,7 +227,7 @@ class _Rated(Score):
 
     def _rate(self, row: int) -> int:
         try:
-            rated = int(self._foreign.score(self._sort, self._columns.nodes[row]))
+            rated = int(self._foreign.score(self._pod_class, self._columns.nodes[row]))
         except Exception:  # noqa: BLE001 -- foreign code must not stop the scheduler
             return 0
         return max(0, min(MAX_SCORE, rated))

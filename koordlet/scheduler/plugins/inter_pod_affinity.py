@@ -81,7 +81,7 @@ class _Existing:
     """Terms that placed pods hold and that select a class; grows with new classes."""
 
     def __init__(self, pod_class: PodClass, columns: Columns, kinds: Sequence[str]) -> None:
-        self._sort = pod_class
+        self._pod_class = pod_class
         self._columns = columns
         self._kinds = kinds
         self._seen = 0
@@ -101,7 +101,7 @@ class _Existing:
                 weight, term = one if isinstance(one, tuple) else (0, one)
                 key = kind, weight, term
                 if key not in self._found and term.matches(
-                    self._sort.namespace, self._sort.labels, self._columns.namespaces
+                    self._pod_class.namespace, self._pod_class.labels, self._columns.namespaces
                 ):
                     self._found[key] = held(self._columns, kind, weight, term)
 

@@ -170,7 +170,7 @@ class Placeable(ByNode):
     kind = Kind.LOAD
 
     def __init__(self, plugin: NodeNUMAResource, pod_class: PodClass, columns: Columns) -> None:
-        self._plugin, self._sort, self._columns = plugin, pod_class, columns
+        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
         self._wish = plugin.wish(pod_class)
         self._refusals: list[allocation.Refusal] = []
 
@@ -178,7 +178,7 @@ class Placeable(ByNode):
         node = self._columns.nodes[row]
         if node is None:
             return 0
-        draws = handover.drawn(self._sort, row)
+        draws = handover.drawn(self._pod_class, row)
         found = admit(self._wish, self._plugin.place(node), self._columns, row, draws)
         if not isinstance(found, allocation.Refusal):
             return 0
@@ -205,7 +205,7 @@ class Room(Score):
         *,
         most: bool,
     ) -> None:
-        self._plugin, self._sort, self._columns = plugin, pod_class, columns
+        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
         self._wish = plugin.wish(pod_class)
         self._whole = whole
         self._most = most
@@ -233,7 +233,7 @@ class Room(Score):
         return whole
 
     def _of_zones(self, row: int, place: Place, whole: int, *, bound: bool) -> int:
-        draws = handover.drawn(self._sort, row)
+        draws = handover.drawn(self._pod_class, row)
         found = admit(self._wish, place, self._columns, row, draws)
         if isinstance(found, allocation.Refusal) or found is None:
             return 0

@@ -200,10 +200,10 @@ class _Choice(_Reach):
 
     def __init__(self, plugin: VolumeBinding, pod_class: PodClass, codes: Ints) -> None:
         super().__init__(codes)
-        self._plugin, self._sort = plugin, pod_class
+        self._plugin, self._pod_class = plugin, pod_class
 
     def codes(self, rows: Rows) -> Ints:
-        several, found = self._plugin.waiting(self._sort), self._codes[rows].copy()
+        several, found = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
         if len(several) == 1:
             one = several[0]
             served = one.made[rows]

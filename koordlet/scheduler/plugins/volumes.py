@@ -104,7 +104,7 @@ class _InUse(Filter):
         alone: set[str],
         columns: Columns,
     ) -> None:
-        self._sort, self._disks, self._claims, self._columns = pod_class, disks, alone, columns
+        self._pod_class, self._disks, self._claims, self._columns = pod_class, disks, alone, columns
 
     def codes(self, rows: Rows) -> Ints:
         blocked = np.zeros(self._columns.size, np.int64)
@@ -113,7 +113,7 @@ class _InUse(Filter):
                 continue
             if self._clash(_disks(other)):
                 blocked[list(by_row)] = 1
-            if other.namespace == self._sort.namespace and self._claims & set(claim_names(other)):
+            if other.namespace == self._pod_class.namespace and self._claims & set(claim_names(other)):
                 blocked[blocked == 0] = 2
         return blocked[rows]
 

@@ -52,7 +52,7 @@ class Judge:
     ) -> None:
         self._columns = columns
         self._claim = claim
-        self._sort = pod_class
+        self._pod_class = pod_class
         #: What was found, and at which version of the row: one decision asks several times.
         self._known: dict[int, tuple[int, Judged]] = {}
         self._generation = -1
@@ -68,7 +68,7 @@ class Judge:
 
     def serves(self, pod_class: PodClass, columns: Columns) -> bool:
         """Whether it is of this class over these columns."""
-        return self._sort is pod_class and self._columns is columns
+        return self._pod_class is pod_class and self._columns is columns
 
     def judge(self, row: int) -> Judged:
         """Whether and how a pod of the class fits on a node, as everything stands now."""

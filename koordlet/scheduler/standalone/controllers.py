@@ -43,9 +43,9 @@ class Steward:
         wall: Callable[[], float],
     ) -> None:
         self._store, self._reporting, self._wall = store, reporting, wall
-        self._nodes = informer.Mirror(store, kinds.NODES, dict)
-        self._pods = informer.Mirror(store, kinds.PODS, dict)
-        self._budgets = informer.Mirror(store, kinds.POD_DISRUPTION_BUDGETS, dict)
+        self._nodes = informer.Informer(store, kinds.NODES, dict)
+        self._pods = informer.Informer(store, kinds.PODS, dict)
+        self._budgets = informer.Informer(store, kinds.POD_DISRUPTION_BUDGETS, dict)
         #: Nodes that reported to this process, and when their offers were written.
         self._known: set[str] = set()
         self._since = wall()
