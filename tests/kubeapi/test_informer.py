@@ -41,7 +41,9 @@ class World:
         self.moved = asyncio.Event()
         self.informer = self.watch_with()
 
-    def watch_with(self, selector: selectors.Selector = selectors.EVERYTHING) -> informer.Informer[str]:
+    def watch_with(
+        self, selector: selectors.Selector = selectors.EVERYTHING
+    ) -> informer.Informer[str]:
         """An informer that tells this world."""
         self.informer = informer.Informer(
             *(self.client, kinds.RESERVATIONS, color),

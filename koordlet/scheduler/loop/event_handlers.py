@@ -72,7 +72,9 @@ class Sources:
         self._positions = 0
         self._equip(profiles)
         self.informers: dict[kinds.Kind, informer.Informer[Any]] = {
-            kinds.NAMESPACES: self._informer(kinds.NAMESPACES, inventory.namespace, self._namespace),
+            kinds.NAMESPACES: self._informer(
+                kinds.NAMESPACES, inventory.namespace, self._namespace
+            ),
             kinds.PRIORITY_CLASSES: self._informer(
                 kinds.PRIORITY_CLASSES, inventory.priority, self._priority
             ),

@@ -146,7 +146,12 @@ class _Asked:
     def __init__(
         self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: tuple[Want, ...]
     ) -> None:
-        self._plugin, self._pod_class, self._columns, self._wants = plugin, pod_class, columns, wants
+        self._plugin, self._pod_class, self._columns, self._wants = (
+            plugin,
+            pod_class,
+            columns,
+            wants,
+        )
         self._ignores = _ignores(pod_class)
 
     def _apart(self, row: int) -> Apart:
@@ -168,7 +173,9 @@ class Fitting(_Asked, ByNode):
         node = self._columns.nodes[row]
         if node is None or node.name not in self._columns.devices:
             return 0
-        found = self._plugin.admit(self._pod_class, self._wants, self._columns, row, self._apart(row))
+        found = self._plugin.admit(
+            self._pod_class, self._wants, self._columns, row, self._apart(row)
+        )
         if not isinstance(found, Refusal):
             return 0
         if found not in self._refusals:

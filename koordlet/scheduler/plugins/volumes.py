@@ -113,7 +113,9 @@ class _InUse(Filter):
                 continue
             if self._clash(_disks(other)):
                 blocked[list(by_row)] = 1
-            if other.namespace == self._pod_class.namespace and self._claims & set(claim_names(other)):
+            if other.namespace == self._pod_class.namespace and self._claims & set(
+                claim_names(other)
+            ):
                 blocked[blocked == 0] = 2
         return blocked[rows]
 
