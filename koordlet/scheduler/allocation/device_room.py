@@ -5,7 +5,7 @@ Does not cover: what is asked for (``device_requests``), which reservation a pod
 (``scheduler.reservation.fit``).
 
 Rules:
-1. What is free follows from the Device and the pods on the node, and there is no other book. A
+1. What is free follows from the Device and the pods on the node, and there is no other account. A
    reservation's stand-in holds what was chosen for it, as the device is now, less what its owners
    have of that. What a pod runs with is as it was given.
 2. Who draws on a reservation finds that rest free and is given those devices first; of a Restricted
@@ -27,7 +27,7 @@ from koordlet.scheduler.allocation.devices import MEMORY, RATIO, Device, Devices
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Policy
 
 Key = tuple[str, int]
@@ -61,7 +61,7 @@ class Apart:
     """Whose part of a node counts as free for somebody."""
 
     #: The reservation that he draws on.
-    draws: Held | None = None
+    draws: ReservationInfo | None = None
     #: He may use what any reservation holds.
     ignores: bool = False
     #: Those whose devices become his.
@@ -168,10 +168,10 @@ def admit(
     found: list[Slice] = []
     refused: list[Want] = []
     for want in wants:
-        held = {minor for kind, minor in kept if kind == want.kind}
-        bound = draws is not None and bool(held) and _restricts(draws, want.kind)
+        kept_minors = {minor for kind, minor in kept if kind == want.kind}
+        bound = draws is not None and bool(kept_minors) and _restricts(draws, want.kind)
         left = {one.minor for pod in apart.heirs_of for one in pod.devices if one.kind == want.kind}
-        part = room.picked(want, taste, held | left, kept if bound else None)
+        part = room.picked(want, taste, kept_minors | left, kept if bound else None)
         if part is None:
             refused.append(want)
         else:
@@ -182,18 +182,18 @@ def admit(
     return tuple(found)
 
 
-def rest(held: Held, devices: Devices) -> Left:
+def rest(info: ReservationInfo, devices: Devices) -> Left:
     """What its owners have left of the devices that were chosen for it."""
     known = {(one.kind, one.minor): one for one in devices.several}
     found: Left = {}
-    reserved = held.spec.allocatable
-    for one in held.stand_in.devices if held.stand_in is not None else ():
+    reserved = info.spec.allocatable
+    for one in info.reserve_pod.devices if info.reserve_pod is not None else ():
         device = known.get((one.kind, one.minor))
         amounts = one.amounts if device is None else device.kept(one.amounts, reserved)
         part = found.setdefault((one.kind, one.minor), {})
         for name, much in amounts.items():
             part[name] = part.get(name, 0) + much
-    for owner in held.owners.values():
+    for owner in info.owners.values():
         for one in owner.devices:
             part = found.get((one.kind, one.minor), {})
             device = known.get((one.kind, one.minor))
@@ -203,10 +203,10 @@ def rest(held: Held, devices: Devices) -> Left:
     return found
 
 
-def _restricts(held: Held, kind: str) -> bool:
+def _restricts(info: ReservationInfo, kind: str) -> bool:
     """Whether its owners get devices of this type from it alone."""
-    named = any(device_requests.kind_of(name) == kind for name in held.spec.restricted)
-    return held.spec.policy is Policy.RESTRICTED and named
+    named = any(device_requests.kind_of(name) == kind for name in info.spec.restricted)
+    return info.spec.policy is Policy.RESTRICTED and named
 
 
 def _score(
@@ -230,27 +230,25 @@ def _parts(
     for pod in columns.pods[row].values():
         if not pod.devices and device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             continue
-        held = None
-        if columns.keeper is not None and (pod.stands_for or pod.operates):
-            held = columns.keeper.find(pod.stands_for or pod.uid)
-        if held is None or held.stand_in is not pod:
+        info = columns.kept_reservation(pod)
+        if info is None or info.reserve_pod is not pod:
             if pod not in apart.heirs_of:
                 yield (
                     list(pod.devices),
                     _loose(pod, device_requests.rough(pod.pod_class.requests.real)),
                 )
-        elif held is not apart.draws and not (apart.ignores and not held.operating):
-            left = rest(held, devices)
+        elif info is not apart.draws and not (apart.ignores and not info.operating):
+            left = rest(info, devices)
             named = [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
-            yield named, _loose(pod, _holding(held))
+            yield named, _loose(pod, _holding(info))
 
 
-def _holding(held: Held) -> Sequence[Want]:
+def _holding(info: ReservationInfo) -> Sequence[Want]:
     """What a reservation holds now, as requests; where that is no round number, all of it."""
     try:
-        return device_requests.of(held.holding())
+        return device_requests.of(info.held())
     except BadObjectError:
-        return device_requests.rough(held.spec.allocatable)
+        return device_requests.rough(info.spec.allocatable)
 
 
 def _loose(pod: Pod, wants: Sequence[Want]) -> list[Want]:

@@ -19,8 +19,9 @@ from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.reservation.claims import claim_of
 from koordlet.scheduler.reservation.fit import Judge
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Policy
 
 _Parts = dict[int, dict[str, int]]
@@ -36,20 +37,21 @@ class Share:
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
 
-def drawn(pod_class: PodClass, row: int) -> Held | None:
+def drawn(pod_class: PodClass, row: int) -> ReservationInfo | None:
     """The reservation that a pod of a class would draw on there."""
-    judge = pod_class.claim.judge if pod_class.claim is not None else None
+    claim = claim_of(pod_class)
+    judge = claim.judge if claim is not None else None
     return judge.judge(row).chosen if isinstance(judge, Judge) else None
 
 
-def rest(held: Held) -> Share | None:
+def rest(info: ReservationInfo) -> Share | None:
     """What its owners have left of it; ``None`` where nothing was chosen for it."""
-    mine = held.stand_in
+    mine = info.reserve_pod
     if mine is None or not (mine.cpus or mine.parts):
         return None
     cpus = mine.cpus or cpuset.CPUSet()
     parts: _Parts = {number: dict(part) for number, part in mine.parts.items()}
-    for owner in held.owners.values():
+    for owner in info.owners.values():
         cpus = cpus - owner.cpus if owner.cpus else cpus
         for number, part in owner.parts.items():
             left = parts.get(number, {})
@@ -58,21 +60,19 @@ def rest(held: Held) -> Share | None:
     return Share(mine, cpus, parts)
 
 
-def exclusive(held: Held, name: str) -> bool:
+def exclusive(info: ReservationInfo, name: str) -> bool:
     """Whether its owners get nothing but what is in it."""
-    return held.spec.policy is Policy.RESTRICTED and name in held.spec.restricted
+    return info.spec.policy is Policy.RESTRICTED and name in info.spec.restricted
 
 
-def shares(columns: Columns, row: int, without: Held | None = None) -> Iterator[Share]:
+def shares(columns: Columns, row: int, without: ReservationInfo | None = None) -> Iterator[Share]:
     """Who has what; what is left in one reservation may be left out."""
     for pod in columns.pods[row].values():
         if not (pod.cpus or pod.parts):
             continue
-        held: Held | None = None
-        if columns.keeper is not None and (pod.stands_for or pod.operates):
-            held = columns.keeper.find(pod.stands_for or pod.uid)
-        found = rest(held) if held is not None else None
+        info: ReservationInfo | None = columns.kept_reservation(pod)
+        found = rest(info) if info is not None else None
         if found is None:
             yield Share(pod, pod.cpus or cpuset.CPUSet(), pod.parts)
-        elif held is not without:
+        elif info is not without:
             yield found

@@ -20,7 +20,7 @@ from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Policy
 
 INTEGER = "the requested CPUs must be integer"
@@ -75,7 +75,7 @@ class Place:
         withheld = self.machine.withheld if self.machine is not None else cpuset.CPUSet()
         return withheld | self.node.reserved_cpus
 
-    def zones(self, columns: Columns, row: int, draws: Held | None = None) -> Zones:
+    def zones(self, columns: Columns, row: int, draws: ReservationInfo | None = None) -> Zones:
         """Its NUMA nodes now."""
         assert self.machine is not None  # noqa: S101 -- asked only where there is one
         ratio = self.ratio or 1.0
@@ -94,7 +94,7 @@ def ratio(node: Node) -> float | None:
 
 
 def admit(
-    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None = None
+    wish: Wish, place: Place, columns: Columns, row: int, draws: ReservationInfo | None = None
 ) -> allocation.Grant | allocation.Refusal | None:
     """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
 
@@ -108,7 +108,7 @@ def admit(
 
 
 def _admit(
-    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None
+    wish: Wish, place: Place, columns: Columns, row: int, draws: ReservationInfo | None
 ) -> allocation.Grant | allocation.Refusal | None:
     numa = place.numa or wish.numa
     bound = wish.bound or (place.bind is not None and wish.cpu > 0)
@@ -132,7 +132,7 @@ def _bound(  # noqa: PLR0917 -- as _admit
     numa: str,
     zones: Zones,
     node: allocation.Node,
-    draws: Held | None,
+    draws: ReservationInfo | None,
 ) -> allocation.Grant | allocation.Refusal:
     """CPUs by number."""
     left = handover.rest(draws) if draws is not None else None
@@ -204,7 +204,7 @@ def room(place: Place, columns: Columns, row: int) -> allocation.Node:
 
 
 def _node(
-    place: Place, columns: Columns, row: int, draws: Held | None, zones: Zones
+    place: Place, columns: Columns, row: int, draws: ReservationInfo | None, zones: Zones
 ) -> allocation.Node:
     assert place.machine is not None  # noqa: S101 -- asked only where there is one
     kept = place.kept

@@ -23,7 +23,7 @@ from koordlet.scheduler.allocation import handover
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.machines import Machine
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 Amounts = Mapping[str, int]
 _Parts = dict[int, dict[str, int]]
@@ -54,7 +54,7 @@ class Zones:
         *,
         kept: cpuset.CPUSet,
         ratio: float,
-        without: Held | None = None,
+        without: ReservationInfo | None = None,
     ) -> None:
         self._machine = machine
         self._ratio = ratio

@@ -13,8 +13,8 @@ Rules:
    ``remove`` is what ``place`` added, exactly: it is remembered with the pod.
 4. A tally that is asked for once is kept up to date from then on.
 5. Amounts that are not a pod's (what a reservation still holds) are changed by ``adjust`` alone.
-   The ``keeper`` hears of every pod that stands for a reservation or draws on one, so that what is
-   held follows from where pods are, whoever moved them.
+   Every reserve pod, and every pod that draws on a reservation, is reported to the reservations, so
+   that what is held follows from where pods are, whatever moved them.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _MOST = 2**62
 Measure = Callable[[PodClass], int]
 
 
-def kept(pod: Pod) -> bool:
-    """Whether the keeper of reservations has to do with it."""
-    return bool(pod.stands_for or pod.draws_on or pod.drawn_name or pod.operates)
+def concerns_reservations(pod: Pod) -> bool:
+    """Whether a pod is a reserve pod, or draws on a reservation."""
+    return bool(pod.reserve_pod_of or pod.draws_on or pod.drawn_name or pod.operates)
 
 
-class Keeper(Protocol):
-    """Who keeps the accounts of reservations."""
+class ReservationObserver(Protocol):
+    """What the columns report pods to that have to do with reservations."""
 
-    def joined(self, pod: Pod, row: int) -> None:
-        """Such a pod has taken its place."""
+    def pod_placed(self, pod: Pod, row: int) -> None:
+        """Such a pod has its place, or is another value of the one that had it."""
 
-    def left(self, pod: Pod, row: int) -> None:
-        """It gives its place back, now."""
+    def pod_removed(self, pod: Pod, row: int) -> None:
+        """Such a pod is about to give its place back."""
 
     def find(self, uid: str) -> Any:
-        """The reservation of a UID, or the pod that is one."""
+        """The reservation, or the pod in operating mode, of a UID."""
 
 
 class Columns:
@@ -94,7 +94,23 @@ class Columns:
         self._concerned: dict[PodClass, list[tuple[Tally, int, bool]]] = {}
         #: Classes that were ever placed and have terms about other pods, in that order.
         self.termed: list[PodClass] = []
-        self.keeper: Keeper | None = None
+        self._reservations: ReservationObserver | None = None
+
+    def report_to(self, reservations: ReservationObserver) -> None:
+        """Report from now on to these reservations (rule 5)."""
+        self._reservations = reservations
+
+    def kept_reservation(self, pod: Pod) -> Any:
+        """The reservation whose place a pod keeps; ``None`` for ordinary pods."""
+        if self._reservations is None or not (pod.reserve_pod_of or pod.operates):
+            return None
+        return self._reservations.find(pod.reserve_pod_of or pod.uid)
+
+    def drawn_reservation(self, pod: Pod) -> Any:
+        """The reservation that a pod draws on; ``None`` where it draws on none."""
+        if self._reservations is None or not pod.draws_on:
+            return None
+        return self._reservations.find(pod.draws_on)
 
     @property
     def size(self) -> int:
@@ -220,15 +236,15 @@ class Columns:
         for port in pod.pod_class.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
-        if self.keeper is not None and kept(pod):
-            self.keeper.joined(pod, row)
+        if self._reservations is not None and concerns_reservations(pod):
+            self._reservations.pod_placed(pod, row)
 
     def replace(self, pod: Pod, row: int) -> None:
         """The same pod as another value; nothing that is counted differs."""
         self.pods[row][pod.key] = pod
         self.looks[row] += 1
-        if self.keeper is not None and kept(pod):
-            self.keeper.joined(pod, row)
+        if self._reservations is not None and concerns_reservations(pod):
+            self._reservations.pod_placed(pod, row)
 
     def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
         """Change what is requested on a node by amounts that are no pod's; they may be negative."""
@@ -274,8 +290,8 @@ class Columns:
     def remove(self, pod: Pod) -> int:
         """A pod gives its place back; the row that it had."""
         row = self.rows[pod.node]
-        if self.keeper is not None and kept(pod):
-            self.keeper.left(pod, row)
+        if self._reservations is not None and concerns_reservations(pod):
+            self._reservations.pod_removed(pod, row)
         real, nonzero = self.vectors(pod.pod_class)
         self.requested[: real.size, row] -= real
         self.nonzero[:, row] -= nonzero

@@ -39,7 +39,7 @@ from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.reservation.book import Book
+from koordlet.scheduler.reservation.cache import ReservationCache
 
 _T = TypeVar("_T")
 
@@ -68,7 +68,7 @@ class Cluster:
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
-    def equip(self, profile: Profile, book: Book, now: float) -> None:
+    def equip(self, profile: Profile, reservations: ReservationCache, now: float) -> None:
         """Give a profile's plugins the objects that they ask for."""
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
@@ -76,7 +76,7 @@ class Cluster:
             elif isinstance(plugin, WithStorage):
                 self._each(self.storage, plugin.storage.add)
             elif isinstance(plugin, Reservation):
-                plugin.book = book
+                plugin.attach(reservations)
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, DeviceShare):

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.cluster.columns import Columns, kept
+from koordlet.scheduler.cluster.columns import Columns, concerns_reservations
 from koordlet.scheduler.framework import Kind, Verdict, messages
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.disruption import Protection
@@ -75,7 +75,7 @@ def importance(pod: Pod) -> tuple[int, str, int]:
 
 def _may_go(one: Pod, pod: Pod) -> bool:
     """Less important, a pod that runs, and not exempt by the peer's label."""
-    if one.priority >= pod.priority or one.stands_for:
+    if one.priority >= pod.priority or one.reserve_pod_of:
         return False
     return one.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
 
@@ -157,7 +157,7 @@ class DryRuns:
     def _by_sums(self, sums: Sums, row: int, guests: Sequence[Pod]) -> Tried | None:
         """The same as in the columns, or ``None`` where sums do not tell."""
         lower = _lower(self._columns, row, self._pod)
-        if lower and (any(map(kept, lower)) or not sums.apply(row)):
+        if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
             return None
         found = self._sum(sums, row, guests, lower) if lower else _NOBODY
         sorts = tuple({one.pod_class: None for one in lower})
@@ -213,7 +213,7 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
 
 def _matters(guest: Pod) -> bool:
     """Whether a guest may change more than amounts."""
-    return bool(guest.pod_class.anti_affinity) or kept(guest)
+    return bool(guest.pod_class.anti_affinity) or concerns_reservations(guest)
 
 
 class Sums:

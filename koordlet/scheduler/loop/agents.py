@@ -203,7 +203,7 @@ class Agents:
     def _foreign(self, node: str, claim: ledger.Claim) -> bool:
         """Whether CPUs are held by somebody whom the scheduler does not see on the node."""
         if claim.owner is ledger.Owner.RESERVATION:
-            return False  # the book of reservations accounts for it
+            return False  # the reservation cache accounts for it
         columns = self._core.census.columns
         row = columns.rows.get(node)
         return row is None or claim.holder not in columns.pods[row]

@@ -1,6 +1,6 @@
 """What the scheduler knows, and what it decides about the next pod: no I/O, no clock.
 
-Covers: what each change of an object means for queue and census; one attempt; what becomes of it
+Covers: what each change of an object means for the queue and the pod cache; one attempt; what becomes of it
 when the store has answered. Does not cover: asking and telling the store (``binder``,
 ``reporter``), which objects are followed (``event_handlers``).
 
@@ -34,7 +34,7 @@ from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
-from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.reservation.cache import ReservationCache
 
 
 class Core:
@@ -52,8 +52,9 @@ class Core:
         self.priorities: dict[str, Priority] = {}
         self.decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
         self.census = Census()
-        self.register = Register(self.census.columns, self.decoder)
-        self.register.ready = conversion.Chooser(profiles).ready
+        self.reservations = ReservationCache(
+            self.census.columns, self.decoder, conversion.Chooser(profiles).ready
+        )
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
@@ -67,15 +68,15 @@ class Core:
         self._plugins: dict[str, Plugin] = {
             plugin.name: plugin for one in profiles.values() for plugin in one.plugins
         }
+        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+            if isinstance(plugin, Reservation):
+                plugin.attach(self.reservations)
         self._begin()
 
     def _begin(self) -> None:
         self.cycles = {
             name: Cycle(self.census.columns, profile) for name, profile in self._profiles.items()
         }
-        for plugin in (plugin for one in self._profiles.values() for plugin in one.plugins):
-            if isinstance(plugin, Reservation):
-                plugin.book = self.register.book
 
     # What changes in the cluster.
 
@@ -89,7 +90,7 @@ class Core:
         what = difference(old, new) if old is not None else What.NODE_NEW
         if what is not None:
             self.census.put(new)
-            self.register.node_came(new.name)
+            self.reservations.node_came(new.name)
             self.wake(Event(what, node=new), now)
 
     def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
@@ -194,14 +195,14 @@ class Core:
     def rebuild(self) -> None:
         """Derive everything anew from nodes and pods."""
         self.census.rebuild()
-        self.register.rebase(self.census.columns)
+        self.reservations.rebase(self.census.columns)
         self._begin()
 
     def tidy(self) -> None:
         """Forget what nobody has any more."""
         living = self.census.classes() | {entry.pod.pod_class for entry in self.queue}
-        several = self.register.book.all.values()
-        living |= {one.stand_in.pod_class for one in several if one.stand_in is not None}
+        several = self.reservations.by_uid.values()
+        living |= {one.reserve_pod.pod_class for one in several if one.reserve_pod is not None}
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
         if self.census.littered(len(living)):
@@ -226,7 +227,7 @@ class Core:
             ranking = self.diary.ranking(cycle, pod, now)
             found = (
                 reservation_events.hold(self, cycle, pod, row, now)
-                if pod.stands_for
+                if pod.reserve_pod_of
                 else self._assume(cycle, pod, row, now)
             )
         else:

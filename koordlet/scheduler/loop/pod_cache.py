@@ -62,7 +62,7 @@ class Census:
         """A node goes."""
         if name in self.columns.rows:
             for pod in self.columns.drop(name):
-                if pod.stands_for:
+                if pod.reserve_pod_of:
                     continue  # a reservation ends with its node
                 self._homeless.setdefault(name, {})[pod.key] = pod
 

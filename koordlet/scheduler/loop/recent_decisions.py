@@ -81,9 +81,9 @@ class Diary:
         pod = outcome.pod
         entry = Entry(
             at=now,
-            pod=pod.stands_for or pod.key,
+            pod=pod.reserve_pod_of or pod.key,
             node=outcome.node,
-            reservation=bool(pod.stands_for),
+            reservation=bool(pod.reserve_pod_of),
             ranking=ranking,
         )
         if isinstance(outcome, Refusal):

@@ -111,7 +111,7 @@ class Reporter:
         """A pod found no node; of a reservation, its own keeper tells."""
         for victim in one.victims:
             self._later(("victim", victim.uid), functools.partial(self._evict, victim, one))
-        if one.pod.stands_for:
+        if one.pod.reserve_pod_of:
             return
         told = one.reason, one.message, one.node
         if one.pod.told != told:

@@ -32,8 +32,8 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.adoption import Arguments
 from koordlet.scheduler.plugins.reservation import reservation_of
-from koordlet.scheduler.reservation import lifecycle
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation import lifecycle, preallocation
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase, Status
 
 #: Seconds between two looks, where nothing else happens.
@@ -64,16 +64,16 @@ class Keeper:
 
     def submit(self, one: Hold) -> None:
         """A reservation found its node."""
-        self._binding.add(one.pod.stands_for)
+        self._binding.add(one.pod.reserve_pod_of)
         self._holds.put_nowait(one)
 
     def refused(self, pod: Pod, message: str) -> None:
         """A reservation found none."""
-        before = self._core.register.messages.get(pod.stands_for)
-        self._core.register.failed(pod, message)
-        held = self._core.register.of(pod)
-        if held is not None and before != message:
-            self._tell(held, "FailedScheduling", message, warning=True)
+        before = self._core.reservations.messages.get(pod.reserve_pod_of)
+        self._core.reservations.failed(pod, message)
+        info = self._core.reservations.of(pod)
+        if info is not None and before != message:
+            self._tell(info, "FailedScheduling", message, warning=True)
         self._moved.set()
 
     def poke(self) -> None:
@@ -101,20 +101,20 @@ class Keeper:
 
     async def look(self) -> None:
         """Bring everything that is due to where it should be, and write what differs."""
-        wall, register = self._author.wall(), self._core.register
+        wall, cache = self._author.wall(), self._core.reservations
         if self._steady() - self._resynced >= self._arguments.resync_seconds:
             self._resynced = self._steady()
-            register.book.touched.update(register.book.all)
+            cache.touched.update(cache.by_uid)
         due = [
             one
             for one in reservation_events.due(self._core, wall)
             if one.spec.uid not in self._binding
         ]
-        for held in due:
-            reservation_events.step(self._core, held, self._steady(), wall)
-        wanted = [(one, register.status(one, wall)) for one in due]
+        for info in due:
+            reservation_events.step(self._core, info, self._steady(), wall)
+        wanted = [(one, cache.status(one, wall)) for one in due]
         await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
-        rejected = [(one, one.status(wall)) for one in register.rejected.values()]
+        rejected = [(one, one.status(wall)) for one in cache.rejected.values()]
         await self._all([self._reject(one.name, one, s) for one, s in rejected if s != one.stored])
         if self._steady() - self._collected >= self._arguments.gc_interval:
             self._collected = self._steady()
@@ -127,26 +127,26 @@ class Keeper:
 
         await asyncio.gather(*map(one, several))
 
-    async def _write(self, held: Held, status: Status) -> None:
+    async def _write(self, info: ReservationInfo, status: Status) -> None:
         try:
-            await self._converted(held, status)
-            body = await self._patch(held.spec.name, held.stored, status)
+            await self._converted(info, status)
+            body = await self._patch(info.spec.name, info.stored, status)
         except refusals.NotFound:
             return  # the watch says so as well
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
-            self._core.register.book.touched.add(held.spec.uid)
+            self._core.reservations.touched.add(info.spec.uid)
             return
         self._core.measures.asked("reservation", "ok")
-        if held.stored.phase is not status.phase:
-            log.get().info("scheduler.reservation", name=held.spec.name, phase=status.phase.value)
-        held.stored, held.revision = status, objects.revision(body)
+        if info.stored.phase is not status.phase:
+            log.get().info("scheduler.reservation", name=info.spec.name, phase=status.phase.value)
+        info.stored, info.revision = status, objects.revision(body)
 
-    async def _converted(self, held: Held, status: Status) -> None:
+    async def _converted(self, info: ReservationInfo, status: Status) -> None:
         """CPUs that were chosen for it are written before it is available (rule 3)."""
-        note = conversion.marks(held) if status.phase is Phase.AVAILABLE else {}
-        if held.stored.phase is Phase.WAITING and note:
-            ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
+        note = conversion.marks(info) if status.phase is Phase.AVAILABLE else {}
+        if info.stored.phase is Phase.WAITING and note:
+            ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
             await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
     async def _reject(self, name: str, one: Any, status: Status) -> None:
@@ -167,23 +167,23 @@ class Keeper:
     # Bindings.
 
     async def _bind(self, one: Hold) -> None:
-        held = self._core.register.of(one.pod)
+        info = self._core.reservations.of(one.pod)
         try:
-            if held is not None and held.row >= 0:
-                await self._bound(held, one)
+            if info is not None and info.row >= 0:
+                await self._bound(info, one)
         finally:
-            self._binding.discard(one.pod.stands_for)
-            self._core.register.book.touched.add(one.pod.stands_for)
+            self._binding.discard(one.pod.reserve_pod_of)
+            self._core.reservations.touched.add(one.pod.reserve_pod_of)
             self._moved.set()
 
-    async def _bound(self, held: Held, one: Hold) -> None:
+    async def _bound(self, info: ReservationInfo, one: Hold) -> None:
         for attempt in range(_ATTEMPTS):
-            error = await self._attempt(held, one)
+            error = await self._attempt(info, one)
             if error is None:
                 self._core.queue.forget(one.pod)
-                reservation_events.woken(self._core, held, self._steady())
-                note = f"Successfully assigned {held.spec.name} to {one.node}"
-                self._tell(held, "Scheduled", note)
+                reservation_events.woken(self._core, info, self._steady())
+                note = f"Successfully assigned {info.spec.name} to {one.node}"
+                self._tell(info, "Scheduled", note)
                 return
             self._core.measures.asked("reservation", error.code)
             if isinstance(error, refusals.NotFound):
@@ -191,58 +191,58 @@ class Keeper:
             if not isinstance(error, refusals.Unavailable):
                 break
             await asyncio.sleep(_PAUSE * 2**attempt)
-        if held.row >= 0:
+        if info.row >= 0:
             reservation_events.release(
-                self._core.cycles[one.pod.pod_class.scheduler], held, one.pod
+                self._core.cycles[one.pod.pod_class.scheduler], info, one.pod
             )
-            self._core.register.unplaced(held)
-            await self._again(held, one)
+            self._core.reservations.unplaced(info)
+            await self._again(info, one)
 
-    async def _again(self, held: Held, one: Hold) -> None:
+    async def _again(self, info: ReservationInfo, one: Hold) -> None:
         """It was not bound by us: perhaps by somebody else, or it is our turn again later."""
         now = self._steady()
         try:
-            there = await self._store.get(objects.Ref(kinds.RESERVATIONS, held.spec.name))
+            there = await self._store.get(objects.Ref(kinds.RESERVATIONS, info.spec.name))
         except refusals.ObjectsError:
             there = {}
         if there:
             reservation_events.changed(self._core, there, there, now)
-        if held.row < 0:
+        if info.row < 0:
             self._core.queue.erred(one.pod, now)
-        reservation_events.woken(self._core, held, now)
+        reservation_events.woken(self._core, info, now)
 
-    async def _attempt(self, held: Held, one: Hold) -> refusals.ObjectsError | None:
+    async def _attempt(self, info: ReservationInfo, one: Hold) -> refusals.ObjectsError | None:
         """Write a binding; an answer that was lost is asked for."""
-        status = self._core.register.status(held, self._author.wall())
-        ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
+        status = self._core.reservations.status(info, self._author.wall())
+        ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
         try:
             there = await self._store.get(ref)
-            if objects.text(there, "uid") != held.spec.uid:
-                return refusals.NotFound("another one has its name", culprit=held.spec.name)
+            if objects.text(there, "uid") != info.spec.uid:
+                return refusals.NotFound("another one has its name", culprit=info.spec.name)
             stored = there.get("status")
             node = stored.get("nodeName") if isinstance(stored, Mapping) else ""
             if node:
-                return None if node == held.node else refusals.Conflict("it has a node already")
-            await self._promise(held, one, ref)
-            body = await self._patch(held.spec.name, held.stored, status, held.revision)
+                return None if node == info.node else refusals.Conflict("it has a node already")
+            await self._promise(info, one, ref)
+            body = await self._patch(info.spec.name, info.stored, status, info.revision)
         except refusals.ObjectsError as error:
             return error
-        held.stored, held.revision = status, objects.revision(body)
+        info.stored, info.revision = status, objects.revision(body)
         self._core.measures.asked("reservation", "ok")
         return None
 
-    async def _promise(self, held: Held, one: Hold, ref: objects.Ref) -> None:
+    async def _promise(self, info: ReservationInfo, one: Hold, ref: objects.Ref) -> None:
         """Write what plugins chose; remember and tell who is adopted (rule 3)."""
-        note = {**one.marks, **self._core.register.adoption(held)}
+        note = {**one.marks, **preallocation.annotation(info)}
         if not note:
             return
         body = await self._store.patch(
-            ref, objects.Merge({"metadata": {"annotations": note}}, held.revision)
+            ref, objects.Merge({"metadata": {"annotations": note}}, info.revision)
         )
-        held.revision = objects.revision(body)
-        for pod in held.owners.values():
-            if pod.uid in held.adopted:
-                marks = held.marks()
+        info.revision = objects.revision(body)
+        for pod in info.owners.values():
+            if pod.uid in info.adopted:
+                marks = info.marks()
                 where = objects.Ref(kinds.PODS, pod.name, pod.namespace)
                 patch = {"metadata": {"uid": pod.uid, "annotations": marks}}
                 await self._store.patch(where, objects.Merge(patch))
@@ -255,21 +255,23 @@ class Keeper:
         rows = self._core.census.columns.rows
         over = [
             one
-            for one in self._core.register.book.all.values()
+            for one in self._core.reservations.by_uid.values()
             if lifecycle.removable(one.stored, rules, wall, node_exists=one.stored.node in rows)
         ]
         await self._all([self._delete(one) for one in over])
 
-    async def _delete(self, held: Held) -> None:
+    async def _delete(self, info: ReservationInfo) -> None:
         try:
             await self._store.delete(
-                objects.Ref(kinds.RESERVATIONS, held.spec.name), uid=held.spec.uid
+                objects.Ref(kinds.RESERVATIONS, info.spec.name), uid=info.spec.uid
             )
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
 
-    def _tell(self, held: Held, reason: str, text: str, *, warning: bool = False) -> None:
-        body = self._author.about_reservation(held.spec, reason, text, warning=warning)
+    def _tell(
+        self, info: ReservationInfo, reason: str, text: str, *, warning: bool = False
+    ) -> None:
+        body = self._author.about_reservation(info.spec, reason, text, warning=warning)
         self._telling = asyncio.ensure_future(self._send(body))
 
     async def _send(self, body: objects.Object) -> None:
@@ -281,7 +283,7 @@ class Keeper:
 
 def arguments(profiles: Mapping[str, Profile]) -> Arguments:
     """How reservations are kept: as the first profile says that has a say."""
-    found = [reservation_of(one) for one in profiles.values()]
+    found = [reservation_of(one.plugins) for one in profiles.values()]
     return next((one.arguments for one in found if one is not None), Arguments())
 
 

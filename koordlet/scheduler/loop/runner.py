@@ -164,7 +164,7 @@ class Loop:
                 self.keeper.submit(found)
             else:
                 self.reporter.refused(found)
-                if found.pod.stands_for:
+                if found.pod.reserve_pod_of:
                     self.keeper.refused(found.pod, found.message)
         return True
 

@@ -11,17 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import requests, terms
 from koordlet.scheduler.objects.wire import Body
-
-if TYPE_CHECKING:
-    from koordlet.scheduler.reservation.claims import Claim
-    from koordlet.scheduler.reservation.reserve_pod import Reserving
+from koordlet.scheduler.reservation.spec import ReservePodTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +67,10 @@ class PodClass:
     references: tuple[Reference, ...] = ()
     #: Those annotations that decide, as they are spelled.
     annotations: Mapping[str, str] = field(default_factory=dict)
-    #: Which reservations may serve it; only in the variant of a class that a pod is tried as.
-    claim: Claim | None = None
-    #: How it reserves; only for the stand-ins of reservations.
-    reserving: Reserving | None = None
+    #: The reservations that may serve it; ``reservation.claims.claim_of`` reads it.
+    claim: object = None
+    #: How it reserves; only for reserve pods.
+    reserving: ReservePodTraits | None = None
     #: The peers' priority class: ``koord-prod``, ``koord-mid``, ``koord-batch``, ``koord-free``.
     band: str = "koord-prod"
     #: What it asks for and this scheduler lacks, as a message (``unserved``).
@@ -105,7 +101,7 @@ class Pod:
     gates: tuple[str, ...]
     nominated: str = ""
     #: The UID of the reservation whose place it keeps: a stand-in, no pod that runs.
-    stands_for: str = ""
+    reserve_pod_of: str = ""
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""

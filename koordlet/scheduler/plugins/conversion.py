@@ -25,7 +25,7 @@ from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects import peer_keys
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import deviceshare, numa
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 
 class Chooser:
@@ -45,26 +45,26 @@ class Chooser:
             if isinstance(plugin, deviceshare.DeviceShare)
         }
 
-    def ready(self, held: Held, columns: Columns) -> bool:
+    def ready(self, info: ReservationInfo, columns: Columns) -> bool:
         """Whether it has its CPUs and devices, from now on; so does one that needs none."""
-        found = self._devices(held, columns)
-        if found is None or not self._cpus(held, columns):
+        found = self._devices(info, columns)
+        if found is None or not self._cpus(info, columns):
             return False
-        if held.stand_in is not None and found:
-            held.stand_in.devices = found
-            columns.touch(held.row)
+        if info.reserve_pod is not None and found:
+            info.reserve_pod.devices = found
+            columns.touch(info.row)
         return True
 
-    def _devices(self, held: Held, columns: Columns) -> tuple[devices.Slice, ...] | None:
+    def _devices(self, info: ReservationInfo, columns: Columns) -> tuple[devices.Slice, ...] | None:
         """Its devices; ``None``: they cannot be had yet."""
-        mine = held.stand_in
+        mine = info.reserve_pod
         plugin = self._sharing.get(mine.pod_class.scheduler) if mine is not None else None
-        wants = device_requests.rough(held.spec.allocatable) if plugin is not None else ()
+        wants = device_requests.rough(info.spec.allocatable) if plugin is not None else ()
         if mine is None or plugin is None or not wants:
             return ()
-        heirs = tuple(held.owners.values())
-        apart = device_room.Apart(held, heirs_of=heirs)
-        found = plugin.admit(mine.pod_class, wants, columns, held.row, apart)
+        heirs = tuple(info.owners.values())
+        apart = device_room.Apart(info, heirs_of=heirs)
+        found = plugin.admit(mine.pod_class, wants, columns, info.row, apart)
         if isinstance(found, device_room.Refusal):
             return None
         several = columns.devices[mine.node].several if found else ()
@@ -74,8 +74,8 @@ class Chooser:
                 return None
         return found
 
-    def _cpus(self, held: Held, columns: Columns) -> bool:
-        mine, node = held.stand_in, columns.nodes[held.row]
+    def _cpus(self, info: ReservationInfo, columns: Columns) -> bool:
+        mine, node = info.reserve_pod, columns.nodes[info.row]
         plugin = self._plugins.get(mine.pod_class.scheduler) if mine is not None else None
         if mine is None or node is None or plugin is None:
             return True
@@ -85,11 +85,11 @@ class Chooser:
         if not bound or not known or wish.cpu % 1000:
             return True
         chosen = mine.cpus or cpuset.CPUSet()
-        for pod in held.owners.values():
+        for pod in info.owners.values():
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = wish.cpu // 1000 - len(chosen)
         if lacking > 0:
-            found = placement.room(place, columns, held.row).allocate(
+            found = placement.room(place, columns, info.row).allocate(
                 allocation.Request(cpus=_asked(wish, place, lacking))
             )
             if isinstance(found, allocation.Refusal):
@@ -129,12 +129,12 @@ def _asked(wish: placement.Wish, place: placement.Place, count: int) -> accumula
     )
 
 
-def marks(held: Held) -> dict[str, str]:
+def marks(info: ReservationInfo) -> dict[str, str]:
     """The annotations by which agents and the next scheduler know them; none that is there."""
-    if held.stand_in is None:
+    if info.reserve_pod is None:
         return {}
-    status = numa.spelled(held.stand_in)
+    status = numa.spelled(info.reserve_pod)
     notes = {peer_keys.RESOURCE_STATUS: json.dumps(status)} if status else {}
-    notes |= deviceshare.marks(held.stand_in)
-    known = held.spec.annotations
+    notes |= deviceshare.marks(info.reserve_pod)
+    known = info.spec.annotations
     return {key: spelled for key, spelled in notes.items() if known.get(key) != spelled}

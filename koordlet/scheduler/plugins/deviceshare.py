@@ -94,7 +94,7 @@ class DeviceShare(Plugin):
             return
         wants = wanted(pod.pod_class)
         row = columns.rows[node]
-        draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
+        draws = columns.drawn_reservation(pod)
         found = self.admit(
             pod.pod_class, wants, columns, row, Apart(draws, _ignores(pod.pod_class))
         )

@@ -8,7 +8,7 @@ Rules:
 1. Bound to CPUs is who is labelled LSE or LSR, is production, and asks for whole CPUs; on a node
    with a bind policy of its own, everybody who asks for CPU.
 2. What pods hold follows from the pods on the node: the CPUs that were written to them, or that
-   they were given when they were assumed. There is no other book, so nothing in it can be stale.
+   they were given when they were assumed. There is no other account, so nothing in it can be stale.
    What was chosen for a reservation is handed to its owners (``scheduler.allocation.handover``).
 3. A node passes only if the CPUs could be taken at this moment: what is then prepared cannot fail.
 """
@@ -148,7 +148,7 @@ class NodeNUMAResource(Plugin):
         wish, place = self.wish(pod.pod_class), self.place(chosen)
         if not wish.asks:
             return
-        draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
+        draws = columns.drawn_reservation(pod)
         found = admit(wish, place, columns, row, draws)
         if isinstance(found, allocation.Refusal):
             raise RefusedError(found.why, resolvable=not found.final)

@@ -23,7 +23,7 @@ from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation.claims import Claim
+from koordlet.scheduler.reservation.claims import Claim, claim_of
 
 _PODS = FIXED.index(requests.PODS)
 #: The highest bit of a code: at least one amount would not fit on the empty node either.
@@ -82,14 +82,15 @@ class NodeResourcesFit(Plugin):
         asked = sorted(one for one in asked if one[0] != _PODS)
         names = {row: name for name, row in columns.resources.items()}
         called = [names[row] for row, _ in asked]
-        if pod_class.claim is not None:
-            return Eased(columns, asked, called, pod_class.claim)
+        claim = claim_of(pod_class)
+        if claim is not None:
+            return Eased(columns, asked, called, claim)
         return Fit(columns, asked, called)
 
     def helps(self, event: Event, pod_class: PodClass) -> bool:
         # A pod that comes takes room, but for a reservation, which is room for its owners.
         pod = event.pod
-        return What.POD_NEW not in event.what or (pod is not None and bool(pod.stands_for))
+        return What.POD_NEW not in event.what or (pod is not None and bool(pod.reserve_pod_of))
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")

@@ -18,8 +18,8 @@ from koordlet.scheduler.framework.queue import Entry, Place
 from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
-from koordlet.scheduler.reservation.book import Book
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 #: Of each list.
 MOST = 200
@@ -43,8 +43,8 @@ def document(
     core: Core, diary: Iterable[recent_decisions.Entry], now: Moment, *, version: str, leading: bool
 ) -> Body:
     """The whole document."""
-    columns, book = core.census.columns, core.register.book
-    nodes = [_node(columns, book, name, row) for name, row in columns.rows.items()]
+    columns, cache = core.census.columns, core.reservations
+    nodes = [_node(columns, cache, name, row) for name, row in columns.rows.items()]
     waiting = [one for one in core.queue if one.place is not Place.TAKEN]
     return {
         "version": "v1",
@@ -55,39 +55,41 @@ def document(
         "nodeCount": len(nodes),
         "totals": _sums(nodes),
         "pending": [
-            _waiting(one, now, book) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
+            _waiting(one, now, cache) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
         ],
         "queues": {place.value: core.queue.count(place) for place in Place},
         "pods": sum(one["pods"] for one in nodes),
-        "reservations": reservations(book)[:MOST],
-        "reservationCount": len(book.all),
-        "decisions": [_decision(one, now, book) for one in diary],
+        "reservations": reservations(cache)[:MOST],
+        "reservationCount": len(cache.by_uid),
+        "decisions": [_decision(one, now, cache) for one in diary],
     }
 
 
-def reservations(book: Book) -> list[Body]:
+def reservations(cache: ReservationCache) -> list[Body]:
     """All of them, by name."""
-    return [_reservation(one) for one in sorted(book.all.values(), key=lambda one: one.spec.name)]
+    return [
+        _reservation(one) for one in sorted(cache.by_uid.values(), key=lambda one: one.spec.name)
+    ]
 
 
-def _node(columns: Columns, book: Book, name: str, row: int) -> Body:
+def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
     node = columns.nodes[row]
     holding: dict[str, int] = {}
-    for one in book.on(row):
-        for resource, much in one.holding().items():
+    for info in cache.on(row):
+        for resource, much in info.held().items():
             holding[resource] = holding.get(resource, 0) + much
     found = {}
     for resource, line in columns.resources.items():
         room = int(columns.allocatable[line, row])
         if not room:
             continue
-        # What is requested holds the rest of reservations, too (rule 2 of the book).
+        # What is requested holds the rest of reservations, too (rule 2 of the reservation cache).
         taken, held = int(columns.requested[line, row]), holding.get(resource, 0)
         found[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
     return {
         "name": name,
-        # Stand-ins of reservations are no pods that run.
-        "pods": sum(not one.stands_for for one in columns.pods[row].values()),
+        # Reserve pods do not run.
+        "pods": sum(not one.reserve_pod_of for one in columns.pods[row].values()),
         "unschedulable": node is not None and node.unschedulable,
         "taints": [] if node is None else [f"{one.key}:{one.effect}" for one in node.taints],
         "resources": found,
@@ -110,11 +112,11 @@ def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _waiting(one: Entry, now: Moment, book: Book) -> Body:
+def _waiting(one: Entry, now: Moment, cache: ReservationCache) -> Body:
     pod = one.pod
     return {
-        "pod": _name(pod.stands_for, book) if pod.stands_for else pod.key,
-        "reservation": bool(pod.stands_for),
+        "pod": _name(pod.reserve_pod_of, cache) if pod.reserve_pod_of else pod.key,
+        "reservation": bool(pod.reserve_pod_of),
         "queue": one.place.value,
         "priority": pod.priority,
         "attempts": one.attempts,
@@ -125,7 +127,7 @@ def _waiting(one: Entry, now: Moment, book: Book) -> Body:
     }
 
 
-def _reservation(one: Held) -> Body:
+def _reservation(one: ReservationInfo) -> Body:
     return {
         "name": one.spec.name,
         "uid": one.spec.uid,
@@ -138,11 +140,11 @@ def _reservation(one: Held) -> Body:
     }
 
 
-def _decision(one: recent_decisions.Entry, now: Moment, book: Book) -> Body:
+def _decision(one: recent_decisions.Entry, now: Moment, cache: ReservationCache) -> Body:
     ranking = one.ranking
     return {
         "at": now.at(one.at),
-        "pod": _name(one.pod, book) if one.reservation else one.pod,
+        "pod": _name(one.pod, cache) if one.reservation else one.pod,
         "node": one.node or None,
         "reservation": one.reservation,
         "message": one.message,
@@ -152,10 +154,10 @@ def _decision(one: recent_decisions.Entry, now: Moment, book: Book) -> Body:
     }
 
 
-def _name(uid: str, book: Book) -> str:
+def _name(uid: str, cache: ReservationCache) -> str:
     """Of a reservation; people know none by its UID, which is left of one that is gone."""
-    held = book.all.get(uid)
-    return uid if held is None else held.spec.name
+    info = cache.by_uid.get(uid)
+    return uid if info is None else info.spec.name
 
 
 def _shown(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -80,7 +80,7 @@ class Face:
         return message.document(self.document())
 
     def _reservations(self, _request: message.Request) -> message.Response:
-        found = cluster_json.reservations(self._loop.core.register.book)
+        found = cluster_json.reservations(self._loop.core.reservations)
         return message.document({"version": "v1", "reservations": found})
 
     def _events(self, _request: message.Request) -> message.Response:

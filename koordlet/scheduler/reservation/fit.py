@@ -24,7 +24,7 @@ from koordlet.scheduler.framework import MAX_SCORE
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.claims import Claim
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Policy
 
 _PODS = FIXED.index(requests.PODS)
@@ -38,7 +38,7 @@ class Judged:
 
     reasons: tuple[str, ...] = ()
     #: The reservation that serves it there; ``None``: the node alone has room.
-    chosen: Held | None = None
+    chosen: ReservationInfo | None = None
     score: int = 0
     #: Fewer pods on the node would help.
     resolvable: bool = True
@@ -89,17 +89,17 @@ class Judge:
             return Judged((NO_MATCH,), resolvable=False) if required else Judged()
         if self._claim.wish.ignores:
             return self._ignoring(row, usable)
-        hidden = sum(one.stand_in is not None and not one.operating for one in usable)
-        fitting: list[Held] = []
+        hidden = sum(one.reserve_pod is not None and not one.operating for one in usable)
+        fitting: list[ReservationInfo] = []
         node: list[str] = []
         inside: list[str] = []
-        for held in usable:
-            if not required and not self._asked.keys() & held.spec.allocatable.keys():
+        for info in usable:
+            if not required and not self._asked.keys() & info.spec.allocatable.keys():
                 continue
-            short = self._short(row, held.free(), hidden)
-            lacking = self._lacking(held) or self._without_devices(held, row)
+            short = self._short(row, info.free(), hidden)
+            lacking = self._lacking(info) or self._without_devices(info, row)
             if not short and not lacking:
-                fitting.append(held)
+                fitting.append(info)
             node += [one for one in short if one not in node]
             inside += lacking
         if fitting:
@@ -110,11 +110,11 @@ class Judge:
         alone = self._short(row, {}, hidden)
         return self._refused(tuple(sorted(alone)), row) if alone else Judged()
 
-    def _ignoring(self, row: int, holding: Sequence[Held]) -> Judged:
+    def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> Judged:
         """Everything that reservations have left is room of the node for such a pod."""
         total: dict[str, int] = {}
-        for held in holding:
-            for name, amount in held.holding().items():
+        for info in holding:
+            for name, amount in info.held().items():
                 total[name] = total.get(name, 0) + amount
         short = self._short(row, total, len(holding))
         return self._refused(tuple(sorted(short)), row) if short else Judged()
@@ -126,26 +126,26 @@ class Judge:
 
     def _short(self, row: int, extra: Mapping[str, int], hidden: int) -> list[str]:
         """What the node lacks when ``extra`` is given back to it."""
-        room, held = self._columns.allocatable, self._columns.requested
+        room, taken = self._columns.allocatable, self._columns.requested
         found = [
             f"Insufficient {name} by node"
             for name, kind, amount in self._kinds
-            if amount > room.item(kind, row) - held.item(kind, row) + extra.get(name, 0)
+            if amount > room.item(kind, row) - taken.item(kind, row) + extra.get(name, 0)
         ]
-        if held.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
+        if taken.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
             found.append("Insufficient pods by node")
         return found
 
-    def _lacking(self, held: Held) -> list[str]:
+    def _lacking(self, info: ReservationInfo) -> list[str]:
         """What a Restricted reservation itself lacks."""
-        if held.spec.policy is not Policy.RESTRICTED:
+        if info.spec.policy is not Policy.RESTRICTED:
             return []
         affinity = self._claim.wish.affinity
         told = affinity is not None and bool(affinity.name)
         found = []
-        for name in sorted(held.spec.restricted):
-            used = held.allocated.get(name, 0)
-            room = held.spec.allocatable[name] - held.spec.kept.get(name, 0)
+        for name in sorted(info.spec.restricted):
+            used = info.allocated.get(name, 0)
+            room = info.spec.allocatable[name] - info.spec.kept.get(name, 0)
             asked = 1 if name == requests.PODS else self._asked.get(name, 0)
             if asked and asked > room - used:
                 what = "Too many pods" if name == requests.PODS else f"Insufficient {name}"
@@ -153,17 +153,17 @@ class Judge:
                 found.append(f"Reservation(s) {what}{more}")
         return found
 
-    def _without_devices(self, held: Held, row: int) -> list[str]:
+    def _without_devices(self, info: ReservationInfo, row: int) -> list[str]:
         """What of single devices cannot be had with it."""
         if not self._devices:
             return []
-        apart = device_room.Apart(held)
+        apart = device_room.Apart(info)
         found = device_room.admit(self._devices, self._columns, row, apart)
         several = found.reasons if isinstance(found, device_room.Refusal) else ()
         return [f"Reservation(s) {reason}" for reason in several]
 
 
-def choose(fitting: Sequence[Held], asked: Mapping[str, int]) -> Held:
+def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> ReservationInfo:
     """The reservation that a pod draws on, of those that serve it on one node."""
     ordered = [one for one in fitting if one.spec.order > 0]
     if ordered:
@@ -171,11 +171,11 @@ def choose(fitting: Sequence[Held], asked: Mapping[str, int]) -> Held:
     return max(fitting, key=lambda one: score(one, asked))
 
 
-def score(held: Held, asked: Mapping[str, int]) -> int:
+def score(info: ReservationInfo, asked: Mapping[str, int]) -> int:
     """How full it is afterwards, from 0 to 100."""
     shares = [
-        _share(asked.get(name, 0) + held.allocated.get(name, 0), capacity)
-        for name, capacity in held.spec.allocatable.items()
+        _share(asked.get(name, 0) + info.allocated.get(name, 0), capacity)
+        for name, capacity in info.spec.allocatable.items()
         if capacity > 0
     ]
     return sum(shares) // len(shares) if shares else 0

@@ -1,7 +1,7 @@
 """What becomes of a reservation: phases, conditions, expiry, removal.
 
-Covers: one step of one reservation, from what it is and what the book derives. Pure.
-Does not cover: when to look (the caller; ``next_look`` says how long may be waited), writing it.
+Covers: one step of one reservation, from what it is and what the cache derives. Pure.
+Does not cover: when to look, writing it (``loop.reservation_controller``).
 
 ========== ==================================== ========== ======================================
 from       event                                to         conditions
@@ -22,20 +22,19 @@ leaves Ready's where it was on success, and its removal counts from the last pro
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import field
 
 from koordlet.model import moment, spelling
 from koordlet.model.record import dataclass
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Condition, Phase, Spec, Status
 
 SCHEDULED, READY = "Scheduled", "Ready"
-#: Seconds between two looks at one that can expire: not sooner, not later.
-_SOONEST, _LATEST = 3.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How long what is over is kept."""
+class GarbageCollection:
+    """Whether, and after how long, reservations that have ended are deleted."""
 
     gc_seconds: float = 86400.0
     collects: bool = True
@@ -47,55 +46,49 @@ def expired(spec: Spec, phase: Phase, now: float) -> bool:
     return not phase.over and end is not None and now > end
 
 
-def next_look(spec: Spec, phase: Phase, now: float) -> float | None:
-    """Seconds until somebody should look again; ``None``: time changes nothing."""
-    end = spec.expires_at
-    if phase.over or end is None:
-        return None
-    return min(max(end - now, _SOONEST), _LATEST)
-
-
-def advanced(held: Held, now: float, *, node_exists: bool, room_released: bool = True) -> Phase:
+def advanced(
+    info: ReservationInfo, now: float, *, node_exists: bool, room_released: bool = True
+) -> Phase:
     """The phase that it should be in now."""
-    phase = held.phase
+    phase = info.phase
     if phase.over:
         return phase
-    if expired(held.spec, phase, now) or (phase.holds and not node_exists):
+    if expired(info.spec, phase, now) or (phase.holds and not node_exists):
         return Phase.FAILED
     if phase is Phase.WAITING and room_released:
         phase = Phase.AVAILABLE
     if (
         phase is Phase.AVAILABLE
-        and held.spec.once
-        and (held.consumers if held.adopted else held.owners)
+        and info.spec.once
+        and (info.consumers if info.adopted else info.owners)
     ):
         return Phase.SUCCEEDED
     return phase
 
 
-def status(held: Held, now: float, message: str = "") -> Status:
+def status(info: ReservationInfo, now: float, message: str = "") -> Status:
     """The status that should be stored now; equal to the stored one where nothing changed."""
-    stored = held.stored
+    stored = info.stored
     if stored.phase.over:
         return stored
-    if held.phase is Phase.PENDING:
+    if info.phase is Phase.PENDING:
         return _pending(stored, now, message)
-    if not held.node:
-        return _unplaced(held, now)
-    conditions = _conditions(held, now)
+    if not info.node:
+        return _unplaced(info, now)
+    conditions = _conditions(info, now)
     return Status(
-        phase=held.phase,
-        node=held.node,
+        phase=info.phase,
+        node=info.node,
         conditions=conditions,
-        allocatable=spelling.resources(held.spec.allocatable, held.spec.decimal),
-        allocated=spelling.resources(held.allocated, held.spec.decimal),
-        owners=owners(held),
+        allocatable=spelling.resources(info.spec.allocatable, info.spec.decimal),
+        allocated=spelling.resources(info.allocated, info.spec.decimal),
+        owners=owners(info),
     )
 
 
-def owners(held: Held) -> tuple[dict[str, str], ...]:
+def owners(info: ReservationInfo) -> tuple[dict[str, str], ...]:
     """Who draws on it, by UID."""
-    ordered = sorted(held.owners.values(), key=lambda pod: pod.uid)
+    ordered = sorted(info.owners.values(), key=lambda pod: pod.uid)
     return tuple({"namespace": one.namespace, "name": one.name, "uid": one.uid} for one in ordered)
 
 
@@ -106,15 +99,15 @@ def _pending(stored: Status, now: float, message: str) -> Status:
     return dataclasses.replace(stored, conditions=_with(stored.conditions, made, now))
 
 
-def _unplaced(held: Held, now: float) -> Status:
+def _unplaced(info: ReservationInfo, now: float) -> Status:
     """It ended before it ever had a node."""
-    made = Condition(type=READY, status=False, reason="Expired", message=_why(held, now))
-    found = _with(held.stored.conditions, made, now)
-    return dataclasses.replace(held.stored, phase=held.phase, conditions=found)
+    made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
+    found = _with(info.stored.conditions, made, now)
+    return dataclasses.replace(info.stored, phase=info.phase, conditions=found)
 
 
-def _conditions(held: Held, now: float) -> tuple[Condition, ...]:
-    stored = held.stored.conditions if held.stored.phase is not Phase.PENDING else ()
+def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
+    stored = info.stored.conditions if info.stored.phase is not Phase.PENDING else ()
     found = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
     made = {
         Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
@@ -122,16 +115,16 @@ def _conditions(held: Held, now: float) -> tuple[Condition, ...]:
             type=READY, status=False, reason="Waiting", message="waiting for room to be released"
         ),
         Phase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
-    }.get(held.phase)
+    }.get(info.phase)
     if made is None:
-        made = Condition(type=READY, status=False, reason="Expired", message=_why(held, now))
+        made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
     return _with(found, made, now)
 
 
-def _why(held: Held, now: float) -> str:
-    if expired(held.spec, Phase.PENDING, now):
-        return f"its time was up at {moment.spell(held.spec.expires_at or now)}"
-    return f"node {held.node} is gone" if held.node else ""
+def _why(info: ReservationInfo, now: float) -> str:
+    if expired(info.spec, Phase.PENDING, now):
+        return f"its time was up at {moment.spell(info.spec.expires_at or now)}"
+    return f"node {info.node} is gone" if info.node else ""
 
 
 def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tuple[Condition, ...]:
@@ -148,7 +141,7 @@ def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tup
     return tuple(new if one is old else one for one in conditions)
 
 
-def removable(stored: Status, rules: Rules, now: float, *, node_exists: bool) -> bool:
+def removable(stored: Status, rules: GarbageCollection, now: float, *, node_exists: bool) -> bool:
     """Whether one that is over has been kept long enough; at once where its node is gone."""
     ready = stored.condition(READY)
     if not rules.collects or not stored.phase.over or ready is None:
@@ -159,3 +152,18 @@ def removable(stored: Status, rules: Rules, now: float, *, node_exists: bool) ->
         return True
     spelled = ready.changed if ready.reason == "Expired" else ready.probed
     return bool(spelled) and now - moment.parse(spelled) > rules.gc_seconds
+
+
+@dataclass(slots=True)
+class RejectedReservation:
+    """An object that cannot be read, and why."""
+
+    name: str
+    uid: str
+    error: str
+    stored: Status = field(default_factory=Status)
+
+    def status(self, now: float) -> Status:
+        """The status to store: what is there, and the error as its condition."""
+        spec = Spec(name=self.name, uid=self.uid, template={})
+        return status(ReservationInfo(spec, self.stored, phase=self.stored.phase), now, self.error)

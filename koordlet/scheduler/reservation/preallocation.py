@@ -14,16 +14,18 @@ Rules:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
+from koordlet.model import spelling
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
-from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import fit, keys, matching
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Spec
 
 _PODS = FIXED.index(requests.PODS)
@@ -77,7 +79,7 @@ class Adopter:
         return sorted(found, key=lambda pod: (-self._share(pod), pod.uid))
 
     def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
-        if pod.stands_for or pod.draws_on or pod.drawn_name:
+        if pod.reserve_pod_of or pod.draws_on or pod.drawn_name:
             return False
         if self._cluster:
             meant = pod.pod_class.labels.get(self._config.label) == "true"
@@ -99,7 +101,7 @@ class Adopter:
         return terms.whole(pod.pod_class.annotations.get(self._config.priority, "")) or 0
 
     def _share(self, pod: Pod) -> int:
-        return fit.score(Held(self._spec), pod.pod_class.requests.real)
+        return fit.score(ReservationInfo(self._spec), pod.pod_class.requests.real)
 
     def judge(self, row: int) -> Adoption:
         """Whether the reservation fits on a node, and whom it adopts there."""
@@ -163,13 +165,13 @@ class Adopter:
         ]
 
     def _short(self, row: int, returned: Mapping[str, int]) -> list[str]:
-        room, held = self._columns.allocatable, self._columns.requested
+        room, taken = self._columns.allocatable, self._columns.requested
         found = [
             f"Insufficient {name} by node"
             for name, kind, amount in self._wanted
-            if amount > room.item(kind, row) - held.item(kind, row) + returned.get(name, 0)
+            if amount > room.item(kind, row) - taken.item(kind, row) + returned.get(name, 0)
         ]
-        if held.item(_PODS, row) + 1 > room.item(_PODS, row):
+        if taken.item(_PODS, row) + 1 > room.item(_PODS, row):
             found.append("Insufficient pods by node")
         return sorted(found)
 
@@ -179,15 +181,36 @@ class Adopter:
         return tuple("Too many pods" if one == "Insufficient pods" else one for one in found)
 
 
-def released(held: Held, columns: Columns) -> bool:
+def released(info: ReservationInfo, columns: Columns) -> bool:
     """Whether its node has, free or released, all that it is to hold."""
-    if held.row < 0:
+    if info.row < 0:
         return False
     room, requested = columns.allocatable, columns.requested
-    holding = held.holding()
+    held = info.held()
     return all(
-        amount <= room.item(kind, held.row) - requested.item(kind, held.row) + holding.get(name, 0)
-        for name, amount in held.spec.allocatable.items()
+        amount <= room.item(kind, info.row) - requested.item(kind, info.row) + held.get(name, 0)
+        for name, amount in info.spec.allocatable.items()
         if name != requests.PODS
         for kind in (columns.resource(name),)
     )
+
+
+def annotation(info: ReservationInfo) -> dict[str, str]:
+    """The annotation by which a reservation remembers which pods it adopted, and their amounts."""
+    if not info.adopted:
+        return {}
+    body = {"pods": sorted(info.adopted), "resources": spelling.resources(info.pledged)}
+    return {keys.ADOPTED: json.dumps(body, separators=(",", ":"))}
+
+
+def remembered(spec: Spec) -> tuple[frozenset[str], Mapping[str, int]]:
+    """What ``annotation`` wrote: UIDs and amounts; nothing where it cannot be read."""
+    spelled = spec.annotations.get(keys.ADOPTED)
+    if not spelled:
+        return frozenset(), {}
+    try:
+        body = json.loads(spelled)
+        pods = frozenset(wire.strings(body, "pods"))
+        return pods, requests.amounts(body, "resources", requests.MOST_REQUEST)
+    except (ValueError, AttributeError):
+        return frozenset(), {}

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import matching
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.matching import Mismatch, Wish
 
 _EXACT_NAME = "exactly matches the requested reservation name"
@@ -28,7 +28,7 @@ _ORDER = (Mismatch.NAME, Mismatch.AFFINITY, Mismatch.UNSCHEDULABLE, Mismatch.EXA
 def reasons(
     pod: Pod,
     wish: Wish,
-    several: Iterable[tuple[Held, Mapping[str, str]]],
+    several: Iterable[tuple[ReservationInfo, Mapping[str, str]]],
     refused: Mapping[str, Verdict],
     own: str,
 ) -> str:
@@ -41,18 +41,18 @@ def reasons(
     taints: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     total = named = 0
-    for held, labels in several:
-        if not matching.owned(held.spec, pod):
+    for info, labels in several:
+        if not matching.owned(info.spec, pod):
             continue
         total += 1
-        why = matching.mismatch(held.spec, pod, wish, labels)
+        why = matching.mismatch(info.spec, pod, wish, labels)
         named += why is None and wish.affinity is not None and bool(wish.affinity.name)
         if why is Mismatch.TAINT:
-            taints[matching.untolerated(held.spec, pod, wish)] += 1
+            taints[matching.untolerated(info.spec, pod, wish)] += 1
         elif why is not None:
             mismatches[why] += 1
         else:
-            verdict = refused.get(held.node)
+            verdict = refused.get(info.node)
             told = verdict is not None and verdict.plugin != own
             nodes.update(verdict.reasons if verdict is not None and told else ())
     if not total:

@@ -15,35 +15,24 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import assigned, requests, terms, wire
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import Policy, Spec
+from koordlet.scheduler.reservation.spec import ReservePodTraits, Spec
 
 _HIGHEST = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Reserving:
-    """What the reservation plugin has to know of a stand-in's class."""
-
-    policy: Policy
-    pinned: str = ""
-    #: For a unit or process of its node: what that uses is part of what the node uses already.
-    resident: bool = False
-    #: Only where running pods may be adopted: then the class is the reservation's own.
-    adopting: Spec | None = None
-
-
-class StandIns:
+class ReservePods:
     """Makes stand-ins; remembers their classes."""
 
     def __init__(self, made_by: Decoder) -> None:
         self._decoder = made_by
-        self._classes: dict[tuple[PodClass, Reserving, tuple[tuple[str, int], ...]], PodClass] = {}
+        self._classes: dict[
+            tuple[PodClass, ReservePodTraits, tuple[tuple[str, int], ...]], PodClass
+        ] = {}
 
     def make(self, spec: Spec, position: int) -> Pod:
         """The stand-in; ``BadObjectError`` where the template is no pod."""
@@ -61,7 +50,7 @@ class StandIns:
             "spec": _inner(inner, spec, labels),
         }
         pod = self._decoder.decode(body, position)
-        pod.stands_for = spec.uid
+        pod.reserve_pod_of = spec.uid
         # What was chosen for it before we knew it.
         chosen = assigned.read(spec.annotations)
         pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
@@ -71,9 +60,11 @@ class StandIns:
     def _class(self, pod_class: PodClass, spec: Spec) -> PodClass:
         asked = _resized(pod_class.requests, spec.allocatable)
         if spec.pre_allocation is not None:
-            own = Reserving(spec.policy, spec.pinned, adopting=spec)
+            own = ReservePodTraits(spec.policy, spec.pinned, adopting=spec)
             return dataclasses.replace(pod_class, reserving=own, requests=asked)
-        reserving = Reserving(spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations)
+        reserving = ReservePodTraits(
+            spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations
+        )
         key = pod_class, reserving, tuple(sorted(spec.allocatable.items()))
         known = self._classes.get(key)
         if known is None:

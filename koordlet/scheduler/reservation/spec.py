@@ -1,6 +1,6 @@
 """A Reservation as an operator wrote it, and what has become of it, decoded.
 
-Covers: the types. Does not cover: reading them (``parsing``), who holds what now (``book``).
+Covers: the types. Does not cover: reading them (``parsing``), what each reservation holds now (``cache``).
 """
 
 from __future__ import annotations
@@ -132,6 +132,18 @@ class Spec:
         if self.expires is not None:
             return self.expires
         return None if self.ttl is None or not self.created else self.created + self.ttl
+
+
+@dataclass(frozen=True, slots=True)
+class ReservePodTraits:
+    """What plugins have to know of the class of a reserve pod."""
+
+    policy: Policy
+    pinned: str = ""
+    #: For a unit or process of its node: what that uses is part of what the node uses already.
+    resident: bool = False
+    #: Only where running pods may be adopted: then the class is the reservation's own.
+    adopting: Spec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

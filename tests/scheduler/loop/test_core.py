@@ -206,6 +206,6 @@ def test_an_annotation_that_is_configured_decides_in_the_loop(first: str) -> Non
     reservation_events.changed(scene.core, None, body, 0.0)
 
     assert isinstance(scene.core.step(scene.now), Hold)
-    held = scene.core.register.book.named("r")
+    held = scene.core.reservations.named("r")
     assert held is not None
     assert [first] == [one.name for one in held.owners.values()]

@@ -231,7 +231,7 @@ def test_two_schedulers_bind_it_once(ram: Path) -> None:
                 await world.until_placed("x")
                 nodes = []
                 for loop in (one, two):
-                    held = loop.core.register.book.all.values()
+                    held = loop.core.reservations.by_uid.values()
                     nodes.append(sorted((each.spec.name, each.node) for each in held))
                 assert nodes[0] == nodes[1]
 

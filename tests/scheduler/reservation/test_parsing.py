@@ -88,8 +88,8 @@ def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
     assert pending["phase"] == "Pending"
     assert said in pending["conditions"][0]["message"]
 
-    held = reservation("r", cpu="4", owners=owners, on="n")
-    assert reservations.drew(node("n"), held, pod("x", cpu="1")) == {}
+    info = reservation("r", cpu="4", owners=owners, on="n")
+    assert reservations.drew(node("n"), info, pod("x", cpu="1")) == {}
 
 
 def test_owners_that_mean_everybody_are_warned_about() -> None:
