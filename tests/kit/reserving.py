@@ -23,7 +23,7 @@ def served(folder: Path) -> Iterator[Path]:
     async def work() -> None:
         store = adapter.Store(folder / "store.db", admit=(admission.reservations,))
         await store.open()
-        offered = reservations.Reservations(service.Service(store))
+        offered = reservations.Reservations(service.ReservationService(store))
         one = server.Server(socket, [offered])
         await one.start()
         end = asyncio.Event()

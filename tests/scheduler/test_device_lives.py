@@ -41,7 +41,7 @@ from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
 from koordlet.scheduler.reservation import keys, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
-from koordlet.scheduler.reservation.spec import Phase, Policy
+from koordlet.scheduler.reservation.spec import AllocatePolicy, ReservationPhase
 from tests.kit import clusters, reservations
 from tests.kit.devices import ALLOCATED, CORE, MEMORY, PERCENT, RATIO, RDMA, gpu, rdma, report
 
@@ -322,7 +322,11 @@ class Machine(RuleBasedStateMachine):
     def restricted(self, pod: Pod, told: devices.Devices) -> None:
         """From the reservation alone."""
         info = self.me.reservations.find(pod.draws_on) if pod.draws_on else None
-        if info is None or info.spec.policy is not Policy.RESTRICTED or pod.uid in info.adopted:
+        if (
+            info is None
+            or info.spec.policy is not AllocatePolicy.RESTRICTED
+            or pod.uid in info.adopted
+        ):
             return
         mine = info.reserve_pod.devices if info.reserve_pod is not None else ()
         for one in pod.devices:
@@ -345,7 +349,7 @@ class Machine(RuleBasedStateMachine):
             info = self.me.reservations.named(name)
             assert info is not None
             status = self.me.reservations.status(info, self.truth.now)
-            if status.phase is Phase.AVAILABLE:
+            if status.phase is ReservationPhase.AVAILABLE:
                 body["metadata"]["annotations"] |= conversion.marks(info)
             body["status"] = status.body()
             info.stored = status
@@ -360,7 +364,7 @@ class Machine(RuleBasedStateMachine):
                 kept[info.spec.name] = info.reserve_pod.devices, info.phase
         left = {}
         for name, told in columns.devices.items():
-            found = device_room.Room.of(told, columns, columns.rows[name])
+            found = device_room.DeviceRoom.of(told, columns, columns.rows[name])
             left[name] = {key: dict(part) for key, part in found.left.items()}
         room = {
             name: columns.allocatable[kind].tolist()[: columns.size]
@@ -387,7 +391,7 @@ class Machine(RuleBasedStateMachine):
             self.me.columns.remove(pod)
         columns = self.me.columns
         for name, told in columns.devices.items():
-            room = device_room.Room.of(told, columns, columns.rows[name])
+            room = device_room.DeviceRoom.of(told, columns, columns.rows[name])
             whole = {(d.kind, d.minor): dict(d.room) for d in told.several if d.healthy}
             assert room.left == whole
 

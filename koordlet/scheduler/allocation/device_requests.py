@@ -39,7 +39,7 @@ _TOGETHER = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class DeviceRequest:
     """So many devices of a type, and so much of each."""
 
     kind: str
@@ -52,7 +52,7 @@ def kind_of(name: str) -> str:
     return GPU if name in _GPU else _SINGLE.get(name, "")
 
 
-def of(real: Mapping[str, int]) -> tuple[Want, ...]:
+def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
     """What is asked for; ``BadObjectError`` where the names or amounts do not go together."""
     if NAMES.isdisjoint(real):
         return ()
@@ -62,7 +62,7 @@ def of(real: Mapping[str, int]) -> tuple[Want, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def rough(real: Mapping[str, int]) -> tuple[Want, ...]:
+def rough(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
     """The same of what is placed already: what cannot be understood is nothing."""
     try:
         return of(real)
@@ -70,9 +70,9 @@ def rough(real: Mapping[str, int]) -> tuple[Want, ...]:
         return ()
 
 
-def _single(name: str, amount: int) -> Want:
+def _single(name: str, amount: int) -> DeviceRequest:
     count = _counted(name, amount)
-    return Want(_SINGLE[name], count, {name: amount // count})
+    return DeviceRequest(_SINGLE[name], count, {name: amount // count})
 
 
 def _counted(name: str, amount: int) -> int:
@@ -82,16 +82,16 @@ def _counted(name: str, amount: int) -> int:
     return max(1, amount // 100)
 
 
-def _gpus(asked: Mapping[str, int]) -> Want | None:
+def _gpus(asked: Mapping[str, int]) -> DeviceRequest | None:
     if not asked:
         return None
     if len(asked) == 1:
         [(name, amount)] = asked.items()
         if name in _CARDS:
-            return Want(GPU, amount, {CORE: 100, RATIO: 100})
+            return DeviceRequest(GPU, amount, {CORE: 100, RATIO: 100})
         if name == PERCENT:
             count = _counted(name, amount)
-            return Want(GPU, count, {CORE: amount // count, RATIO: amount // count})
+            return DeviceRequest(GPU, count, {CORE: amount // count, RATIO: amount // count})
     rest = {name: amount for name, amount in asked.items() if name != SHARED}
     if frozenset(rest) not in _TOGETHER:
         raise _unfit(asked)
@@ -105,7 +105,7 @@ def _gpus(asked: Mapping[str, int]) -> Want | None:
         if any(one > 100 and one % 100 for one in per_cent):
             raise _unfit(asked)
         count = max(1, rest.get(RATIO, 0) // 100)
-    return Want(GPU, count, {name: -(-amount // count) for name, amount in rest.items()})
+    return DeviceRequest(GPU, count, {name: -(-amount // count) for name, amount in rest.items()})
 
 
 def _unfit(asked: Mapping[str, int]) -> BadObjectError:

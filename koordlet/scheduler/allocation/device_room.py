@@ -22,13 +22,13 @@ from dataclasses import field
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import device_requests
-from koordlet.scheduler.allocation.device_requests import Want
+from koordlet.scheduler.allocation.device_requests import DeviceRequest
 from koordlet.scheduler.allocation.devices import MEMORY, RATIO, Device, Devices, Slice
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 
 Key = tuple[str, int]
 Left = dict[Key, dict[str, int]]
@@ -40,7 +40,7 @@ SCORED: Mapping[str, int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class DeviceRefusal:
     """Why not, and whether it is for good: no pod that leaves would help."""
 
     reasons: tuple[str, ...]
@@ -48,7 +48,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class DevicePreference:
     """Which of several devices is taken."""
 
     weights: Mapping[str, int] = field(default_factory=lambda: SCORED)
@@ -57,7 +57,7 @@ class Taste:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class DrawContext:
     """Whose part of a node counts as free for somebody."""
 
     #: The reservation that he draws on.
@@ -68,11 +68,11 @@ class Apart:
     heirs_of: Collection[Pod] = ()
 
 
-NOBODY = Apart()
-TASTE = Taste()
+NOBODY = DrawContext()
+TASTE = DevicePreference()
 
 
-class Room:
+class DeviceRoom:
     """What is left of each healthy device."""
 
     def __init__(self, devices: Devices) -> None:
@@ -81,10 +81,12 @@ class Room:
         self.left: Left = {key: dict(one.room) for key, one in self._known.items() if one.healthy}
 
     @classmethod
-    def of(cls, devices: Devices, columns: Columns, row: int, apart: Apart = NOBODY) -> Room:
+    def of(
+        cls, devices: Devices, columns: Columns, row: int, apart: DrawContext = NOBODY
+    ) -> DeviceRoom:
         """As the pods on a node leave it."""
         room = cls(devices)
-        loose: list[Want] = []
+        loose: list[DeviceRequest] = []
         for named, wants in _parts(columns, row, devices, apart):
             for one in named:
                 room.take(one)
@@ -104,8 +106,8 @@ class Room:
 
     def picked(
         self,
-        want: Want,
-        taste: Taste = TASTE,
+        want: DeviceRequest,
+        taste: DevicePreference = TASTE,
         preferred: Collection[int] = (),
         within: Left | None = None,
         *,
@@ -130,7 +132,7 @@ class Room:
             return None
         return [made for *_, made in sorted(found, key=lambda each: each[:3])[: want.count]]
 
-    def share(self, want: Want, taste: Taste) -> int:
+    def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
         """How much of a node's healthy devices would be left, or used, with it: 0 to 100."""
         several = [one for one in self._devices.of(want.kind) if one.healthy]
         room = {name: sum(one.room.get(name, 0) for one in several) for name in want.each}
@@ -141,7 +143,7 @@ class Room:
         }
         return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
 
-    def hopeless(self, want: Want) -> bool:
+    def hopeless(self, want: DeviceRequest) -> bool:
         """Whether the node could not serve it if nobody were on it."""
         able = 0
         for one in self._devices.of(want.kind):
@@ -151,22 +153,22 @@ class Room:
 
 
 def admit(
-    wants: Collection[Want],
+    wants: Collection[DeviceRequest],
     columns: Columns,
     row: int,
-    apart: Apart = NOBODY,
-    taste: Taste = TASTE,
-) -> tuple[Slice, ...] | Refusal:
+    apart: DrawContext = NOBODY,
+    taste: DevicePreference = TASTE,
+) -> tuple[Slice, ...] | DeviceRefusal:
     """What somebody would get on a node now; nothing where its devices are not reported."""
     node = columns.nodes[row]
     devices = columns.devices.get(node.name) if node is not None else None
     if devices is None or not wants:
         return ()
-    room = Room.of(devices, columns, row, apart)
+    room = DeviceRoom.of(devices, columns, row, apart)
     draws = apart.draws
     kept = rest(draws, devices) if draws is not None else {}
     found: list[Slice] = []
-    refused: list[Want] = []
+    refused: list[DeviceRequest] = []
     for want in wants:
         kept_minors = {minor for kind, minor in kept if kind == want.kind}
         bound = draws is not None and bool(kept_minors) and _restricts(draws, want.kind)
@@ -178,7 +180,7 @@ def admit(
             found += part
     if refused:
         reasons = tuple(f"Insufficient {want.kind} devices" for want in refused)
-        return Refusal(reasons, final=any(room.hopeless(want) for want in refused))
+        return DeviceRefusal(reasons, final=any(room.hopeless(want) for want in refused))
     return tuple(found)
 
 
@@ -206,11 +208,14 @@ def rest(info: ReservationInfo, devices: Devices) -> Left:
 def _restricts(info: ReservationInfo, kind: str) -> bool:
     """Whether its owners get devices of this type from it alone."""
     named = any(device_requests.kind_of(name) == kind for name in info.spec.restricted)
-    return info.spec.policy is Policy.RESTRICTED and named
+    return info.spec.policy is AllocatePolicy.RESTRICTED and named
 
 
 def _score(
-    room: Mapping[str, int], left: Mapping[str, int], asked: Mapping[str, int], taste: Taste
+    room: Mapping[str, int],
+    left: Mapping[str, int],
+    asked: Mapping[str, int],
+    taste: DevicePreference,
 ) -> int:
     """How empty, or how full, something would be: 0 to 100."""
     total = weights = 0
@@ -224,8 +229,8 @@ def _score(
 
 
 def _parts(
-    columns: Columns, row: int, devices: Devices, apart: Apart
-) -> Iterator[tuple[list[Slice], list[Want]]]:
+    columns: Columns, row: int, devices: Devices, apart: DrawContext
+) -> Iterator[tuple[list[Slice], list[DeviceRequest]]]:
     """What everybody else has: devices by name, and what he has without naming it."""
     for pod in columns.pods[row].values():
         if not pod.devices and device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
@@ -243,7 +248,7 @@ def _parts(
             yield named, _loose(pod, _holding(info))
 
 
-def _holding(info: ReservationInfo) -> Sequence[Want]:
+def _holding(info: ReservationInfo) -> Sequence[DeviceRequest]:
     """What a reservation holds now, as requests; where that is no round number, all of it."""
     try:
         return device_requests.of(info.held())
@@ -251,6 +256,6 @@ def _holding(info: ReservationInfo) -> Sequence[Want]:
         return device_requests.rough(info.spec.allocatable)
 
 
-def _loose(pod: Pod, wants: Sequence[Want]) -> list[Want]:
+def _loose(pod: Pod, wants: Sequence[DeviceRequest]) -> list[DeviceRequest]:
     named = {one.kind for one in pod.devices}
     return [want for want in wants if want.kind not in named]

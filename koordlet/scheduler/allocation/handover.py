@@ -20,16 +20,16 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation.claims import claim_of
-from koordlet.scheduler.reservation.fit import Judge
+from koordlet.scheduler.reservation.fit import ReservationFit
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 
 _Parts = dict[int, dict[str, int]]
 NO_ROOM = "pod has a nominated reservation but cannot be allocated within its NUMA scope"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ChosenShare:
     """What somebody has of a machine."""
 
     pod: Pod
@@ -41,10 +41,10 @@ def drawn(pod_class: PodClass, row: int) -> ReservationInfo | None:
     """The reservation that a pod of a class would draw on there."""
     claim = claim_of(pod_class)
     judge = claim.judge if claim is not None else None
-    return judge.judge(row).chosen if isinstance(judge, Judge) else None
+    return judge.judge(row).chosen if isinstance(judge, ReservationFit) else None
 
 
-def rest(info: ReservationInfo) -> Share | None:
+def rest(info: ReservationInfo) -> ChosenShare | None:
     """What its owners have left of it; ``None`` where nothing was chosen for it."""
     mine = info.reserve_pod
     if mine is None or not (mine.cpus or mine.parts):
@@ -57,15 +57,17 @@ def rest(info: ReservationInfo) -> Share | None:
             left = parts.get(number, {})
             for name in left.keys() & part.keys():
                 left[name] = max(0, left[name] - part[name])
-    return Share(mine, cpus, parts)
+    return ChosenShare(mine, cpus, parts)
 
 
 def exclusive(info: ReservationInfo, name: str) -> bool:
     """Whether its owners get nothing but what is in it."""
-    return info.spec.policy is Policy.RESTRICTED and name in info.spec.restricted
+    return info.spec.policy is AllocatePolicy.RESTRICTED and name in info.spec.restricted
 
 
-def shares(columns: Columns, row: int, without: ReservationInfo | None = None) -> Iterator[Share]:
+def shares(
+    columns: Columns, row: int, without: ReservationInfo | None = None
+) -> Iterator[ChosenShare]:
     """Who has what; what is left in one reservation may be left out."""
     for pod in columns.pods[row].values():
         if not (pod.cpus or pod.parts):
@@ -73,6 +75,6 @@ def shares(columns: Columns, row: int, without: ReservationInfo | None = None) -
         info: ReservationInfo | None = columns.kept_reservation(pod)
         found = rest(info) if info is not None else None
         if found is None:
-            yield Share(pod, pod.cpus or cpuset.CPUSet(), pod.parts)
+            yield ChosenShare(pod, pod.cpus or cpuset.CPUSet(), pod.parts)
         elif info is not without:
             yield found

@@ -76,7 +76,7 @@ class Zones:
                 cpus = times(1000 * (share.cpus.bits & bits).bit_count(), ratio)
                 self._bound[number] = self._bound.get(number, 0) + cpus
 
-    def _amounts(self, share: handover.Share) -> Iterator[tuple[int, Amounts]]:
+    def _amounts(self, share: handover.ChosenShare) -> Iterator[tuple[int, Amounts]]:
         """What somebody has of each NUMA node where he has something."""
         for number in self._machine.shape.nodes.keys() | share.parts.keys():
             part = dict(share.parts.get(number, {}))

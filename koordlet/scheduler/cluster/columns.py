@@ -27,7 +27,7 @@ import numpy as np
 
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster.label_index import LabelIndex
-from koordlet.scheduler.cluster.vectors import Bools, Ints, Log, Tally
+from koordlet.scheduler.cluster.vectors import Bools, ChangeLog, Ints, Tally
 from koordlet.scheduler.objects import requests, terms
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass
@@ -77,7 +77,7 @@ class Columns:
         self.ports: list[dict[HostPort, int]] = []
         self.generation = 0
         self.version = 0
-        self.log: Log[int] = Log()
+        self.log: ChangeLog[int] = ChangeLog()
         #: By row: the version at which it changed last.
         self.stamps: list[int] = []
         #: By row: how often anything about its pods was another, also what is not counted.

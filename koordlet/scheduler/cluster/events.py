@@ -13,7 +13,7 @@ from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod
 
 
-class What(enum.Flag):
+class ActionType(enum.Flag):
     """Sorts of events."""
 
     NODE_NEW = enum.auto()
@@ -38,24 +38,24 @@ class What(enum.Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ClusterEvent:
     """Something happened; to whom."""
 
-    what: What
+    what: ActionType
     node: Node | None = None
     pod: Pod | None = None
 
 
-def difference(old: Node, new: Node) -> What | None:
+def difference(old: Node, new: Node) -> ActionType | None:
     """What of a node is another than before; ``None``: nothing that we look at."""
     if old == new:
         return None
-    what = What(0)
+    what = ActionType(0)
     if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
-        what |= What.NODE_ROOM
+        what |= ActionType.NODE_ROOM
     if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
-        what |= What.NODE_TAINTS
+        what |= ActionType.NODE_TAINTS
     labels = (old.labels, old.annotations, old.images, old.features)
     if labels != (new.labels, new.annotations, new.images, new.features):
-        what |= What.NODE_LABELS
+        what |= ActionType.NODE_LABELS
     return what

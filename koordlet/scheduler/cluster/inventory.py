@@ -31,7 +31,7 @@ from koordlet.scheduler.objects import (
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.pods import Pod, Priority
-from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
@@ -58,12 +58,12 @@ class Cluster:
     columns: Columns
     pending: list[Pod] = field(default_factory=list)
     rejected: list[tuple[str, str]] = field(default_factory=list)
-    budgets: list[disruption.Budget] = field(default_factory=list)
+    budgets: list[disruption.DisruptionBudget] = field(default_factory=list)
     owners: list[Body] = field(default_factory=list)
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
     machines: dict[str, Machine] = field(default_factory=dict)
-    usages: dict[str, Usage] = field(default_factory=dict)
+    usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ def load(
     for body in bodies:
         kinds.setdefault(str(body.get("kind")), []).append(body)
     warnings: list[str] = []
-    judge = unserved.Judge(ignores_keys=ignores_keys)
+    judge = unserved.UnservedKeys(ignores_keys=ignores_keys)
     columns = Columns(_namespaces(kinds.pop("Namespace", []), judge, warnings))
     found = Cluster(columns, warnings=warnings)
     for body in kinds.pop("ElasticQuota", []):
@@ -167,7 +167,7 @@ def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Bo
 
 
 def _namespaces(
-    bodies: list[Body], judge: unserved.Judge, warnings: list[str]
+    bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
 ) -> dict[str, dict[str, str]]:
     found = [one for body in bodies for one in _guarded(body, warnings, namespace)]
     for name, _, quota in found:
@@ -183,7 +183,7 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
     return name, labels, unserved.named_by(meta)
 
 
-def _quota(body: Body, judge: unserved.Judge, warnings: list[str]) -> None:
+def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> None:
     for one in _guarded(body, warnings, unserved.quota):
         judge.quotas.put(one)
         warnings += [one.unheeded] if one.unheeded else []
@@ -198,10 +198,10 @@ def _node(body: Body, found: Cluster) -> None:
         found.warnings.append(f"{name_of(body)} is left out: {error}")
 
 
-def budget(body: Body) -> disruption.Budget:
+def budget(body: Body) -> disruption.DisruptionBudget:
     """A PodDisruptionBudget, with the status that its controller has written."""
     meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
-    return disruption.Budget(
+    return disruption.DisruptionBudget(
         namespace=wire.text(meta, "namespace") or "default",
         selector=terms.selector(wire.mapping(body, "spec"), "selector"),
         allowed=wire.integer(status, "disruptionsAllowed"),

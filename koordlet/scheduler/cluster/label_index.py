@@ -19,7 +19,7 @@ from koordlet.scheduler.objects.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LabelColumn:
     """One number for each node; -1 where there is nothing."""
 
     ids: Rows
@@ -36,7 +36,7 @@ class LabelIndex:
 
     def __init__(self, nodes: Sequence[Node | None]) -> None:
         self._nodes = nodes
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, LabelColumn] = {}
         self._images: dict[str, Ints] = {}
         self._alive: Bools = np.array([node is not None for node in nodes], np.bool_)
         self.size = len(nodes)
@@ -53,27 +53,27 @@ class LabelIndex:
             known = self._images[name] = np.array(sizes, np.int64)
         return known
 
-    def label(self, key: str) -> Column:
+    def label(self, key: str) -> LabelColumn:
         """The values of one label."""
         return self._column(f"label {key}", lambda node: node.labels.get(key))
 
-    def taints(self) -> Column:
+    def taints(self) -> LabelColumn:
         """The list of taints."""
         return self._column("taints", lambda node: node.taints)
 
-    def features(self) -> Column:
+    def features(self) -> LabelColumn:
         """The declared features."""
         return self._column("features", lambda node: node.features)
 
-    def unschedulable(self) -> Column:
+    def unschedulable(self) -> LabelColumn:
         """Cordoned or not."""
         return self._column("unschedulable", lambda node: node.unschedulable)
 
-    def name(self) -> Column:
+    def name(self) -> LabelColumn:
         """The name."""
         return self._column("name", lambda node: node.name)
 
-    def _column(self, key: str, of: Callable[[Node], Hashable]) -> Column:
+    def _column(self, key: str, of: Callable[[Node], Hashable]) -> LabelColumn:
         known = self._columns.get(key)
         if known is None:
             numbers: dict[Hashable, int] = {}
@@ -82,10 +82,10 @@ class LabelIndex:
                 value = None if node is None else of(node)
                 if value is not None:
                     ids[row] = numbers.setdefault(value, len(numbers))
-            known = self._columns[key] = Column(ids, tuple(numbers))
+            known = self._columns[key] = LabelColumn(ids, tuple(numbers))
         return known
 
-    def requirement(self, one: terms.Requirement) -> Bools:
+    def requirement(self, one: terms.NodeRequirement) -> Bools:
         """Nodes that satisfy one condition on a label."""
         column = self.label(one.key)
         match one.operator:
@@ -123,10 +123,10 @@ class LabelIndex:
         """Nodes with all of these labels."""
         found = np.ones(self.size, np.bool_)
         for key, value in wanted.items():
-            found &= self.requirement(terms.Requirement(key, "In", (value,)))
+            found &= self.requirement(terms.NodeRequirement(key, "In", (value,)))
         return found
 
 
-def counts(table: Sequence[int], column: Column) -> Ints:
+def counts(table: Sequence[int], column: LabelColumn) -> Ints:
     """A number for each distinct value, spread over the nodes."""
     return np.array([*table, 0], np.int64)[column.ids]

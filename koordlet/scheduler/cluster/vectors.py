@@ -24,7 +24,7 @@ MEMORY = 4096
 BLOCK = 256
 
 
-class Log(Generic[T]):
+class ChangeLog(Generic[T]):
     """What happened, in order; the oldest is forgotten."""
 
     __slots__ = ("base", "entries")
@@ -57,7 +57,7 @@ class Tally:
 
     def __init__(self, size: int) -> None:
         self.counts: Ints = np.zeros(size, np.int64)
-        self.log: Log[tuple[int, int]] = Log()
+        self.log: ChangeLog[tuple[int, int]] = ChangeLog()
         self.total = 0
 
     def add(self, row: int, change: int) -> None:
@@ -77,7 +77,7 @@ class Tally:
         return self.counts[:size]
 
 
-class Sums:
+class DomainSums:
     """A tally summed over the domains of one topology key; catches up when it is asked.
 
     ``domains`` has -1 for nodes without the key: they index the last slot, which stays zero.

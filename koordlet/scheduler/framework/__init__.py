@@ -24,7 +24,7 @@ import numpy as np
 from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
@@ -144,7 +144,7 @@ class Plugin:
 
     name: ClassVar[str] = ""
     #: What may make a difference to a class that this plugin has refused.
-    listens: ClassVar[What] = What.EVERYTHING
+    listens: ClassVar[ActionType] = ActionType.EVERYTHING
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
@@ -192,7 +192,7 @@ class Plugin:
         """No node passed, by name: asked before preemption, which gives way where one is named."""
         return None
 
-    def helps(self, event: Event, pod_class: PodClass) -> bool:
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
         """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""
         return True
 

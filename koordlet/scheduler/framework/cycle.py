@@ -17,7 +17,7 @@ import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Plugin, messages
-from koordlet.scheduler.framework.dryrun import Memory
+from koordlet.scheduler.framework.dryrun import DryRunCache
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -40,7 +40,7 @@ class Cycle:
         #: Where a sample begins.
         self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
-        self.dry_runs = Memory(columns)
+        self.dry_runs = DryRunCache(columns)
         # Nearly all plugins take no part in nearly all points: who is asked is found once.
         self.preparing = profile.having("prepare")
         self.reserving = profile.having("reserve", "marks", "permit")

@@ -59,12 +59,12 @@ Tried = Candidate | Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class CachedDryRun:
     """What a dry run by sums said, as long as nothing about the node's pods changes."""
 
     look: int
     #: The classes of the pods that may go: no budget may cover one.
-    sorts: tuple[PodClass, ...]
+    classes: tuple[PodClass, ...]
     found: Tried
 
 
@@ -96,19 +96,19 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
             one.node = ""
 
 
-class Memory:
+class DryRunCache:
     """What dry runs by sums said, for the classes and priorities that were asked most recently."""
 
     def __init__(self, columns: Columns, entries: int = ENTRIES) -> None:
         self._columns = columns
         self._entries = entries
-        self._known: OrderedDict[tuple[PodClass, int], dict[int, Remembered]] = OrderedDict()
+        self._known: OrderedDict[tuple[PodClass, int], dict[int, CachedDryRun]] = OrderedDict()
         self._generation = -1
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, pod_class: PodClass, priority: int) -> dict[int, Remembered]:
+    def of(self, pod_class: PodClass, priority: int) -> dict[int, CachedDryRun]:
         """By row, what pods of a class and a priority found."""
         if self._generation != self._columns.generation:
             self.clear()
@@ -128,13 +128,13 @@ class DryRuns:
     """The dry runs of one pod."""
 
     def __init__(
-        self, columns: Columns, view: View, pod: Pod, protection: Protection, memory: Memory
+        self, columns: Columns, view: View, pod: Pod, protection: Protection, memory: DryRunCache
     ) -> None:
         self._columns = columns
         self._view = view
         self._pod = pod
         self._protection = protection
-        self._sums = Sums.of(columns, view)
+        self._sums = ResourceSums.of(columns, view)
         self._memory = memory.of(view.pod_class, pod.priority)
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
@@ -149,23 +149,25 @@ class DryRuns:
         with joined(self._columns, row, guests):
             return in_columns(self._columns, self._view, self._pod, row, self._protection)
 
-    def _holds(self, known: Remembered, row: int) -> bool:
+    def _holds(self, known: CachedDryRun, row: int) -> bool:
         if known.look != self._columns.looks[row]:
             return False
-        return not self._protection or not any(map(self._protection.of, known.sorts))
+        return not self._protection or not any(map(self._protection.of, known.classes))
 
-    def _by_sums(self, sums: Sums, row: int, guests: Sequence[Pod]) -> Tried | None:
+    def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
         """The same as in the columns, or ``None`` where sums do not tell."""
         lower = _lower(self._columns, row, self._pod)
         if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
             return None
         found = self._sum(sums, row, guests, lower) if lower else _NOBODY
-        sorts = tuple({one.pod_class: None for one in lower})
-        if not guests and not any(map(self._protection.of, sorts)):
-            self._memory[row] = Remembered(self._columns.looks[row], sorts, found)
+        classes = tuple({one.pod_class: None for one in lower})
+        if not guests and not any(map(self._protection.of, classes)):
+            self._memory[row] = CachedDryRun(self._columns.looks[row], classes, found)
         return found
 
-    def _sum(self, sums: Sums, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> Tried:
+    def _sum(
+        self, sums: ResourceSums, row: int, guests: Sequence[Pod], lower: Sequence[Pod]
+    ) -> Tried:
         spare = sums.spare(row, guests, lower)
         if min(spare) < 0:
             return sums.refusal(row, spare)
@@ -216,7 +218,7 @@ def _matters(guest: Pod) -> bool:
     return bool(guest.pod_class.anti_affinity) or concerns_reservations(guest)
 
 
-class Sums:
+class ResourceSums:
     """What a class lacks on a node, in plain integers."""
 
     def __init__(self, columns: Columns, view: View, fit: Fit) -> None:
@@ -226,7 +228,7 @@ class Sums:
         self._known: dict[PodClass, tuple[int, ...]] = {}
 
     @classmethod
-    def of(cls, columns: Columns, view: View) -> Sums | None:
+    def of(cls, columns: Columns, view: View) -> ResourceSums | None:
         """``None`` where more than amounts decides that a pod could change."""
         having = [one for one in view.having_a_say() if one.kind is not Kind.STATIC]
         fits = [one for one in having if type(one) is Fit]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from koordlet.scheduler.framework import Failure, Verdict, messages
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import Candidate, DryRuns
-from koordlet.scheduler.objects.disruption import Budget, Protection
+from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
 from koordlet.scheduler.objects.pods import Pod
 
 #: Who was promised a place on a node before a pod, by row.
@@ -39,7 +39,7 @@ def attempt(
     cycle: Cycle,
     pod: Pod,
     failure: Failure,
-    budgets: Sequence[Budget],
+    budgets: Sequence[DisruptionBudget],
     promised: Promised = nobody,
 ) -> Candidate | str:
     """The node to preempt on, or why there is none."""

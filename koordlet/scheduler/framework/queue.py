@@ -54,7 +54,7 @@ def _urgency(pod: Pod) -> int:
     return -pod.priority
 
 
-class Place(enum.Enum):
+class QueuePlace(enum.Enum):
     """Where a pod waits, as metrics name it."""
 
     ACTIVE = "active"
@@ -66,13 +66,13 @@ class Place(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class QueuedPod:
     """A pod and its way so far."""
 
     pod: Pod
     #: When it came, for how long it took to find its node.
     first: float
-    place: Place = Place.TAKEN
+    place: QueuePlace = QueuePlace.TAKEN
     serial: int = 0
     #: When it came to this place.
     since: float = 0.0
@@ -91,38 +91,38 @@ class Queue:
     ) -> None:
         self._key = key
         self._backing = Backoff() if backoff is None else backoff
-        self._entries: dict[str, Entry] = {}
-        self._active: list[tuple[_Order, int, Entry]] = []
-        self._backoff: list[tuple[float, _Order, int, Entry]] = []
-        self._erred: list[tuple[float, _Order, int, Entry]] = []
+        self._entries: dict[str, QueuedPod] = {}
+        self._active: list[tuple[_Order, int, QueuedPod]] = []
+        self._backoff: list[tuple[float, _Order, int, QueuedPod]] = []
+        self._erred: list[tuple[float, _Order, int, QueuedPod]] = []
         #: Unschedulable ones, by rejector and class.
-        self._by: dict[str, dict[PodClass, dict[str, Entry]]] = {}
-        self._counts = dict.fromkeys(Place, 0)
+        self._by: dict[str, dict[PodClass, dict[str, QueuedPod]]] = {}
+        self._counts = dict.fromkeys(QueuePlace, 0)
         self._serial = 0
         self._looked = -math.inf
 
     def __len__(self) -> int:
-        return self._counts[Place.ACTIVE]
+        return self._counts[QueuePlace.ACTIVE]
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._entries.values())
 
-    def count(self, place: Place) -> int:
+    def count(self, place: QueuePlace) -> int:
         """How many wait in a place."""
         return self._counts[place]
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> QueuedPod | None:
         """A pod that is known here."""
         return self._entries.get(key)
 
     def add(self, pod: Pod, now: float = 0.0) -> None:
         """To be tried as soon as its turn comes."""
-        entry = self._moved(pod, Place.ACTIVE, now)
+        entry = self._moved(pod, QueuePlace.ACTIVE, now)
         heapq.heappush(self._active, (self._order(entry), entry.serial, entry))
 
     def gate(self, pod: Pod, why: str, now: float = 0.0) -> None:
         """Not to be tried until somebody adds it again."""
-        self._moved(pod, Place.GATED, now).why = why
+        self._moved(pod, QueuePlace.GATED, now).why = why
 
     def renew(self, pod: Pod) -> None:
         """Another state of a pod that is known here, which changes nothing about its place."""
@@ -144,30 +144,30 @@ class Queue:
                 return self._taken(entry)
         return None
 
-    def _taken(self, entry: Entry) -> Pod:
-        self._leave(entry, Place.TAKEN)
+    def _taken(self, entry: QueuedPod) -> Pod:
+        self._leave(entry, QueuePlace.TAKEN)
         entry.attempts += 1
         return entry.pod
 
     def failed(self, pod: Pod, now: float, by: frozenset[str] = frozenset()) -> None:
         """No node was found: it waits for something that its rejectors listen to."""
         # Refused by nobody in particular: whatever happens may help.
-        entry = self._moved(pod, Place.UNSCHEDULABLE, now, by or frozenset(("",)))
+        entry = self._moved(pod, QueuePlace.UNSCHEDULABLE, now, by or frozenset(("",)))
         entry.attempts, entry.errors = max(1, entry.attempts), 0
 
     def erred(self, pod: Pod, now: float) -> None:
         """Something went wrong that is not about nodes: it comes back after a backoff."""
-        entry = self._moved(pod, Place.BACKOFF, now)
+        entry = self._moved(pod, QueuePlace.BACKOFF, now)
         entry.errors += 1
         until = self._backing.expiry(now, entry.errors)
         heapq.heappush(self._erred, (until, self._order(entry), entry.serial, entry))
 
-    def forget(self, pod: Pod) -> Entry | None:
+    def forget(self, pod: Pod) -> QueuedPod | None:
         """It has a node, or is gone."""
         entry = self._entries.pop(pod.key, None)
         if entry is not None:
-            self._leave(entry, Place.TAKEN)
-            self._counts[Place.TAKEN] -= 1
+            self._leave(entry, QueuePlace.TAKEN)
+            self._counts[QueuePlace.TAKEN] -= 1
         return entry
 
     def rejectors(self) -> tuple[str, ...]:
@@ -193,15 +193,15 @@ class Queue:
             self._wake(entry, now)
         return len(woken)
 
-    def _unschedulable(self) -> list[Entry]:
-        return [one for one in self._entries.values() if one.place is Place.UNSCHEDULABLE]
+    def _unschedulable(self) -> list[QueuedPod]:
+        return [one for one in self._entries.values() if one.place is QueuePlace.UNSCHEDULABLE]
 
-    def _wake(self, entry: Entry, now: float) -> None:
+    def _wake(self, entry: QueuedPod, now: float) -> None:
         until = self._backing.expiry(entry.since, entry.attempts)
         if until < math.floor(now):
             self.add(entry.pod, now)
             return
-        self._leave(entry, Place.BACKOFF)
+        self._leave(entry, QueuePlace.BACKOFF)
         entry.since = now
         heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
 
@@ -220,31 +220,33 @@ class Queue:
                 if not 0 <= now - entry.since <= FORGOTTEN:
                     self.add(entry.pod, now)
 
-    def _moved(self, pod: Pod, place: Place, now: float, by: frozenset[str] = frozenset()) -> Entry:
+    def _moved(
+        self, pod: Pod, place: QueuePlace, now: float, by: frozenset[str] = frozenset()
+    ) -> QueuedPod:
         entry = self._entries.get(pod.key)
         if entry is None or entry.pod.uid != pod.uid:
             if entry is not None:
                 self.forget(entry.pod)
-            entry = self._entries[pod.key] = Entry(pod, now)
-            self._counts[Place.TAKEN] += 1
+            entry = self._entries[pod.key] = QueuedPod(pod, now)
+            self._counts[QueuePlace.TAKEN] += 1
         self._leave(entry, place)
         entry.pod, entry.since, entry.by, entry.why = pod, now, by, ""
         self._index(entry, add=True)
         return entry
 
-    def _order(self, entry: Entry) -> _Order:
+    def _order(self, entry: QueuedPod) -> _Order:
         pod = entry.pod
         return self._key(pod), entry.since, pod.created or "~", pod.position
 
-    def _leave(self, entry: Entry, place: Place) -> None:
+    def _leave(self, entry: QueuedPod, place: QueuePlace) -> None:
         self._index(entry, add=False)
         self._counts[entry.place] -= 1
         self._counts[place] += 1
         self._serial += 1
         entry.place, entry.serial = place, self._serial
 
-    def _index(self, entry: Entry, *, add: bool) -> None:
-        if entry.place is not Place.UNSCHEDULABLE:
+    def _index(self, entry: QueuedPod, *, add: bool) -> None:
+        if entry.place is not QueuePlace.UNSCHEDULABLE:
             return
         for name in entry.by:
             classes = self._by.setdefault(name, {})

@@ -23,12 +23,12 @@ from koordlet import log
 from koordlet.model import cpuset, ledger, nodereport, topology
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shape
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.machines import Machine
-from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.plugins import pressure
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
@@ -65,11 +65,11 @@ class Agents:
         self._silence = silence
         #: What plugins see.
         self.machines: dict[str, Machine] = {}
-        self.usages: dict[str, Usage] = {}
+        self.usages: dict[str, NodeUsage] = {}
         self.pressures: dict[str, frozenset[str]] = {}
         #: What the API says.
         self._described: dict[str, Machine] = {}
-        self._measured: dict[str, Usage] = {}
+        self._measured: dict[str, NodeUsage] = {}
         self._reports: dict[str, _Report] = {}
         self._loads: list[LoadAwareScheduling] = []
         self._next = 0.0
@@ -98,7 +98,7 @@ class Agents:
         _keep(self._described, name, machine)
         self._derive(name)
 
-    def measured(self, name: str, use: Usage | None) -> None:
+    def measured(self, name: str, use: NodeUsage | None) -> None:
         """A NodeMetric came, changed or went."""
         _keep(self._measured, name, use)
         self._derive(name)
@@ -137,7 +137,7 @@ class Agents:
 
         Called every so many ``seconds``; whoever expired since then is looked for, and nobody else.
         """
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         for plugin in self._loads:
             edge = plugin.wall() - plugin.expiration
             for name, one in self.usages.items():
@@ -161,13 +161,15 @@ class Agents:
         if kept != found or self.machines.get(name) != machine:
             # Whether a plugin has anything to say at all is decided when a view is built.
             self._core.forget_views(lambda _: True)
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         row = columns.rows.get(name)
         if row is not None:
             columns.touch(row)
-            self._core.wake(Event(What.NODE_FEED, node=columns.nodes[row]), self._steady())
+            self._core.wake(
+                ClusterEvent(ActionType.NODE_FEED, node=columns.nodes[row]), self._steady()
+            )
 
-    def _usage(self, name: str, report: _Report | None) -> Usage | None:
+    def _usage(self, name: str, report: _Report | None) -> NodeUsage | None:
         """Rule 2."""
         measured = self._measured.get(name)
         if report is None or not report.said.used:
@@ -178,7 +180,7 @@ class Agents:
         for (seconds, statistic), amounts in report.said.windows.items():
             windows.setdefault(seconds, {})[statistic] = amounts
         return replace(
-            measured or Usage(),
+            measured or NodeUsage(),
             updated=report.at,
             interval=_LAG,
             reported=True,
@@ -204,7 +206,7 @@ class Agents:
         """Whether CPUs are held by somebody whom the scheduler does not see on the node."""
         if claim.owner is ledger.Owner.RESERVATION:
             return False  # the reservation cache accounts for it
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         row = columns.rows.get(node)
         return row is None or claim.holder not in columns.pods[row]
 

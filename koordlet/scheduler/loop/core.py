@@ -1,14 +1,14 @@
-"""What the scheduler knows, and what it decides about the next pod: no I/O, no clock.
+"""The scheduler's state and its decision about the next pod: no I/O, no clock.
 
-Covers: what each change of an object means for the queue and the pod cache; one attempt; what becomes of it
-when the store has answered. Does not cover: asking and telling the store (``binder``,
-``reporter``), which objects are followed (``event_handlers``).
+Covers: the effect of each object change on queue and pod cache; one scheduling attempt; its result
+after the store has answered. Does not cover: requests to the store (``binder``, ``reporter``),
+which objects are watched (``event_handlers``).
 
 Rules:
-1. Everything happens in calls, one after the other: nothing changes while a pod is tried.
-2. Whatever the store says of a pod is more recent than what was assumed of it.
-3. A pod that is bound elsewhere, deleted or made anew while we bind it is no longer ours to bind:
-   ``bound`` and ``unbound`` name the UID, and what is not assumed any more is not touched.
+1. All state changes in calls, one after the other: nothing changes during an attempt.
+2. What the store says of a pod is newer than what the scheduler has assumed of it.
+3. A pod that is bound elsewhere, deleted or recreated during its binding is no longer ours to bind:
+   ``bound`` and ``unbound`` name the UID, and leave pods alone that are not assumed any more.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import functools
 import time
 from collections.abc import Callable, Container, Mapping
 
-from koordlet.scheduler.cluster.events import Event, What, difference
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, difference
 from koordlet.scheduler.framework import Plugin, RefusedError, dryrun, messages, preemption, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
-from koordlet.scheduler.framework.queue import Backoff, Place, Queue
+from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
 from koordlet.scheduler.loop import reservation_events
-from koordlet.scheduler.loop.metrics import Measures
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
-from koordlet.scheduler.loop.pod_cache import Census
-from koordlet.scheduler.loop.recent_decisions import Diary
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.recent_decisions import RecentDecisions
 from koordlet.scheduler.objects import disruption, unserved
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.nodes import Node
@@ -43,24 +43,24 @@ class Core:
     def __init__(
         self,
         profiles: Mapping[str, Profile],
-        measures: Measures | None = None,
+        measures: SchedulerMetrics | None = None,
         spent: Callable[[], float] = time.perf_counter,
         backoff: Backoff | None = None,
-        judge: unserved.Judge | None = None,
+        judge: unserved.UnservedKeys | None = None,
     ) -> None:
-        self.measures = Measures() if measures is None else measures
+        self.measures = SchedulerMetrics() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
         self.decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
-        self.census = Census()
+        self.pod_cache = PodCache()
         self.reservations = ReservationCache(
-            self.census.columns, self.decoder, conversion.Chooser(profiles).ready
+            self.pod_cache.columns, self.decoder, conversion.Chooser(profiles).ready
         )
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
-        self.budgets = disruption.Budgets()
+        self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
-        self.diary = Diary()
+        self.decisions = RecentDecisions()
         self._profiles = profiles
         self._spent = spent
         #: UIDs of victims that the store is being told of.
@@ -75,7 +75,7 @@ class Core:
 
     def _begin(self) -> None:
         self.cycles = {
-            name: Cycle(self.census.columns, profile) for name, profile in self._profiles.items()
+            name: Cycle(self.pod_cache.columns, profile) for name, profile in self._profiles.items()
         }
 
     # What changes in the cluster.
@@ -84,14 +84,14 @@ class Core:
         """A node comes, changes or goes."""
         if new is None:
             if old is not None:
-                self.census.drop(old.name)
-                self.wake(Event(What.NODE_GONE, node=old), now)
+                self.pod_cache.drop(old.name)
+                self.wake(ClusterEvent(ActionType.NODE_GONE, node=old), now)
             return
-        what = difference(old, new) if old is not None else What.NODE_NEW
+        what = difference(old, new) if old is not None else ActionType.NODE_NEW
         if what is not None:
-            self.census.put(new)
+            self.pod_cache.put(new)
             self.reservations.node_came(new.name)
-            self.wake(Event(what, node=new), now)
+            self.wake(ClusterEvent(what, node=new), now)
 
     def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
         """A pod comes, changes or goes."""
@@ -114,38 +114,38 @@ class Core:
         self._doomed.discard(old.uid)
         self.budgets.ends(old.uid)
         self.queue.forget(old)
-        known = self.census.get(old.key)
+        known = self.pod_cache.get(old.key)
         if known is not None:
-            if known.key in self.census.assumed:
+            if known.key in self.pod_cache.assumed:
                 self._undo(known)
-            self.census.leave(known)
-            self.wake(Event(What.POD_GONE, pod=known), now)
+            self.pod_cache.leave(known)
+            self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
 
     def _seen_on_node(self, new: Pod, now: float) -> None:
-        known = self.census.get(new.key)
-        assumed = self.census.assumed.pop(new.key, None)
+        known = self.pod_cache.get(new.key)
+        assumed = self.pod_cache.assumed.pop(new.key, None)
         if assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid):
             self._undo(assumed)
-        self.census.settle(new, new.node)
+        self.pod_cache.settle(new, new.node)
         if known is None or assumed is not None:
             self.nominated.drop(new.key)
             self._placed(new, now)
         if known is None or known.pod_class.labels != new.pod_class.labels:
-            self.wake(Event(What.POD_NEW, pod=new), now)
+            self.wake(ClusterEvent(ActionType.POD_NEW, pod=new), now)
         elif known.pod_class.requests != new.pod_class.requests:
             # It may have been made smaller.
-            self.wake(Event(What.POD_GONE, pod=known), now)
+            self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
 
     def _seen_waiting(self, new: Pod, now: float) -> None:
-        known = self.census.get(new.key)
+        known = self.pod_cache.get(new.key)
         if known is not None and known.uid != new.uid:
             self._gone(known, now)
         elif known is not None:
-            if known.key in self.census.assumed:
+            if known.key in self.pod_cache.assumed:
                 node = known.node
                 new.inherit(known)
-                self.census.settle(new, node)
-                self.census.assumed[new.key] = new
+                self.pod_cache.settle(new, node)
+                self.pod_cache.assumed[new.key] = new
             return
         if new.pod_class.scheduler not in self.cycles:
             return
@@ -169,7 +169,7 @@ class Core:
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
 
-    def wake(self, event: Event, now: float) -> None:
+    def wake(self, event: ClusterEvent, now: float) -> None:
         """Something happened that may help somebody."""
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
@@ -183,29 +183,29 @@ class Core:
     def judge_anew(self, namespaces: Container[str], now: float) -> None:
         """Quotas mean other namespaces than before: whoever waits there is tried, or refused."""
         for entry in list(self.queue):
-            if entry.pod.namespace in namespaces and entry.place is not Place.TAKEN:
+            if entry.pod.namespace in namespaces and entry.place is not QueuePlace.TAKEN:
                 self._enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
         """Objects changed that some classes are judged by."""
-        self.census.columns.version += 1
+        self.pod_cache.columns.version += 1
         for cycle in self.cycles.values():
             cycle.drop(concerned)
 
     def rebuild(self) -> None:
         """Derive everything anew from nodes and pods."""
-        self.census.rebuild()
-        self.reservations.rebase(self.census.columns)
+        self.pod_cache.rebuild()
+        self.reservations.rebase(self.pod_cache.columns)
         self._begin()
 
     def tidy(self) -> None:
         """Forget what nobody has any more."""
-        living = self.census.classes() | {entry.pod.pod_class for entry in self.queue}
+        living = self.pod_cache.classes() | {entry.pod.pod_class for entry in self.queue}
         several = self.reservations.by_uid.values()
         living |= {one.reserve_pod.pod_class for one in several if one.reserve_pod is not None}
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
-        if self.census.littered(len(living)):
+        if self.pod_cache.littered(len(living)):
             self.rebuild()
 
     # One attempt.
@@ -224,7 +224,7 @@ class Core:
         row = self._choose(cycle, pod)
         ranking = None
         if row >= 0:
-            ranking = self.diary.ranking(cycle, pod, now)
+            ranking = self.decisions.ranking(cycle, pod, now)
             found = (
                 reservation_events.hold(self, cycle, pod, row, now)
                 if pod.reserve_pod_of
@@ -232,7 +232,7 @@ class Core:
             )
         else:
             found = self._refuse(cycle, pod, now)
-        self.diary.note(found, ranking, now)
+        self.decisions.note(found, ranking, now)
         result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
         self.measures.attempted(pod.pod_class.scheduler, result, self._spent() - began)
         return found
@@ -254,17 +254,17 @@ class Core:
             return cycle.admits(pod, row)
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
-        node = self.census.columns.nodes[row]
+        node = self.pod_cache.columns.nodes[row]
         return [] if node is None else self.nominated.before(pod, node.name)
 
     def _assume(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-        chosen = self.census.columns.nodes[row]
+        chosen = self.pod_cache.columns.nodes[row]
         assert chosen is not None  # noqa: S101 -- a chosen row has a node
         node, patience = chosen.name, 0.0
         try:
             for plugin in cycle.preparing:
                 plugin.prepare(pod, node)
-            self.census.assume(pod, row)
+            self.pod_cache.assume(pod, row)
         except (BadObjectError, RefusedError) as error:
             self._undo(pod)
             pod.node = ""
@@ -282,7 +282,7 @@ class Core:
                 self.queue.failed(pod, now, frozenset((plugin.name,)))
                 return Refusal(pod, refusal.reason)
         self.nominated.drop(pod.key)
-        self.wake(Event(What.POD_NEW, pod=pod), now)
+        self.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
         return Bind(pod, node, marks, patience, cycle.binding)
 
     def _undo(self, pod: Pod) -> None:
@@ -291,7 +291,7 @@ class Core:
             plugin.unreserve(pod, pod.node)
 
     def _return(self, pod: Pod) -> None:
-        self.census.leave(pod)
+        self.pod_cache.leave(pod)
         pod.node = ""
 
     def _refuse(self, cycle: Cycle, pod: Pod, now: float) -> Refusal:
@@ -302,7 +302,7 @@ class Core:
             pod.nominated = rescue.node
             self.nominated.put(pod, rescue.node)
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
-        if not self.census.columns.rows or not cycle.profile.preempts:
+        if not self.pod_cache.columns.rows or not cycle.profile.preempts:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
         if preemption.awaited(cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
@@ -318,7 +318,7 @@ class Core:
         return self._nominate(pod, failure.message, found, now)
 
     def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate, now: float) -> Refusal:
-        node = self.census.columns.nodes[found.row]
+        node = self.pod_cache.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
         fresh = tuple(one for one in found.victims if not one.terminating)
@@ -326,7 +326,7 @@ class Core:
         for victim in fresh:
             self._doomed.add(victim.uid)
             victim.preempted = True
-            self.census.ending(victim, ends=True)
+            self.pod_cache.ending(victim, ends=True)
         for other in self.nominated.behind(pod, node.name):
             self.nominated.drop(other.key)
             other.nominated = ""
@@ -338,17 +338,17 @@ class Core:
 
     def awaits(self, pod: Pod) -> bool:
         """Whether a pod is still assumed, where it was assumed to be."""
-        known = self.census.assumed.get(pod.key)
+        known = self.pod_cache.assumed.get(pod.key)
         return known is not None and (known.uid, known.node) == (pod.uid, pod.node)
 
     def stands(self, node: str) -> bool:
         """Whether a node is still there."""
-        return node in self.census.columns.rows
+        return node in self.pod_cache.columns.rows
 
     def bound(self, pod: Pod, now: float) -> None:
         """The store has taken the binding, or had it already."""
         entry = self.queue.get(pod.key)
-        if entry is not None and entry.pod.uid == pod.uid and entry.place is Place.TAKEN:
+        if entry is not None and entry.pod.uid == pod.uid and entry.place is QueuePlace.TAKEN:
             self._placed(pod, now)
 
     def _placed(self, pod: Pod, now: float) -> None:
@@ -364,10 +364,10 @@ class Core:
         """The pod is not bound, surely; whether we had thought that it would be."""
         if not self.awaits(pod):
             return False
-        known = self.census.assumed[pod.key]
+        known = self.pod_cache.assumed[pod.key]
         self._undo(known)
         self._return(known)
-        self.wake(Event(What.POD_GONE, pod=known), now)
+        self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
         if again:
             self.queue.erred(known, now)
             self.measures.attempted(known.pod_class.scheduler, "error", 0.0)
@@ -379,10 +379,10 @@ class Core:
         """A victim could not be deleted after all."""
         self._doomed.discard(victim.uid)
         self.budgets.spare(victim.uid)
-        known = self.census.get(victim.key)
+        known = self.pod_cache.get(victim.key)
         if known is not None and known.uid == victim.uid and known.terminating:
-            self.census.ending(known, ends=False)
-            self.wake(Event(What.POD_NEW, pod=known), now)
+            self.pod_cache.ending(known, ends=False)
+            self.wake(ClusterEvent(ActionType.POD_NEW, pod=known), now)
 
 
 def _differs(known: Pod, new: Pod) -> bool:

@@ -21,7 +21,7 @@ from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, selectors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.agents import Agents
@@ -53,7 +53,7 @@ _LIVING = selectors.Selector(fields="status.phase!=Succeeded,status.phase!=Faile
 _LOOK = 0.1
 
 
-class Sources:
+class EventHandlers:
     """An informer for each kind."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Sources:
     ) -> None:
         self._store, self._core, self._agents = store, core, agents
         self._clock, self._moved = clock, moved
-        self._owners, self._storage = owners.Owners(), Storage()
+        self._owners, self._storage = owners.PodOwners(), Storage()
         self._positions = 0
         self._equip(profiles)
         self.informers: dict[kinds.Kind, informer.Informer[Any]] = {
@@ -174,12 +174,12 @@ class Sources:
         reservation_events.changed(self._core, old, new, self._clock())
 
     def _namespace(self, key: informer.Key, old: Any, new: Any) -> None:
-        known = self._core.census.namespaces
+        known = self._core.pod_cache.namespaces
         if new is None:
             known.pop(key[1], None)
         else:
             known[key[1]] = new[1]
-        classes = self._core.census.columns.classes()
+        classes = self._core.pod_cache.columns.classes()
         if self._core.decoder.judge.quotas.name(key[1], "" if new is None else new[2]):
             self._core.judge_anew({key[1]}, self._clock())
         if old != new and any(pod_class.namespace == key[1] for pod_class in classes):
@@ -193,7 +193,10 @@ class Sources:
             self._core.priorities[key[1]] = new[1]
 
     def _quota(
-        self, _key: informer.Key, old: unserved.Quota | None, new: unserved.Quota | None
+        self,
+        _key: informer.Key,
+        old: unserved.ElasticQuota | None,
+        new: unserved.ElasticQuota | None,
     ) -> None:
         if old == new:
             return
@@ -212,7 +215,7 @@ class Sources:
         self._core.budgets.put("/".join(key), new)
 
     def _owner(
-        self, _key: informer.Key, old: owners.Owner | None, new: owners.Owner | None
+        self, _key: informer.Key, old: owners.PodOwner | None, new: owners.PodOwner | None
     ) -> None:
         if old is not None and old == new:
             return
@@ -232,16 +235,18 @@ class Sources:
         if new is not None:
             self._storage.add(new)
         self._core.forget_views(lambda pod_class: bool(pod_class.volumes))
-        self._core.wake(Event(What.STORAGE), self._clock())
+        self._core.wake(ClusterEvent(ActionType.STORAGE), self._clock())
 
     def _furnished(self, key: informer.Key, old: Any, new: Any) -> None:
         if old == new:
             return
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         columns.furnish(key[1], None if new is None else new[1])
         row = columns.rows.get(key[1])
         if row is not None:
-            event = Event(What.NODE_FEED | What.NODE_ROOM, node=columns.nodes[row])
+            event = ClusterEvent(
+                ActionType.NODE_FEED | ActionType.NODE_ROOM, node=columns.nodes[row]
+            )
             self._core.wake(event, self._clock())
 
     def _described(self, key: informer.Key, _old: Any, new: Any) -> None:

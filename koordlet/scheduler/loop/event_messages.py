@@ -13,7 +13,7 @@ from typing import Any
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.reservation.spec import Spec
+from koordlet.scheduler.reservation.spec import ReservationSpec
 
 #: The API server takes no longer notes.
 _LONGEST = 1024
@@ -37,7 +37,7 @@ class Regarding:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventMessage:
     """One event to be told."""
 
     pod: Pod
@@ -49,7 +49,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class EventBuilder:
     """Who writes: the process, and the wall clock."""
 
     instance: str
@@ -65,7 +65,7 @@ class Author:
         now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
         return now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
-    def event(self, note: Note) -> Body:
+    def event(self, note: EventMessage) -> Body:
         """An object of ``events.k8s.io/v1``."""
         pod = note.pod
         about = note.regarding
@@ -91,7 +91,7 @@ class Author:
         }
 
     def about_reservation(
-        self, spec: Spec, reason: str, text: str, *, warning: bool = False
+        self, spec: ReservationSpec, reason: str, text: str, *, warning: bool = False
     ) -> Body:
         """An event about a Reservation, which has no namespace: it goes to the default one."""
         return {
@@ -138,22 +138,22 @@ class Author:
         return {"status": {"conditions": [condition]}}
 
 
-def preempted(victim: Pod, by: Refusal) -> Note:
+def preempted(victim: Pod, by: Refusal) -> EventMessage:
     """What a victim is told."""
     text = f"Preempted by pod {by.pod.uid} on node {by.node}"
-    return Note(victim, "Preempted", "Preempting", text)
+    return EventMessage(victim, "Preempted", "Preempting", text)
 
 
-def together(kind: str, owner: str, several: Sequence[Bind]) -> Note:
+def together(kind: str, owner: str, several: Sequence[Bind]) -> EventMessage:
     """One event for all pods of an owner."""
     first = several[0]
     if len(several) == 1:
         text = f"Successfully assigned {first.pod.key} to {first.node}"
-        return Note(first.pod, "Scheduled", "Binding", text)
+        return EventMessage(first.pod, "Scheduled", "Binding", text)
     named = ", ".join(f"{one.pod.name} to {one.node}" for one in several)
     text = f"Successfully assigned {len(several)} pods: {named}"
     regarding = Regarding(kind=kind, name=owner) if kind else None
-    return Note(first.pod, "Scheduled", "Binding", text, regarding=regarding)
+    return EventMessage(first.pod, "Scheduled", "Binding", text, regarding=regarding)
 
 
 def cut(text: str) -> str:

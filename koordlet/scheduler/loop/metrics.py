@@ -44,7 +44,7 @@ class Histogram:
         yield _sample(f"{name}_count", labels, total)
 
 
-class Measures:
+class SchedulerMetrics:
     """The counters of one process."""
 
     def __init__(self) -> None:

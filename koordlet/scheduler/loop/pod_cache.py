@@ -26,7 +26,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 _SLACK = 64
 
 
-class Census:
+class PodCache:
     """All pods that have a node, and all nodes."""
 
     def __init__(self) -> None:

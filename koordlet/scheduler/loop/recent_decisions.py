@@ -33,7 +33,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Decision:
     """One attempt and its end."""
 
     #: By the clock of the loop.
@@ -50,14 +50,14 @@ class Entry:
     ranking: Ranking | None = None
 
 
-class Diary:
+class RecentDecisions:
     """What was decided last."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[Decision] = deque(maxlen=KEPT)
         self._ranked = float("-inf")
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Decision]:
         """The newest first."""
         return reversed(tuple(self._entries))
 
@@ -79,7 +79,7 @@ class Diary:
     def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
         """An attempt ended."""
         pod = outcome.pod
-        entry = Entry(
+        entry = Decision(
             at=now,
             pod=pod.reserve_pod_of or pod.key,
             node=outcome.node,
@@ -93,4 +93,4 @@ class Diary:
 
     def failed(self, bind: Bind, message: str, now: float) -> None:
         """The store did not take a binding."""
-        self._entries.append(Entry(at=now, pod=bind.pod.key, node="", message=message))
+        self._entries.append(Decision(at=now, pod=bind.pod.key, node="", message=message))

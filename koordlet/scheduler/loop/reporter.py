@@ -1,18 +1,18 @@
-"""Tells the world what became of pods: conditions, nominations, victims, events.
+"""Writes the results of scheduling attempts: conditions, nominations, victims, events.
 
 Covers: what is written, in which order, how often. Does not cover: bindings (``binder``).
 
 Rules:
-1. A condition is written when it differs from what the store has: the newest of a pod is enough,
-   and what has been overtaken while it waited is never written.
-2. A victim gets its condition first, then it is deleted, by UID; one that is gone already is fine.
-   One that cannot be deleted is spared, and the core knows.
-3. Events cost at most ``Budget.rate`` requests a second, after a burst of ``Budget.burst``. Up to
-   there each bound pod has its own; beyond, one event tells of all pods of an owner that were bound
-   in a second. The same refusal of a pod is told once, and again as a series after
-   ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, which tends
+1. A condition is written when it differs from the stored one. Only the newest of a pod is written;
+   older ones that still wait are replaced.
+2. A victim first gets its condition, then is deleted by UID; a victim that is already gone is fine.
+   A victim that cannot be deleted is spared, and the core is told.
+3. Events cost at most ``EventBudget.rate`` requests a second, after a burst of ``burst``. Within
+   that budget each bound pod has its own event; beyond, one event names all pods of an owner that
+   were bound in a second. The same refusal of a pod is written once, and counted up after
+   ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, and close
    to none when there are many.
-4. What cannot be told is counted and dropped; conditions and victims are tried again before that.
+4. A write that fails is counted and dropped; conditions and victims are retried first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WAITING = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class EventBudget:
     """How many events there may be."""
 
     burst: float = 100.0
@@ -66,12 +66,12 @@ class Reporter:
         store: objects.Objects,
         core: Core,
         clock: Callable[[], float],
-        author: event_messages.Author,
-        budget: Budget | None = None,
+        events: event_messages.EventBuilder,
+        budget: EventBudget | None = None,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
-        self._author = author
-        self._budget = Budget() if budget is None else budget
+        self._events = events
+        self._budget = EventBudget() if budget is None else budget
         self._tokens, self._filled = self._budget.burst, clock()
         #: Work by what it is about: the newest replaces what waits.
         self._due: OrderedDict[object, Callable[[], Coroutine[Any, Any, None]]] = OrderedDict()
@@ -102,7 +102,7 @@ class Reporter:
         self._known.pop(one.pod.uid, None)
         if self._may():
             note = f"Successfully assigned {one.pod.key} to {one.node}"
-            self._event(event_messages.Note(one.pod, "Scheduled", "Binding", note))
+            self._event(event_messages.EventMessage(one.pod, "Scheduled", "Binding", note))
         else:
             owner = one.pod.pod_class.owner
             self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
@@ -130,7 +130,7 @@ class Reporter:
         if not self._may():
             self._core.measures.asked("event", "dropped")
             return
-        note = event_messages.Note(
+        note = event_messages.EventMessage(
             one.pod, "FailedScheduling", "Scheduling", one.message, warning=True
         )
         event = self._event(note)
@@ -148,8 +148,8 @@ class Reporter:
         self._tokens -= 1
         return True
 
-    def _event(self, note: event_messages.Note) -> objects.Ref:
-        body = self._author.event(note)
+    def _event(self, note: event_messages.EventMessage) -> objects.Ref:
+        body = self._events.event(note)
         name = objects.Ref(
             kinds.EVENTS, objects.text(body, "name"), objects.text(body, "namespace")
         )
@@ -197,14 +197,14 @@ class Reporter:
             self._core.measures.asked("event", "ok")
 
     async def _series(self, known: _Known) -> None:
-        body = {"series": {"count": known.count, "lastObservedTime": self._author.moment()}}
+        body = {"series": {"count": known.count, "lastObservedTime": self._events.moment()}}
         try:
             await self._store.patch(known.event, objects.Merge(body))
         except refusals.ObjectsError as error:
             self._core.measures.asked("event", error.code)
 
     async def _condition(self, one: Refusal, told: tuple[str, str, str]) -> None:
-        body = self._author.condition(one, before=one.pod.told)
+        body = self._events.condition(one, before=one.pod.told)
         entry = self._core.queue.get(one.pod.key)
         if entry is None or entry.pod.uid != one.pod.uid:
             return  # it has found a node meanwhile, or is gone
@@ -216,7 +216,7 @@ class Reporter:
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))
-        body = self._author.doomed(victim.pod_class.scheduler)
+        body = self._events.doomed(victim.pod_class.scheduler)
         patched = await self._insist(
             "condition",
             lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),

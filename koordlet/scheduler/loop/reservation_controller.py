@@ -34,7 +34,7 @@ from koordlet.scheduler.plugins.adoption import Arguments
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle, preallocation
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Phase, Status
+from koordlet.scheduler.reservation.spec import ReservationPhase, ReservationStatus
 
 #: Seconds between two looks, where nothing else happens.
 BEAT = 0.5
@@ -43,7 +43,7 @@ _LANES = 8
 _ATTEMPTS, _PAUSE = 4, 0.2
 
 
-class Keeper:
+class ReservationController:
     """One for each scheduler that leads."""
 
     def __init__(
@@ -51,10 +51,10 @@ class Keeper:
         store: objects.Objects,
         core: Core,
         steady: Callable[[], float],
-        author: event_messages.Author,
+        events: event_messages.EventBuilder,
         arguments: Arguments | None = None,
     ) -> None:
-        self._store, self._core, self._steady, self._author = store, core, steady, author
+        self._store, self._core, self._steady, self._events = store, core, steady, events
         self._arguments = Arguments() if arguments is None else arguments
         self._holds: asyncio.Queue[Hold] = asyncio.Queue()
         self._binding: set[str] = set()
@@ -101,7 +101,7 @@ class Keeper:
 
     async def look(self) -> None:
         """Bring everything that is due to where it should be, and write what differs."""
-        wall, cache = self._author.wall(), self._core.reservations
+        wall, cache = self._events.wall(), self._core.reservations
         if self._steady() - self._resynced >= self._arguments.resync_seconds:
             self._resynced = self._steady()
             cache.touched.update(cache.by_uid)
@@ -127,7 +127,7 @@ class Keeper:
 
         await asyncio.gather(*map(one, several))
 
-    async def _write(self, info: ReservationInfo, status: Status) -> None:
+    async def _write(self, info: ReservationInfo, status: ReservationStatus) -> None:
         try:
             await self._converted(info, status)
             body = await self._patch(info.spec.name, info.stored, status)
@@ -142,14 +142,14 @@ class Keeper:
             log.get().info("scheduler.reservation", name=info.spec.name, phase=status.phase.value)
         info.stored, info.revision = status, objects.revision(body)
 
-    async def _converted(self, info: ReservationInfo, status: Status) -> None:
+    async def _converted(self, info: ReservationInfo, status: ReservationStatus) -> None:
         """CPUs that were chosen for it are written before it is available (rule 3)."""
-        note = conversion.marks(info) if status.phase is Phase.AVAILABLE else {}
-        if info.stored.phase is Phase.WAITING and note:
+        note = conversion.marks(info) if status.phase is ReservationPhase.AVAILABLE else {}
+        if info.stored.phase is ReservationPhase.WAITING and note:
             ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
             await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
-    async def _reject(self, name: str, one: Any, status: Status) -> None:
+    async def _reject(self, name: str, one: Any, status: ReservationStatus) -> None:
         try:
             await self._patch(name, one.stored, status)
         except refusals.ObjectsError as error:
@@ -158,7 +158,7 @@ class Keeper:
             one.stored = status
 
     async def _patch(
-        self, name: str, old: Status, new: Status, revision: str = ""
+        self, name: str, old: ReservationStatus, new: ReservationStatus, revision: str = ""
     ) -> objects.Object:
         patch = objects.Merge({"status": difference(old, new)}, revision)
         ref = objects.Ref(kinds.RESERVATIONS, name)
@@ -213,7 +213,7 @@ class Keeper:
 
     async def _attempt(self, info: ReservationInfo, one: Hold) -> refusals.ObjectsError | None:
         """Write a binding; an answer that was lost is asked for."""
-        status = self._core.reservations.status(info, self._author.wall())
+        status = self._core.reservations.status(info, self._events.wall())
         ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
         try:
             there = await self._store.get(ref)
@@ -251,8 +251,10 @@ class Keeper:
 
     async def collect(self, wall: float) -> None:
         """Delete what has been over for long enough."""
-        rules = lifecycle.Rules(float(self._arguments.gc_seconds), self._arguments.collects)
-        rows = self._core.census.columns.rows
+        rules = lifecycle.GarbageCollection(
+            float(self._arguments.gc_seconds), self._arguments.collects
+        )
+        rows = self._core.pod_cache.columns.rows
         over = [
             one
             for one in self._core.reservations.by_uid.values()
@@ -271,7 +273,7 @@ class Keeper:
     def _tell(
         self, info: ReservationInfo, reason: str, text: str, *, warning: bool = False
     ) -> None:
-        body = self._author.about_reservation(info.spec, reason, text, warning=warning)
+        body = self._events.about_reservation(info.spec, reason, text, warning=warning)
         self._telling = asyncio.ensure_future(self._send(body))
 
     async def _send(self, body: objects.Object) -> None:
@@ -287,7 +289,7 @@ def arguments(profiles: Mapping[str, Profile]) -> Arguments:
     return next((one.arguments for one in found if one is not None), Arguments())
 
 
-def difference(old: Status, new: Status) -> dict[str, Any]:
+def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:
     """The merge patch from one status to another: what is not there any more is taken away."""
     before, after = old.body(), new.body()
     found: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
@@ -298,6 +300,6 @@ def difference(old: Status, new: Status) -> dict[str, Any]:
                 **dict.fromkeys(was),
                 **(now if isinstance(now, dict) else {}),
             }
-    if new.phase is Phase.PENDING:
-        found.setdefault("phase", Phase.PENDING.value)
+    if new.phase is ReservationPhase.PENDING:
+        found.setdefault("phase", ReservationPhase.PENDING.value)
     return found

@@ -1,4 +1,4 @@
-"""What a change of a Reservation object means to the queue and the reservation cache: no I/O, no clock.
+"""Changes of Reservation objects, applied to queue and reservation cache: no I/O, no clock.
 
 Covers: objects that come, change and go; phases that are due; who is woken by what is free again.
 Does not cover: writing statuses (``reservation_controller``), reading objects
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from koordlet.kubeapi import objects
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
@@ -19,7 +19,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Phase
+from koordlet.scheduler.reservation.spec import ReservationPhase
 
 if TYPE_CHECKING:
     from koordlet.scheduler.loop.core import Core
@@ -34,7 +34,7 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
     assert plugin is not None  # noqa: S101 -- it placed the stand-in
     assert info is not None  # noqa: S101 -- whose object went is not in the queue
     marks: dict[str, str] = {}
-    node = core.census.columns.nodes[row]
+    node = core.pod_cache.columns.nodes[row]
     assert node is not None  # noqa: S101 -- it was chosen
     try:
         for one in cycle.profile.plugins:
@@ -49,7 +49,7 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
         core.queue.failed(pod, now)
         return Refusal(pod, str(error), "SchedulerError")
     core.nominated.drop(pod.key)
-    core.wake(Event(What.POD_NEW, pod=pod), now)
+    core.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
     return Hold(pod, info.node, marks)
 
 
@@ -106,12 +106,12 @@ def _gone(core: Core, name: str, now: float) -> None:
 def woken(core: Core, info: ReservationInfo, now: float) -> None:
     """What it holds, or who may draw on it, is another than before: those who wait may try."""
     if info.reserve_pod is not None:
-        core.wake(Event(What.POD_GONE, pod=info.reserve_pod), now)
+        core.wake(ClusterEvent(ActionType.POD_GONE, pod=info.reserve_pod), now)
 
 
 def step(core: Core, info: ReservationInfo, now: float, wall: float) -> bool:
     """Bring one to the phase that it should be in; whether it changed."""
-    if info.row < 0 and info.phase.holds and info.node in core.census.columns.rows:
+    if info.row < 0 and info.phase.holds and info.node in core.pod_cache.columns.rows:
         core.reservations.node_came(info.node)
     if not core.reservations.step(info, wall):
         return False
@@ -130,6 +130,6 @@ def due(core: Core, wall: float) -> list[ReservationInfo]:
         info
         for info in cache.by_uid.values()
         if info.spec.uid in touched
-        or info.phase is Phase.WAITING
+        or info.phase is ReservationPhase.WAITING
         or lifecycle.expired(info.spec, info.phase, wall)
     ]

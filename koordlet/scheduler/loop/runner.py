@@ -22,7 +22,7 @@ from koordlet.kubeapi import objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.framework.profile import Profile
-from koordlet.scheduler.framework.queue import Backoff, Place
+from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
     binder,
@@ -61,23 +61,23 @@ class Loop:
         instance: str,
         clocks: Clocks | None = None,
         terms: election.Terms | None = None,
-        budget: reporter.Budget | None = None,
+        budget: reporter.EventBudget | None = None,
         lanes: int = binder.LANES,
         first: float = 0.2,
         backoff: Backoff | None = None,
-        judge: unserved.Judge | None = None,
+        judge: unserved.UnservedKeys | None = None,
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         self.core = Core(profiles, backoff=backoff, judge=judge)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
-        self.sources = event_handlers.Sources(
+        self.sources = event_handlers.EventHandlers(
             store, self.core, profiles, steady, self._poke, agents=self.agents
         )
-        author = event_messages.Author(instance, self._clocks.wall)
-        self.reporter = reporter.Reporter(store, self.core, steady, author, budget)
-        self.keeper = reservation_controller.Keeper(
-            store, self.core, steady, author, reservation_controller.arguments(profiles)
+        events = event_messages.EventBuilder(instance, self._clocks.wall)
+        self.reporter = reporter.Reporter(store, self.core, steady, events, budget)
+        self.reservation_controller = reservation_controller.ReservationController(
+            store, self.core, steady, events, reservation_controller.arguments(profiles)
         )
         self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
         #: ``None``: nobody else can be there, as with a file that only we open.
@@ -98,11 +98,11 @@ class Loop:
 
     def _poke(self) -> None:
         self._moved.set()
-        self.keeper.poke()
+        self.reservation_controller.poke()
 
     def _bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
         if error is not None:
-            self.core.diary.failed(one, f"binding rejected: {error}", self.now())
+            self.core.decisions.failed(one, f"binding rejected: {error}", self.now())
         self.reporter.bound(one, error)
         self._poke()
 
@@ -115,11 +115,11 @@ class Loop:
                 if self.election is not None:
                     await self.election.acquire()
                     group.create_task(self.election.hold())
-                log.get().info("scheduler.leading", nodes=len(self.core.census.columns.rows))
+                log.get().info("scheduler.leading", nodes=len(self.core.pod_cache.columns.rows))
                 self.ready = True
                 group.create_task(self.binder.run())
                 group.create_task(self.reporter.run())
-                group.create_task(self.keeper.run())
+                group.create_task(self.reservation_controller.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None
@@ -161,11 +161,11 @@ class Loop:
             if isinstance(found, Bind):
                 self.binder.submit(found)
             elif isinstance(found, Hold):
-                self.keeper.submit(found)
+                self.reservation_controller.submit(found)
             else:
                 self.reporter.refused(found)
                 if found.pod.reserve_pod_of:
-                    self.keeper.refused(found.pod, found.message)
+                    self.reservation_controller.refused(found.pod, found.message)
         return True
 
     @property
@@ -181,17 +181,22 @@ class Loop:
         """The text of ``/metrics``."""
         core = self.core
         gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-        for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
+        for place in (
+            QueuePlace.ACTIVE,
+            QueuePlace.BACKOFF,
+            QueuePlace.UNSCHEDULABLE,
+            QueuePlace.GATED,
+        ):
             labels = (("queue", place.value),)
             gauges["scheduler_pending_pods", labels] = core.queue.count(place)
         for kind, size in (
-            ("nodes", len(core.census.columns.rows)),
-            ("pods", len(core.census)),
-            ("assumed_pods", len(core.census.assumed)),
+            ("nodes", len(core.pod_cache.columns.rows)),
+            ("pods", len(core.pod_cache)),
+            ("assumed_pods", len(core.pod_cache.assumed)),
             ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
-        gauges["scheduler_homeless_pods", ()] = core.census.homeless()
+        gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading
         )

@@ -21,7 +21,7 @@ from koordlet.scheduler.objects import (
     unserved,
     wire,
 )
-from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass, Priority, Reference
+from koordlet.scheduler.objects.pods import HostPort, OwnerReference, Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
 
@@ -35,10 +35,10 @@ class Decoder:
         self,
         priorities: Mapping[str, Priority],
         deciding: Iterable[str] = (),
-        judge: unserved.Judge | None = None,
+        judge: unserved.UnservedKeys | None = None,
     ) -> None:
         self._priorities = priorities
-        self.judge = unserved.Judge() if judge is None else judge
+        self.judge = unserved.UnservedKeys() if judge is None else judge
         self._deciding = (*_DECIDING, *deciding)
         self._classes: dict[bytes, PodClass] = {}
 
@@ -204,9 +204,9 @@ def _assigned(status: Body) -> float:
     return 0.0
 
 
-def _references(meta: Body) -> tuple[Reference, ...]:
+def _references(meta: Body) -> tuple[OwnerReference, ...]:
     return tuple(
-        Reference(
+        OwnerReference(
             wire.text(one, "apiVersion"),
             wire.text(one, "kind"),
             wire.text(one, "name"),
@@ -224,7 +224,7 @@ def _decode(
     status: Body,
     notes: Mapping[str, str],
     *,
-    judge: unserved.Judge,
+    judge: unserved.UnservedKeys,
 ) -> PodClass:
     labels = wire.labels(meta)
     affinity = wire.mapping(spec, "affinity")

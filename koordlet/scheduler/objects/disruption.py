@@ -21,7 +21,7 @@ _REMEMBERED = 120.0
 
 
 @dataclass(slots=True)
-class Budget:
+class DisruptionBudget:
     """A PodDisruptionBudget: how many more of its pods may go."""
 
     namespace: str
@@ -43,7 +43,7 @@ class Budget:
         )
 
 
-def take(budgets: Iterable[Budget], victims: Collection[Pod], now: float = 0.0) -> None:
+def take(budgets: Iterable[DisruptionBudget], victims: Collection[Pod], now: float = 0.0) -> None:
     """Victims are sent away: each is one less that a budget allows, until its status has it."""
     for budget in budgets:
         for pod in victims:
@@ -51,7 +51,7 @@ def take(budgets: Iterable[Budget], victims: Collection[Pod], now: float = 0.0) 
                 budget.taken[pod.uid] = now
 
 
-class Budgets:
+class DisruptionBudgets:
     """All budgets by name, as the store shows them, less what was taken and does not show yet.
 
     A victim counts until the status is written anew after the store has shown that it ends: its
@@ -60,11 +60,11 @@ class Budgets:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Budget] = {}
+        self._known: dict[str, DisruptionBudget] = {}
         #: Victims of whom the store has yet to show that they end.
         self._unseen: set[str] = set()
 
-    def put(self, name: str, new: Budget | None) -> None:
+    def put(self, name: str, new: DisruptionBudget | None) -> None:
         """A budget comes, changes or goes."""
         old = self._known.pop(name, None)
         if new is None:
@@ -88,7 +88,7 @@ class Budgets:
         for budget in self._known.values():
             budget.taken.pop(uid, None)
 
-    def at(self, now: float) -> Iterator[Budget]:
+    def at(self, now: float) -> Iterator[DisruptionBudget]:
         """All of them at a moment."""
         for budget in self._known.values():
             old = {uid for uid, at in budget.taken.items() if now - at > _REMEMBERED}
@@ -100,7 +100,7 @@ class Budgets:
 class Protection:
     """All budgets at one moment; each is asked once for each class of its namespace."""
 
-    def __init__(self, budgets: Sequence[Budget]) -> None:
+    def __init__(self, budgets: Sequence[DisruptionBudget]) -> None:
         self._budgets = budgets
         self._by_space: dict[str, list[int]] = {}
         for place, budget in enumerate(budgets):

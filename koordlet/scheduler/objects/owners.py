@@ -19,7 +19,7 @@ _BY_SELECTOR = ("ReplicaSet", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class PodOwner:
     """What one of those objects says about pods."""
 
     kind: str
@@ -35,30 +35,30 @@ class Owner:
         return pod_class.namespace == self.namespace
 
 
-def decode(body: Body) -> Owner:
+def decode(body: Body) -> PodOwner:
     """One object; ``BadObjectError`` where its selector cannot be read."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     kind = wire.text(body, "kind")
     where = kind, wire.text(meta, "namespace") or "default", wire.text(meta, "name")
     if kind in _BY_SELECTOR:
         found: selectors.Compiled | None = terms.selector(spec, "selector")
-        return Owner(*where, {}, None if found is None else found.labels)
+        return PodOwner(*where, {}, None if found is None else found.labels)
     wanted = wire.labels(spec, "selector")
-    return Owner(*where, wanted, None if kind == "Service" else _exact(wanted))
+    return PodOwner(*where, wanted, None if kind == "Service" else _exact(wanted))
 
 
-class Owners:
+class PodOwners:
     """Services, ReplicationControllers, ReplicaSets and StatefulSets of the cluster."""
 
     def __init__(self) -> None:
-        self._services: dict[str, dict[str, Owner]] = {}
+        self._services: dict[str, dict[str, PodOwner]] = {}
         self._controllers: dict[tuple[str, str, str], tuple[selectors.Requirement, ...]] = {}
 
     def add(self, body: Body) -> None:
         """One object; ``BadObjectError`` where its selector cannot be read."""
         self.put(decode(body))
 
-    def put(self, one: Owner) -> None:
+    def put(self, one: PodOwner) -> None:
         """An object comes, or is another than before."""
         self.drop(one)
         if one.kind == "Service":
@@ -67,7 +67,7 @@ class Owners:
         elif one.selector is not None:
             self._controllers[one.namespace, one.kind, one.name] = one.selector
 
-    def drop(self, one: Owner) -> None:
+    def drop(self, one: PodOwner) -> None:
         """It goes."""
         if one.kind == "Service":
             self._services.get(one.namespace, {}).pop(one.name, None)

@@ -30,7 +30,7 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class OwnerReference:
     """An entry of a pod's ownerReferences."""
 
     api_version: str
@@ -58,13 +58,13 @@ class PodClass:
     anti_affinity: tuple[terms.PodTerm, ...] = ()
     prefers: tuple[tuple[int, terms.PodTerm], ...] = ()
     avoids: tuple[tuple[int, terms.PodTerm], ...] = ()
-    spread: tuple[terms.Spread, ...] = ()
+    spread: tuple[terms.SpreadConstraint, ...] = ()
     ports: frozenset[HostPort] = frozenset()
     images: tuple[str, ...] = ()
     containers: int = 0
     features: frozenset[str] = frozenset()
     volumes: tuple[Body, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[OwnerReference, ...] = ()
     #: Those annotations that decide, as they are spelled.
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: The reservations that may serve it; ``reservation.claims.claim_of`` reads it.

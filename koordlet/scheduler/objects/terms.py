@@ -20,7 +20,7 @@ _MOST_WEIGHT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class NodeRequirement:
     """One condition on one label (or field) of a node."""
 
     key: str
@@ -32,8 +32,8 @@ class Requirement:
 class NodeTerm:
     """Conditions that must hold together; one that cannot be read matches nothing."""
 
-    labels: tuple[Requirement, ...] = ()
-    fields: tuple[Requirement, ...] = ()
+    labels: tuple[NodeRequirement, ...] = ()
+    fields: tuple[NodeRequirement, ...] = ()
     broken: bool = False
 
     @property
@@ -91,7 +91,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadConstraint:
     """How evenly matching pods are to lie over a topology."""
 
     key: str
@@ -129,7 +129,7 @@ def node_term(body: Body) -> NodeTerm:
 _VALUES = {"In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0)}
 
 
-def _requirement(body: Body) -> Requirement:
+def _requirement(body: Body) -> NodeRequirement:
     operator, values = wire.text(body, "operator"), wire.strings(body, "values")
     least, most = _VALUES.get(operator, (1, 1))
     known = operator in _VALUES or operator in {"Gt", "Lt"}
@@ -137,10 +137,10 @@ def _requirement(body: Body) -> Requirement:
         raise BadObjectError(f"operator {operator!r} with {len(values)} values")
     if operator in {"Gt", "Lt"} and whole(values[0]) is None:
         raise BadObjectError(f"{operator} of {values[0]!r}, which is no integer")
-    return Requirement(wire.text(body, "key"), operator, values)
+    return NodeRequirement(wire.text(body, "key"), operator, values)
 
 
-def _field(body: Body) -> Requirement:
+def _field(body: Body) -> NodeRequirement:
     found = _requirement(body)
     if found.key != "metadata.name" or found.operator not in {"In", "NotIn"}:
         raise BadObjectError(f"field {found.key!r} cannot be selected by {found.operator}")
@@ -167,7 +167,7 @@ def fulfils(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
     return all((name in one.values) is (one.operator == "In") for one in term.fields)
 
 
-def _meets(one: Requirement, labels: Mapping[str, str]) -> bool:
+def _meets(one: NodeRequirement, labels: Mapping[str, str]) -> bool:
     match one.operator:
         case "Exists":
             return one.key in labels
@@ -258,7 +258,7 @@ def pod_term(body: Body, namespace: str, labels: Mapping[str, str]) -> PodTerm:
     return PodTerm(key, named, by_label, selector(body, "labelSelector", labels))
 
 
-def spread(body: Body, labels: Mapping[str, str]) -> Spread:
+def spread(body: Body, labels: Mapping[str, str]) -> SpreadConstraint:
     """One topology spread constraint."""
     unsatisfiable = wire.text(body, "whenUnsatisfiable", "DoNotSchedule")
     if unsatisfiable not in {"DoNotSchedule", "ScheduleAnyway"}:
@@ -266,7 +266,7 @@ def spread(body: Body, labels: Mapping[str, str]) -> Spread:
     skew = wire.integer(body, "maxSkew", 1)
     if skew < 1:
         raise BadObjectError(f"maxSkew is {skew}, must be positive")
-    return Spread(
+    return SpreadConstraint(
         key=wire.text(body, "topologyKey"),
         skew=min(skew, 2**31),
         hard=unsatisfiable == "DoNotSchedule",

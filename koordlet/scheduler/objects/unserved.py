@@ -70,7 +70,7 @@ def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[s
 
 def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
     """What each pod among these objects asks for; what cannot be read asks for nothing."""
-    quotas, pods = Quotas(), []
+    quotas, pods = ElasticQuotas(), []
     for body in bodies:
         try:
             meta = wire.mapping(body, "metadata")
@@ -109,7 +109,7 @@ def refusal(asked: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class ElasticQuota:
     """An ElasticQuota: which namespaces it means."""
 
     namespace: str
@@ -137,12 +137,12 @@ class Quota:
         )
 
 
-def quota(body: Body) -> Quota:
+def quota(body: Body) -> ElasticQuota:
     """An ElasticQuota from its JSON; nonsense in its annotation lists nobody."""
     meta = wire.mapping(body, "metadata")
     spelled = _notes(meta).get(peer_keys.QUOTA_NAMESPACES)
     most = wire.mapping(wire.mapping(body, "spec"), "max")
-    return Quota(
+    return ElasticQuota(
         namespace=wire.text(meta, "namespace") or "default",
         name=wire.text(meta, "name"),
         listed=frozenset(one for one in _listed(spelled) if isinstance(one, str)),
@@ -176,23 +176,23 @@ def _notes(meta: Body) -> dict[str, str]:
     return {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
 
 
-class Quotas:
+class ElasticQuotas:
     """Which namespaces' pods are in a quota, of all ElasticQuotas and Namespaces."""
 
     def __init__(self) -> None:
-        self._quotas: dict[tuple[str, str], Quota] = {}
+        self._quotas: dict[tuple[str, str], ElasticQuota] = {}
         #: By namespace: what its own object says, and the quotas that mean it.
         self._named: dict[str, str] = {}
-        self._means: dict[str, list[Quota]] = {}
+        self._means: dict[str, list[ElasticQuota]] = {}
 
-    def put(self, one: Quota) -> None:
+    def put(self, one: ElasticQuota) -> None:
         """A quota comes, or changes."""
         self.drop(one)
         self._quotas[one.namespace, one.name] = one
         for namespace in one.means:
             self._means.setdefault(namespace, []).append(one)
 
-    def drop(self, one: Quota) -> None:
+    def drop(self, one: ElasticQuota) -> None:
         """A quota goes."""
         known = self._quotas.pop((one.namespace, one.name), None)
         if known is None:
@@ -222,12 +222,12 @@ class Quotas:
         return {"quota": f"quota {wire.show(one.name)} ({where})"}
 
 
-class Judge:
+class UnservedKeys:
     """Whether a pod may be tried at all."""
 
     def __init__(self, *, ignores_keys: bool = False) -> None:
         self.ignores_keys = ignores_keys
-        self.quotas = Quotas()
+        self.quotas = ElasticQuotas()
 
     def of_class(
         self, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Body

@@ -20,7 +20,7 @@ _INTERVAL = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class NodeUsage:
     """CPU in thousandths, memory in bytes."""
 
     #: Seconds since 1970 of the report; ``None``: none was ever made.
@@ -40,7 +40,7 @@ class Usage:
     prod: frozenset[str] = frozenset()
 
 
-def decode(body: Body) -> tuple[str, Usage]:
+def decode(body: Body) -> tuple[str, NodeUsage]:
     """The name of a node, and its use; ``BadObjectError`` names what cannot be used."""
     name = wire.text(wire.mapping(body, "metadata"), "name")
     if not name:
@@ -51,7 +51,7 @@ def decode(body: Body) -> tuple[str, Usage]:
     several = wire.bodies(status, "podsMetric")
     windows = wire.bodies(node, "aggregatedNodeUsages")
     use = _amounts(node, "nodeUsage")
-    return name, Usage(
+    return name, NodeUsage(
         updated=_updated(status),
         interval=float(wire.integer(policy, "reportIntervalSeconds", _INTERVAL)),
         reported=bool(use),

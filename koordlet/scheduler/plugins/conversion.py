@@ -63,9 +63,9 @@ class Chooser:
         if mine is None or plugin is None or not wants:
             return ()
         heirs = tuple(info.owners.values())
-        apart = device_room.Apart(info, heirs_of=heirs)
+        apart = device_room.DrawContext(info, heirs_of=heirs)
         found = plugin.admit(mine.pod_class, wants, columns, info.row, apart)
-        if isinstance(found, device_room.Refusal):
+        if isinstance(found, device_room.DeviceRefusal):
             return None
         several = columns.devices[mine.node].several if found else ()
         chosen = {(one.kind, one.minor): one.amounts for one in found}
@@ -79,18 +79,18 @@ class Chooser:
         plugin = self._plugins.get(mine.pod_class.scheduler) if mine is not None else None
         if mine is None or node is None or plugin is None:
             return True
-        wish, place = plugin.wish(mine.pod_class), plugin.place(node)
-        bound = wish.bound or (place.bind is not None and wish.cpu > 0)
-        known = place.machine is not None and bool(place.machine.shape.cores)
-        if not bound or not known or wish.cpu % 1000:
+        request, offer = plugin.request(mine.pod_class), plugin.offer(node)
+        bound = request.bound or (offer.bind is not None and request.cpu > 0)
+        known = offer.machine is not None and bool(offer.machine.shape.cores)
+        if not bound or not known or request.cpu % 1000:
             return True
         chosen = mine.cpus or cpuset.CPUSet()
         for pod in info.owners.values():
             chosen |= pod.cpus or cpuset.CPUSet()
-        lacking = wish.cpu // 1000 - len(chosen)
+        lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            found = placement.room(place, columns, info.row).allocate(
-                allocation.Request(cpus=_asked(wish, place, lacking))
+            found = placement.room(offer, columns, info.row).allocate(
+                allocation.Request(cpus=_asked(request, offer, lacking))
             )
             if isinstance(found, allocation.Refusal):
                 return False
@@ -119,13 +119,15 @@ def _within(
     return True
 
 
-def _asked(wish: placement.Wish, place: placement.Place, count: int) -> accumulator.Request:
-    required = wish.required or place.bind
+def _asked(
+    request: placement.TopologyRequest, offer: placement.NodeOffer, count: int
+) -> accumulator.Request:
+    required = request.required or offer.bind
     return dataclasses.replace(
-        accumulator.Request(count=count, bind=required or wish.preferred),
+        accumulator.Request(count=count, bind=required or request.preferred),
         required=required is not None,
-        exclusive=wish.exclusive,
-        strategy=place.strategy,
+        exclusive=request.exclusive,
+        strategy=offer.strategy,
     )
 
 

@@ -20,10 +20,15 @@ from typing import Any
 import numpy as np
 
 from koordlet.scheduler.allocation import device_requests, device_room, devices, handover
-from koordlet.scheduler.allocation.device_requests import Want
-from koordlet.scheduler.allocation.device_room import Apart, Refusal, Room, Taste
+from koordlet.scheduler.allocation.device_requests import DeviceRequest
+from koordlet.scheduler.allocation.device_room import (
+    DevicePreference,
+    DeviceRefusal,
+    DeviceRoom,
+    DrawContext,
+)
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import (
     MAX_SCORE,
@@ -50,7 +55,9 @@ class DeviceShare(Plugin):
     """Which node has the devices, and which devices they are."""
 
     name = "DeviceShare"
-    listens = What.NODE_NEW | What.NODE_ROOM | What.NODE_FEED | What.POD_GONE
+    listens = (
+        ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.NODE_FEED | ActionType.POD_GONE
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -60,7 +67,7 @@ class DeviceShare(Plugin):
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         named = wire.bodies(strategy, "resources")
         weights = {one.name: one.weight for one in resources.weighted(named)} if named else None
-        self.taste = Taste(weights or device_room.SCORED, most=kind == "MostAllocated")
+        self.taste = DevicePreference(weights or device_room.SCORED, most=kind == "MostAllocated")
         self._columns: Columns | None = None
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
@@ -73,8 +80,13 @@ class DeviceShare(Plugin):
         return Spare(self, pod_class, columns, wants) if wants else None
 
     def admit(
-        self, pod_class: PodClass, wants: tuple[Want, ...], columns: Columns, row: int, apart: Apart
-    ) -> tuple[devices.Slice, ...] | Refusal:
+        self,
+        pod_class: PodClass,
+        wants: tuple[DeviceRequest, ...],
+        columns: Columns,
+        row: int,
+        apart: DrawContext,
+    ) -> tuple[devices.Slice, ...] | DeviceRefusal:
         """What a class would get on a node now."""
         node = columns.nodes[row]
         told = columns.devices.get(node.name) if node is not None else None
@@ -82,9 +94,9 @@ class DeviceShare(Plugin):
             return ()
         for key in _UNSERVED:
             if pod_class.annotations.get(key):
-                return Refusal((f"node(s) annotation {key} is not served",), final=True)
+                return DeviceRefusal((f"node(s) annotation {key} is not served",), final=True)
         if told.partitioned and any(_whole(one) for one in wants):
-            return Refusal((_PARTITIONED,), final=True)
+            return DeviceRefusal((_PARTITIONED,), final=True)
         return device_room.admit(wants, columns, row, apart, self.taste)
 
     def prepare(self, pod: Pod, node: str) -> None:
@@ -96,9 +108,9 @@ class DeviceShare(Plugin):
         row = columns.rows[node]
         draws = columns.drawn_reservation(pod)
         found = self.admit(
-            pod.pod_class, wants, columns, row, Apart(draws, _ignores(pod.pod_class))
+            pod.pod_class, wants, columns, row, DrawContext(draws, _ignores(pod.pod_class))
         )
-        if isinstance(found, Refusal):
+        if isinstance(found, DeviceRefusal):
             raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
         pod.devices = found
 
@@ -109,7 +121,7 @@ class DeviceShare(Plugin):
         return marks(pod)
 
 
-def wanted(pod_class: PodClass) -> tuple[Want, ...]:
+def wanted(pod_class: PodClass) -> tuple[DeviceRequest, ...]:
     """What a class asks for; ``RefusedError`` where nobody could serve that.
 
     Who takes over from running pods chooses when it has their room (``conversion``).
@@ -135,7 +147,7 @@ def _ignores(pod_class: PodClass) -> bool:
     return pod_class.labels.get(keys.IGNORED) == "true"
 
 
-def _whole(want: Want) -> bool:
+def _whole(want: DeviceRequest) -> bool:
     """Whether it is about whole cards, which groups of cards are about."""
     return want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100
 
@@ -144,7 +156,11 @@ class _Asked:
     """A class of pods and what it wants, of any node."""
 
     def __init__(
-        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: tuple[Want, ...]
+        self,
+        plugin: DeviceShare,
+        pod_class: PodClass,
+        columns: Columns,
+        wants: tuple[DeviceRequest, ...],
     ) -> None:
         self._plugin, self._pod_class, self._columns, self._wants = (
             plugin,
@@ -154,8 +170,8 @@ class _Asked:
         )
         self._ignores = _ignores(pod_class)
 
-    def _apart(self, row: int) -> Apart:
-        return Apart(handover.drawn(self._pod_class, row), self._ignores)
+    def _apart(self, row: int) -> DrawContext:
+        return DrawContext(handover.drawn(self._pod_class, row), self._ignores)
 
 
 class Fitting(_Asked, ByNode):
@@ -164,10 +180,14 @@ class Fitting(_Asked, ByNode):
     kind = Kind.LOAD
 
     def __init__(
-        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: tuple[Want, ...]
+        self,
+        plugin: DeviceShare,
+        pod_class: PodClass,
+        columns: Columns,
+        wants: tuple[DeviceRequest, ...],
     ) -> None:
         super().__init__(plugin, pod_class, columns, wants)
-        self._refusals: list[Refusal] = []
+        self._refusals: list[DeviceRefusal] = []
 
     def code(self, row: int) -> int:
         node = self._columns.nodes[row]
@@ -176,7 +196,7 @@ class Fitting(_Asked, ByNode):
         found = self._plugin.admit(
             self._pod_class, self._wants, self._columns, row, self._apart(row)
         )
-        if not isinstance(found, Refusal):
+        if not isinstance(found, DeviceRefusal):
             return 0
         if found not in self._refusals:
             self._refusals.append(found)
@@ -201,6 +221,6 @@ class Spare(_Asked, Score):
         told = columns.devices.get(node.name) if node is not None else None
         if told is None:
             return 0
-        room = Room.of(told, columns, row, self._apart(row))
+        room = DeviceRoom.of(told, columns, row, self._apart(row))
         found = [room.share(want, self._plugin.taste) for want in self._wants]
         return max(0, min(MAX_SCORE, sum(found) // len(found)))

@@ -1,7 +1,7 @@
 """InterPodAffinity: which pods want to be near which, and which do not.
 
 Covers: required and preferred terms of the incoming pod, and those of the pods that are there.
-Does not cover: how pods are counted (``scheduler.cluster.vectors.Sums``).
+Does not cover: how pods are counted (``scheduler.cluster.vectors.DomainSums``).
 
 Each distinct term is one tally: of the pods that it means, for the incoming pod's terms; of the
 pods that hold it, for the terms of pods that are there. A pod's arrival moves one number in each.
@@ -17,8 +17,8 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
-from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows, Sums
+from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
@@ -29,7 +29,9 @@ class InterPodAffinity(Plugin):
     """Near and far, required and preferred, both ways."""
 
     name = "InterPodAffinity"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.POD_NEW | What.POD_GONE
+    listens = (
+        ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.POD_NEW | ActionType.POD_GONE
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -61,20 +63,20 @@ def _holds(kind: str, weight: int, term: terms.PodTerm, pod_class: PodClass) -> 
     return (pod_class.prefers if kind == "prefers" else pod_class.avoids).count((weight, term))
 
 
-def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> Sums:
+def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> DomainSums:
     """Pods that all of these terms mean, over a topology."""
     measure = functools.partial(_all_match, wanted, columns.namespaces)
     # The topology of a term does not matter for which pods it means.
     tally = columns.tally(("meant", wanted), measure)
     column = columns.index.label(key)
-    return Sums(tally, column.ids, len(column.values), None)
+    return DomainSums(tally, column.ids, len(column.values), None)
 
 
-def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> Sums:
+def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> DomainSums:
     """Pods that hold this term, over its topology."""
     tally = columns.tally((kind, weight, term), functools.partial(_holds, kind, weight, term))
     column = columns.index.label(term.key)
-    return Sums(tally, column.ids, len(column.values), None)
+    return DomainSums(tally, column.ids, len(column.values), None)
 
 
 class _Existing:
@@ -85,9 +87,9 @@ class _Existing:
         self._columns = columns
         self._kinds = kinds
         self._seen = 0
-        self._found: dict[tuple[str, int, terms.PodTerm], Sums] = {}
+        self._found: dict[tuple[str, int, terms.PodTerm], DomainSums] = {}
 
-    def items(self) -> dict[tuple[str, int, terms.PodTerm], Sums]:
+    def items(self) -> dict[tuple[str, int, terms.PodTerm], DomainSums]:
         """Kind, weight and term, and who holds it where."""
         termed = self._columns.termed
         while self._seen < len(termed):
@@ -123,7 +125,7 @@ class Required(Filter):
         """Nothing can be refused at this moment."""
         return not self._near and not self._far and not self._others.items()
 
-    def _far_from(self, sums: Sums, rows: Rows, found: Bools) -> None:
+    def _far_from(self, sums: DomainSums, rows: Rows, found: Bools) -> None:
         totals = sums.totals()
         if totals.any():
             found &= (totals == 0)[sums.domains[rows]]
@@ -203,7 +205,7 @@ class Preferred(Score):
         # In floating point and in this order, as the peer: it is cut at the same places.
         return (float(framework.MAX_SCORE) * ((found - low) / float(high - low))).astype(np.int64)
 
-    def _parts(self) -> list[tuple[int, Sums]]:
+    def _parts(self) -> list[tuple[int, DomainSums]]:
         parts = list(self._own)
         for (kind, weight, _), sums in self._others.items().items():
             signed = {"affinity": self._hard, "prefers": weight, "avoids": -weight}[kind]

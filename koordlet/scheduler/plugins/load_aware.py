@@ -23,13 +23,13 @@ from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
-from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 EXPIRED = "node(s) nodeMetric expired"
@@ -60,7 +60,7 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UsageThresholds:
     """Shares in percent by resource, in the three groups of the peer."""
 
     usage: Shares
@@ -72,12 +72,12 @@ class LoadAwareScheduling(Plugin):
     """Nodes that are busy, and nodes that will be."""
 
     name = "LoadAwareScheduling"
-    listens = What.NODE | What.NODE_FEED | What.POD_GONE
+    listens = ActionType.NODE | ActionType.NODE_FEED | ActionType.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         #: By name of the node; given by whoever reads the objects.
-        self.usages: dict[str, Usage] = {}
+        self.usages: dict[str, NodeUsage] = {}
         #: Seconds since 1970.
         self.wall: Callable[[], float] = time.time
         self.filters_expired = wire.flag(args, "filterExpiredNodeMetrics", default=True)
@@ -88,7 +88,7 @@ class LoadAwareScheduling(Plugin):
         self.weights = _shares(args, "resourceWeights", weights)
         self.dominant = dominant
         usual = {requests.CPU: 65, requests.MEMORY: 95}
-        self.limits = Limits(
+        self.limits = UsageThresholds(
             _shares(args, "usageThresholds", usual),
             _shares(args, "prodUsageThresholds", {}),
             _aggregated(wire.mapping(args, "aggregated")),
@@ -109,7 +109,7 @@ class LoadAwareScheduling(Plugin):
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         return Idleness(self, pod_class, columns) if self.usages else None
 
-    def expired(self, usage: Usage) -> bool:
+    def expired(self, usage: NodeUsage) -> bool:
         """Whether a report is too old to be believed."""
         return usage.updated is None or self.wall() - usage.updated >= self.expiration
 
@@ -132,7 +132,7 @@ class LoadAwareScheduling(Plugin):
         return found
 
     def used(
-        self, usage: Usage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
     ) -> dict[str, int]:
         """What a node uses, with what is missing of its newest pods."""
         base, blind = self._base(usage, prod=prod, kind=kind, seconds=seconds)
@@ -151,7 +151,7 @@ class LoadAwareScheduling(Plugin):
         return total
 
     def _base(
-        self, usage: Usage, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, *, prod: bool, kind: str, seconds: int
     ) -> tuple[Mapping[str, int], bool]:
         """The reported use; whether a statistic that was asked for is missing in it."""
         if prod:
@@ -163,14 +163,14 @@ class LoadAwareScheduling(Plugin):
         found = usage.windows.get(wanted, {}).get(kind)
         return (found, False) if found else ({}, True)
 
-    def limits_of(self, node: Node) -> Limits:
+    def limits_of(self, node: Node) -> UsageThresholds:
         """The node's own limits replace those of the arguments, group by group."""
         body = json_annotations.body(node.annotations.get(peer_keys.THRESHOLDS))
         if not body:
             return self.limits
         try:
             group = wire.mapping(body, "aggregatedUsage")
-            return Limits(
+            return UsageThresholds(
                 _shares(body, "usageThresholds", self.limits.usage),
                 _shares(body, "prodUsageThresholds", self.limits.prod),
                 _aggregated(group) if group else self.limits.aggregated,
@@ -200,7 +200,7 @@ class Busy(ByNode):
             self._reasons.append(reason)
         return 1 + self._reasons.index(reason)
 
-    def _judge(self, node: Node, usage: Usage, row: int) -> str:
+    def _judge(self, node: Node, usage: NodeUsage, row: int) -> str:
         plugin = self._plugin
         if plugin.expired(usage):
             refused = plugin.filters_expired and not plugin.ignores_expired

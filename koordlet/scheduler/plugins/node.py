@@ -14,7 +14,7 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.label_index import counts
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Masked, Plugin, Score
@@ -29,7 +29,7 @@ class NodeUnschedulable(Plugin):
     """Cordoned nodes, for pods that do not bear it."""
 
     name = "NodeUnschedulable"
-    listens = What.NODE_NEW | What.NODE_TAINTS
+    listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         cordoned = columns.index.unschedulable().where(bool)
@@ -42,7 +42,7 @@ class NodeName(Plugin):
     """The node that the pod itself names."""
 
     name = "NodeName"
-    listens = What.NODE_NEW
+    listens = ActionType.NODE_NEW
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.node_name:
@@ -68,7 +68,7 @@ class TaintToleration(Plugin):
     """Taints: hard ones refuse, soft ones cost score."""
 
     name = "TaintToleration"
-    listens = What.NODE_NEW | What.NODE_TAINTS
+    listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         refused = untolerated(pod_class, columns)
@@ -90,7 +90,7 @@ class TaintToleration(Plugin):
         return SoftTaints(counts(table, column))
 
 
-class Kept(Score):
+class StaticScore(Score):
     """A static score from one array."""
 
     def __init__(self, values: Ints) -> None:
@@ -100,7 +100,7 @@ class Kept(Score):
         return self._values[rows]
 
 
-class SoftTaints(Kept):
+class SoftTaints(StaticScore):
     """Fewer soft taints are better."""
 
     normalised = True
@@ -112,7 +112,7 @@ class SoftTaints(Kept):
         return None if raw.any() else framework.MAX_SCORE
 
 
-class Wishes(Kept):
+class PreferredAffinity(StaticScore):
     """More fulfilled wishes are better."""
 
     normalised = True
@@ -133,7 +133,7 @@ class NodeAffinity(Plugin):
     """nodeSelector, required and preferred node affinity, and what the profile adds."""
 
     name = "NodeAffinity"
-    listens = What.NODE_NEW | What.NODE_LABELS
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -176,7 +176,7 @@ class NodeAffinity(Plugin):
         found = np.zeros(columns.size, np.int64)
         for weight, term in wishes:
             found += weight * columns.index.term(term)
-        return Wishes(found)
+        return PreferredAffinity(found)
 
 
 class _Affinity(Filter):
@@ -201,7 +201,7 @@ class NodeDeclaredFeatures(Plugin):
     """Features of the kubelet without which the pod cannot run."""
 
     name = "NodeDeclaredFeatures"
-    listens = What.NODE_NEW | What.NODE_LABELS
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.features:
@@ -236,4 +236,4 @@ class ImageLocality(Plugin):
         if not found.any() or most <= _SMALL:
             return None
         clipped = np.clip(found, _SMALL, most)
-        return Kept(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))
+        return StaticScore(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
 from koordlet.scheduler.objects.pods import HostPort, PodClass
@@ -20,13 +20,13 @@ class NodePorts(Plugin):
     """No two pods with one port of one address."""
 
     name = "NodePorts"
-    listens = What.NODE_NEW | What.POD_GONE
+    listens = ActionType.NODE_NEW | ActionType.POD_GONE
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
-        return Free(pod_class.ports, columns) if pod_class.ports else None
+        return FreePorts(pod_class.ports, columns) if pod_class.ports else None
 
 
-class Free(Filter):
+class FreePorts(Filter):
     """Asks only the few nodes that have any port taken."""
 
     kind = Kind.LOAD

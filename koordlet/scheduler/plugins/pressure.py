@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
 from koordlet.scheduler.objects import terms
@@ -51,7 +51,7 @@ class NodePressure(Plugin):
     """Keeps pods off nodes that are short of something now."""
 
     name = "NodePressure"
-    listens = What.NODE_NEW | What.NODE_FEED
+    listens = ActionType.NODE_NEW | ActionType.NODE_FEED
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)

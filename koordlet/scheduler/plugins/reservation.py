@@ -23,13 +23,13 @@ from koordlet.scheduler.plugins import adoption
 from koordlet.scheduler.reservation import refusal_reasons
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
-from koordlet.scheduler.reservation.fit import NONE_SERVES, Judge, Judged
-from koordlet.scheduler.reservation.spec import ReservePodTraits, Spec
+from koordlet.scheduler.reservation.fit import NONE_SERVES, FitResult, ReservationFit
+from koordlet.scheduler.reservation.spec import ReservationSpec, ReservePodTraits
 
 _NO_ORDER = 2**62
 #: The raw score of the node with the smallest order label: more than any other can have.
 _PREFERRED = 1000
-#: The highest code of ``Placing``.
+#: The highest code of ``ReservePodFilter``.
 _PLACING = 2
 _PINNED = "node(s) didn't match the nodeName specified by reservation"
 _CONFLICT = "node(s) reservation allocate policy conflict"
@@ -81,22 +81,22 @@ class Reservation(Plugin):
         claim = claim_of(pod_class)
         if claim is None:
             return None
-        return Serving(self._judge(pod_class, claim, columns), claim, columns)
+        return ClaimFilter(self._judge(pod_class, claim, columns), claim, columns)
 
     def _placing(self, how: ReservePodTraits, columns: Columns) -> Filter:
         assert self.cache is not None  # noqa: S101 -- asked by the caller
-        placing = Placing(how, self.cache, columns)
+        placing = ReservePodFilter(how, self.cache, columns)
         if how.adopting is None:
             return placing
         found = adoption.adopter(how.adopting, columns, self.arguments)
-        return Both(placing, adoption.Adopting(found))
+        return PreAllocationFilter(placing, adoption.Adopting(found))
 
-    def _judge(self, pod_class: PodClass, claim: Claim, columns: Columns) -> Judge:
+    def _judge(self, pod_class: PodClass, claim: Claim, columns: Columns) -> ReservationFit:
         known = claim.judge
-        if isinstance(known, Judge) and known.serves(pod_class, columns):
+        if isinstance(known, ReservationFit) and known.serves(pod_class, columns):
             return known
         ignored = {name for name in pod_class.requests.real if self.arguments.ignores(name)}
-        claim.judge = Judge(pod_class, claim, columns, ignored)
+        claim.judge = ReservationFit(pod_class, claim, columns, ignored)
         return claim.judge
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
@@ -108,7 +108,7 @@ class Reservation(Plugin):
         claim = claim_of(pod_class)
         if claim is None or claim.wish.ignores:
             return None
-        return Drawing(self._judge(pod_class, claim, columns), claim, columns)
+        return ClaimScore(self._judge(pod_class, claim, columns), claim, columns)
 
     def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
         """How many reservations failed for which reason."""
@@ -143,7 +143,7 @@ class Reservation(Plugin):
     def _required(claim: Claim) -> bool:
         return claim.wish.affinity is not None and not claim.wish.ignores
 
-    def adopts(self, spec: Spec, row: int) -> tuple[Pod, ...]:
+    def adopts(self, spec: ReservationSpec, row: int) -> tuple[Pod, ...]:
         """The running pods that a reservation takes over on the node that was chosen for it."""
         if self.cache is None or spec.pre_allocation is None:
             return ()
@@ -165,12 +165,12 @@ def reservation_of(plugins: Iterable[Plugin]) -> Reservation | None:
     return next((plugin for plugin in plugins if isinstance(plugin, Reservation)), None)
 
 
-class Serving(Filter):
+class ClaimFilter(Filter):
     """Nodes where a class's reservations are are judged with them; others pass, or must not."""
 
     kind = Kind.LOAD
 
-    def __init__(self, judge: Judge, claim: Claim, columns: Columns) -> None:
+    def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
         self._judge = judge
         self._claim = claim
         self._everywhere = claim.wish.affinity is not None and not claim.wish.ignores
@@ -212,13 +212,13 @@ class Serving(Filter):
         return self._verdicts[code]
 
 
-class Drawing(Score):
+class ClaimScore(Score):
     """Where the pod finds a reservation, the better the fuller it makes it."""
 
     kind = Kind.CONTEXT
     normalised = True
 
-    def __init__(self, judge: Judge, claim: Claim, columns: Columns) -> None:
+    def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
         self._judge = judge
         self._claim = claim
         self._columns = columns
@@ -258,7 +258,7 @@ class Drawing(Score):
         self._at = log.end
 
     def _look(self, row: int) -> None:
-        judged: Judged = self._judge.judge(row)
+        judged: FitResult = self._judge.judge(row)
         order = judged.chosen.spec.order if judged.chosen is not None else 0
         self._values[row] = judged.score
         if order > 0:
@@ -282,7 +282,7 @@ class Drawing(Score):
         return framework.scaled(found)
 
 
-class Placing(Filter):
+class ReservePodFilter(Filter):
     """Where a stand-in may go beyond what any pod is asked: 1 its pin, 2 conflicting policies."""
 
     kind = Kind.LOAD
@@ -314,12 +314,12 @@ class Placing(Filter):
         return Verdict((self._REASONS[code],), resolvable=False)
 
 
-class Both(Filter):
-    """Where a stand-in may go that adopts: what ``Placing`` says, then whom it would adopt."""
+class PreAllocationFilter(Filter):
+    """Where a stand-in may go that adopts: what ``ReservePodFilter`` says, then whom it would adopt."""
 
     kind = Kind.LOAD
 
-    def __init__(self, placing: Placing, adopting: adoption.Adopting) -> None:
+    def __init__(self, placing: ReservePodFilter, adopting: adoption.Adopting) -> None:
         self._placing = placing
         self._adopting = adopting
 

@@ -17,7 +17,7 @@ import numpy as np
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import FIXED, Columns
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Floats, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import requests, wire
@@ -53,7 +53,7 @@ class NodeResourcesFit(Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
-    listens = What.NODE_NEW | What.NODE_ROOM | What.POD_GONE | What.POD_NEW
+    listens = ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.POD_GONE | ActionType.POD_NEW
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -87,10 +87,12 @@ class NodeResourcesFit(Plugin):
             return Eased(columns, asked, called, claim)
         return Fit(columns, asked, called)
 
-    def helps(self, event: Event, pod_class: PodClass) -> bool:
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
         # A pod that comes takes room, but for a reservation, which is room for its owners.
         pod = event.pod
-        return What.POD_NEW not in event.what or (pod is not None and bool(pod.reserve_pod_of))
+        return ActionType.POD_NEW not in event.what or (
+            pod is not None and bool(pod.reserve_pod_of)
+        )
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")

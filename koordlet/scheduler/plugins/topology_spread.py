@@ -1,7 +1,7 @@
 """PodTopologySpread: matching pods evenly over zones, hosts, or whatever a label names.
 
 Covers: hard constraints as a filter, soft ones as a score, the defaults of the cluster.
-Does not cover: how pods are counted (``scheduler.cluster.vectors.Sums``).
+Does not cover: how pods are counted (``scheduler.cluster.vectors.DomainSums``).
 
 A count lives as long as its class is known and follows each pod that comes or goes; what is
 computed for each pod is a table over domains, spread over the nodes by one gather.
@@ -21,18 +21,18 @@ from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
-from koordlet.scheduler.cluster.vectors import Bools, Floats, Ints, Rows, Sums, Tally
+from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import terms, wire
-from koordlet.scheduler.objects.owners import Owners
+from koordlet.scheduler.objects.owners import PodOwners
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import node
 
 _SYSTEM = (
-    terms.Spread(terms.HOSTNAME, 3, hard=False, selector=None),
-    terms.Spread(terms.ZONE, 5, hard=False, selector=None),
+    terms.SpreadConstraint(terms.HOSTNAME, 3, hard=False, selector=None),
+    terms.SpreadConstraint(terms.ZONE, 5, hard=False, selector=None),
 )
 
 
@@ -40,11 +40,11 @@ class PodTopologySpread(Plugin):
     """The pod's own constraints; without any, the profile's with the selector of its owners."""
 
     name = "PodTopologySpread"
-    listens = What.NODE | What.NODE_GONE | What.POD_NEW | What.POD_GONE
+    listens = ActionType.NODE | ActionType.NODE_GONE | ActionType.POD_NEW | ActionType.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
-        self.owners = Owners()
+        self.owners = PodOwners()
         kind = wire.text(args, "defaultingType", "System")
         several = wire.bodies(args, "defaultConstraints")
         if any(one.get("labelSelector") is not None for one in several):
@@ -55,7 +55,9 @@ class PodTopologySpread(Plugin):
         self._system = kind == "System"
         self._defaults = _SYSTEM if self._system else given
 
-    def _constraints(self, pod_class: PodClass, *, hard: bool) -> tuple[terms.Spread, ...]:
+    def _constraints(
+        self, pod_class: PodClass, *, hard: bool
+    ) -> tuple[terms.SpreadConstraint, ...]:
         if pod_class.spread:
             return tuple(one for one in pod_class.spread if one.hard is hard)
         chosen = [one for one in self._defaults if one.hard is hard]
@@ -87,7 +89,9 @@ def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodCl
     return int(terms.holds(selector, pod_class.labels))
 
 
-def _eligible(pod_class: PodClass, columns: Columns, one: terms.Spread, keyed: Bools) -> Bools:
+def _eligible(
+    pod_class: PodClass, columns: Columns, one: terms.SpreadConstraint, keyed: Bools
+) -> Bools:
     found = keyed & columns.alive
     if one.honor_affinity:
         found &= node.matching(pod_class, columns)
@@ -96,7 +100,7 @@ def _eligible(pod_class: PodClass, columns: Columns, one: terms.Spread, keyed: B
     return found
 
 
-def _keyed(columns: Columns, constraints: Sequence[terms.Spread]) -> Bools:
+def _keyed(columns: Columns, constraints: Sequence[terms.SpreadConstraint]) -> Bools:
     found = np.ones(columns.size, np.bool_)
     for one in constraints:
         found &= columns.index.label(one.key).ids >= 0
@@ -105,8 +109,8 @@ def _keyed(columns: Columns, constraints: Sequence[terms.Spread]) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    constraint: terms.Spread
-    sums: Sums
+    constraint: terms.SpreadConstraint
+    sums: DomainSums
     #: Domains that exist: those of eligible nodes.
     domains: Rows
     itself: int
@@ -118,7 +122,7 @@ class Hard(Filter):
     kind = Kind.CONTEXT
 
     def __init__(
-        self, pod_class: PodClass, columns: Columns, constraints: Sequence[terms.Spread]
+        self, pod_class: PodClass, columns: Columns, constraints: Sequence[terms.SpreadConstraint]
     ) -> None:
         keyed = _keyed(columns, constraints)
         self._counted = []
@@ -126,7 +130,7 @@ class Hard(Filter):
             column = columns.index.label(one.key)
             eligible = _eligible(pod_class, columns, one, keyed)
             tally = tally_of(columns, pod_class.namespace, one.selector)
-            sums = Sums(tally, column.ids, len(column.values), eligible)
+            sums = DomainSums(tally, column.ids, len(column.values), eligible)
             itself = one.selector is not None and terms.holds(one.selector, pod_class.labels)
             domains = np.unique(column.ids[eligible])
             self._counted.append(_Counted(one, sums, domains, int(itself)))
@@ -172,19 +176,19 @@ class Soft(Score):
         self,
         pod_class: PodClass,
         columns: Columns,
-        constraints: Sequence[terms.Spread],
+        constraints: Sequence[terms.SpreadConstraint],
         *,
         every_key: bool,
     ) -> None:
         keyed = _keyed(columns, constraints)
         everywhere = np.ones(columns.size, np.bool_)
         self._keyed = keyed if every_key else everywhere
-        self._parts: list[tuple[terms.Spread, Tally, Sums]] = []
+        self._parts: list[tuple[terms.SpreadConstraint, Tally, DomainSums]] = []
         for one in constraints:
             column = columns.index.label(one.key)
             tally = tally_of(columns, pod_class.namespace, one.selector)
             eligible = _eligible(pod_class, columns, one, self._keyed)
-            sums = Sums(tally, column.ids, len(column.values), eligible)
+            sums = DomainSums(tally, column.ids, len(column.values), eligible)
             self._parts.append((one, tally, sums))
         self._size = columns.size
 

@@ -23,7 +23,7 @@ import numpy as np
 from koordlet.kubeapi import kinds, objects, selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import requests, terms, wire
@@ -71,7 +71,7 @@ class VolumeBinding(WithStorage):
     """Where the claims of a pod have volumes, or get them."""
 
     name = "VolumeBinding"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -309,7 +309,7 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     for one in allowed:
         inside = np.ones(columns.size, np.bool_)
         for want in wire.bodies(one, "matchLabelExpressions"):
-            needed = terms.Requirement(
+            needed = terms.NodeRequirement(
                 wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
             )
             inside &= columns.index.requirement(needed)

@@ -14,7 +14,7 @@ import numpy as np
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, Verdict
 from koordlet.scheduler.objects import terms, wire
@@ -55,7 +55,7 @@ class VolumeRestrictions(WithStorage):
     """One disk, one node; one ReadWriteOncePod claim, one pod."""
 
     name = "VolumeRestrictions"
-    listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         disks = _disks(pod_class)
@@ -143,7 +143,7 @@ class VolumeZone(WithStorage):
     """Zone and region labels of a volume hold for the node."""
 
     name = "VolumeZone"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         # A cluster of one zone may have no labels: a node without any of them is not judged.
@@ -157,9 +157,9 @@ class VolumeZone(WithStorage):
             for key in _ZONES:
                 if key in labels:
                     zones = tuple(str(labels[key]).split("__"))
-                    there = index.requirement(terms.Requirement(key, "In", zones))
+                    there = index.requirement(terms.NodeRequirement(key, "In", zones))
                     if key in _RENAMED:
-                        now = terms.Requirement(_RENAMED[key], "In", zones)
+                        now = terms.NodeRequirement(_RENAMED[key], "In", zones)
                         there |= (index.label(key).ids < 0) & index.requirement(now)
                     passing &= there | nowhere
         return None if passing.all() else Masked(passing, "node(s) had no available volume zone")
@@ -169,7 +169,7 @@ class NodeVolumeLimits(WithStorage):
     """So many volumes of a driver on a node, as its CSINode says; each volume once."""
 
     name = "NodeVolumeLimits"
-    listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         wanted = self.storage.attached(pod_class)

@@ -14,7 +14,7 @@ from typing import Any
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework.queue import Entry, Place
+from koordlet.scheduler.framework.queue import QueuedPod, QueuePlace
 from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
@@ -28,7 +28,7 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Instant:
     """When it is told: by the loop's clock, and by the one on the wall."""
 
     steady: float
@@ -40,12 +40,17 @@ class Moment:
 
 
 def document(
-    core: Core, diary: Iterable[recent_decisions.Entry], now: Moment, *, version: str, leading: bool
+    core: Core,
+    decisions: Iterable[recent_decisions.Decision],
+    now: Instant,
+    *,
+    version: str,
+    leading: bool,
 ) -> Body:
     """The whole document."""
-    columns, cache = core.census.columns, core.reservations
+    columns, cache = core.pod_cache.columns, core.reservations
     nodes = [_node(columns, cache, name, row) for name, row in columns.rows.items()]
-    waiting = [one for one in core.queue if one.place is not Place.TAKEN]
+    waiting = [one for one in core.queue if one.place is not QueuePlace.TAKEN]
     return {
         "version": "v1",
         "agent": version,
@@ -57,11 +62,11 @@ def document(
         "pending": [
             _waiting(one, now, cache) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
         ],
-        "queues": {place.value: core.queue.count(place) for place in Place},
+        "queues": {place.value: core.queue.count(place) for place in QueuePlace},
         "pods": sum(one["pods"] for one in nodes),
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
-        "decisions": [_decision(one, now, cache) for one in diary],
+        "decisions": [_decision(one, now, cache) for one in decisions],
     }
 
 
@@ -112,7 +117,7 @@ def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _waiting(one: Entry, now: Moment, cache: ReservationCache) -> Body:
+def _waiting(one: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
     pod = one.pod
     return {
         "pod": _name(pod.reserve_pod_of, cache) if pod.reserve_pod_of else pod.key,
@@ -140,7 +145,7 @@ def _reservation(one: ReservationInfo) -> Body:
     }
 
 
-def _decision(one: recent_decisions.Entry, now: Moment, cache: ReservationCache) -> Body:
+def _decision(one: recent_decisions.Decision, now: Instant, cache: ReservationCache) -> Body:
     ranking = one.ranking
     return {
         "at": now.at(one.at),

@@ -54,7 +54,7 @@ _AGENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class GrpcListener:
     """A listener for other machines."""
 
     #: ``host:port``.
@@ -74,7 +74,7 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Secure:
+class HttpsListener:
     """The HTTP server once more, for whoever has a token of the cluster and a role for the path."""
 
     #: ``host:port``.
@@ -94,12 +94,12 @@ class Options:
     #: Where a standalone scheduler takes calls.
     socket: Path
     http: str
-    https: Secure | None = None
+    https: HttpsListener | None = None
     configuration: configuration.Configuration
     #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
     ignores_keys: bool = False
     #: Where agents and programs of other machines are heard, with mutual TLS.
-    remote: Remote | None = None
+    remote: GrpcListener | None = None
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
@@ -126,9 +126,9 @@ async def run(options: Options) -> None:
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
             backoff=options.configuration.backoff,
-            judge=unserved.Judge(ignores_keys=options.ignores_keys),
+            judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
         )
-        face = pages.Face(one)
+        face = pages.Pages(one)
         shown = _shown(options, store, face)
         addresses = [await each.start() for each in shown]
         spoken = await _speaking(options, store, one)
@@ -155,7 +155,7 @@ async def run(options: Options) -> None:
                 await each.stop()
 
 
-def _shown(options: Options, store: objects.Objects, face: pages.Face) -> list[server.Server]:
+def _shown(options: Options, store: objects.Objects, face: pages.Pages) -> list[server.Server]:
     """The HTTP server for this machine, and where somebody wants it the one for others."""
     routes = face.routes()
     servers = [server.Server(options.http, routes, setting="--http")]
@@ -176,7 +176,7 @@ async def _working(store: objects.Objects, one: runner.Loop, *, alone: bool) -> 
     if not alone:
         await one.run()
         return
-    keeping = controllers.Steward(store, one.agents.reporting, time.time)
+    keeping = controllers.Controllers(store, one.agents.reporting, time.time)
     async with asyncio.TaskGroup() as group:
         group.create_task(one.run())
         group.create_task(keeping.run())
@@ -202,8 +202,8 @@ async def _speaking(
     offered: list[services.Service] = [taking]
     if alone:
         offered += [
-            reservations.Reservations(service.Service(store)),
-            placing.Placing(standalone_api.Desk(store, one)),
+            reservations.Reservations(service.ReservationService(store)),
+            placing.Placing(standalone_api.StandaloneApi(store, one)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None if said is None else _listening(said)
@@ -224,7 +224,7 @@ def _room() -> limits.Limits:
     return bounds.Limits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
-def _listening(said: Remote) -> grpc_server.Remote:
+def _listening(said: GrpcListener) -> grpc_server.Remote:
     from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ _BEAT = 1.0
 _STALE_SECONDS = 15.0
 
 
-class Face:
+class Pages:
     """The handlers of one scheduler."""
 
     def __init__(self, loop: runner.Loop) -> None:
@@ -70,8 +70,8 @@ class Face:
         loop = self._loop
         return cluster_json.document(
             loop.core,
-            loop.core.diary,
-            cluster_json.Moment(steady=loop.now(), wall=time.time()),
+            loop.core.decisions,
+            cluster_json.Instant(steady=loop.now(), wall=time.time()),
             version=koordlet.__version__,
             leading=loop.ready,
         )

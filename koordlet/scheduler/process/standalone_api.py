@@ -18,7 +18,7 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model import errors, surrogates
 from koordlet.rpc import placing
-from koordlet.scheduler.framework.queue import Place
+from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.reservation import keys
@@ -39,7 +39,7 @@ _TAKEN = {
 _WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
 
 
-class Desk:
+class StandaloneApi:
     """Answers for one standalone scheduler."""
 
     def __init__(self, store: objects.Objects, loop: runner.Loop) -> None:
@@ -47,7 +47,7 @@ class Desk:
 
     def nodes(self, name: str) -> Sequence[placing.NodeLine]:
         """One node, or all."""
-        columns = self._loop.core.census.columns
+        columns = self._loop.core.pod_cache.columns
         rows = {key: row for key, row in sorted(columns.rows.items()) if not name or key == name}
         if name and not rows:
             raise refusals.NotFound("there is no such node", culprit=name)
@@ -182,15 +182,15 @@ class Desk:
         """Why a pod is where it is."""
         core = self._loop.core
         key = f"{namespace or 'default'}/{name}"
-        placed = core.census.get(key)
-        if placed is not None and key not in core.census.assumed:
+        placed = core.pod_cache.get(key)
+        if placed is not None and key not in core.pod_cache.assumed:
             return placing.Why(node=placed.node)
         entry = core.queue.get(key)
         if entry is None:
             raise refusals.NotFound("there is no such pod, or nobody schedules it", culprit=key)
-        message = entry.why or (entry.pod.told[1] if entry.place is not Place.ACTIVE else "")
+        message = entry.why or (entry.pod.told[1] if entry.place is not QueuePlace.ACTIVE else "")
         refused: dict[str, int] = {}
-        if entry.place is Place.UNSCHEDULABLE:
+        if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
             for verdict in verdicts.values():
                 refused[verdict.plugin] = refused.get(verdict.plugin, 0) + 1

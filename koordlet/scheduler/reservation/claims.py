@@ -25,14 +25,14 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys, matching
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.matching import Mismatch, Wish
-from koordlet.scheduler.reservation.spec import Owner
+from koordlet.scheduler.reservation.matching import Mismatch, ReservationDemand
+from koordlet.scheduler.reservation.spec import ReservationOwner
 
 #: Claims that are kept up to date at any one time; the longest unused is looked up anew.
 MOST = 2048
 #: Classes without a claim that are remembered.
 _MOST_UNCLAIMED = 100_000
-_NO_WISH = Wish()
+_NO_WISH = ReservationDemand()
 
 _Key = tuple[str, ...]
 _ALL: _Key = ("all",)
@@ -95,7 +95,7 @@ def _keys(info: ReservationInfo) -> set[_Key]:
     return {key for owner in info.spec.owners for key in _owner_keys(owner)}
 
 
-def _owner_keys(owner: Owner) -> set[_Key]:
+def _owner_keys(owner: ReservationOwner) -> set[_Key]:
     """All keys under which an entry must be filed to be found: the most telling part decides."""
     pod, controller = owner.object, owner.controller
     if pod is not None and (pod.uid or pod.name):
@@ -133,7 +133,7 @@ def _pod_keys(pod: Pod) -> Iterator[_Key]:
 class Claim:
     """The reservations of one class, by row."""
 
-    def __init__(self, pod: Pod, wish: Wish) -> None:
+    def __init__(self, pod: Pod, wish: ReservationDemand) -> None:
         self.pod = pod
         self.wish = wish
         self.rows: dict[int, dict[str, ReservationInfo]] = {}
@@ -144,7 +144,7 @@ class Claim:
         self.hides: dict[str, ReservationInfo] = {}
         #: Grows when a node joins ``rows`` or leaves them.
         self.changes = 0
-        #: The arithmetic of the class (``fit.Judge``), kept by whoever made it.
+        #: The arithmetic of the class (``fit.ReservationFit``), kept by whoever made it.
         self.judge: object = None
 
     def usable(self, row: int) -> list[ReservationInfo]:
@@ -229,7 +229,7 @@ class Claims:
         self._live: OrderedDict[tuple[PodClass, str], PodClass] = OrderedDict()
         #: Classes that no reservation means, as of an epoch of the index.
         self._none: dict[PodClass, int] = {}
-        self._wishes: dict[PodClass, Wish] = {}
+        self._wishes: dict[PodClass, ReservationDemand] = {}
         #: The pod that was asked for last, its class, the state of things then, the answer.
         self._asked: Any = (None, None, (-1, -1), None)
 
@@ -275,7 +275,7 @@ class Claims:
             self._live.popitem(last=False)
         return found
 
-    def wish(self, pod_class: PodClass) -> Wish:
+    def wish(self, pod_class: PodClass) -> ReservationDemand:
         """What a class says about reservations."""
         if not pod_class.annotations and keys.IGNORED not in pod_class.labels:
             return _NO_WISH

@@ -25,7 +25,7 @@ from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 
 _PODS = FIXED.index(requests.PODS)
 NO_MATCH = "node(s) no reservations match reservation affinity"
@@ -33,7 +33,7 @@ NONE_SERVES = "node(s) no reservation(s) to meet the requirements"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FitResult:
     """A node for a class: no reasons means that it fits."""
 
     reasons: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Judged:
     resolvable: bool = True
 
 
-class Judge:
+class ReservationFit:
     """One class of pods and its claim over the columns."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Judge:
         self._claim = claim
         self._pod_class = pod_class
         #: What was found, and at which version of the row: one decision asks several times.
-        self._known: dict[int, tuple[int, Judged]] = {}
+        self._known: dict[int, tuple[int, FitResult]] = {}
         self._generation = -1
         self._asked = {
             name: amount
@@ -70,7 +70,7 @@ class Judge:
         """Whether it is of this class over these columns."""
         return self._pod_class is pod_class and self._columns is columns
 
-    def judge(self, row: int) -> Judged:
+    def judge(self, row: int) -> FitResult:
         """Whether and how a pod of the class fits on a node, as everything stands now."""
         if self._generation != self._claim.generation:
             self._known.clear()
@@ -81,12 +81,12 @@ class Judge:
             known = self._known[row] = version, self._judge(row)
         return known[1]
 
-    def _judge(self, row: int) -> Judged:
+    def _judge(self, row: int) -> FitResult:
         usable = self._claim.usable(row)
         required = self._claim.wish.affinity is not None and not self._claim.wish.ignores
         if not usable:
             # Without any, the ordinary rule of fit decides, in its own words.
-            return Judged((NO_MATCH,), resolvable=False) if required else Judged()
+            return FitResult((NO_MATCH,), resolvable=False) if required else FitResult()
         if self._claim.wish.ignores:
             return self._ignoring(row, usable)
         hidden = sum(one.reserve_pod is not None and not one.operating for one in usable)
@@ -104,25 +104,25 @@ class Judge:
             inside += lacking
         if fitting:
             chosen = fitting[0] if len(fitting) == 1 else choose(fitting, self._asked)
-            return Judged(chosen=chosen, score=score(chosen, self._asked))
+            return FitResult(chosen=chosen, score=score(chosen, self._asked))
         if required:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
         alone = self._short(row, {}, hidden)
-        return self._refused(tuple(sorted(alone)), row) if alone else Judged()
+        return self._refused(tuple(sorted(alone)), row) if alone else FitResult()
 
-    def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> Judged:
+    def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> FitResult:
         """Everything that reservations have left is room of the node for such a pod."""
         total: dict[str, int] = {}
         for info in holding:
             for name, amount in info.held().items():
                 total[name] = total.get(name, 0) + amount
         short = self._short(row, total, len(holding))
-        return self._refused(tuple(sorted(short)), row) if short else Judged()
+        return self._refused(tuple(sorted(short)), row) if short else FitResult()
 
-    def _refused(self, reasons: tuple[str, ...], row: int) -> Judged:
+    def _refused(self, reasons: tuple[str, ...], row: int) -> FitResult:
         room = self._columns.allocatable
         hopeless = any(amount > room.item(kind, row) for _, kind, amount in self._kinds)
-        return Judged(reasons, resolvable=not hopeless)
+        return FitResult(reasons, resolvable=not hopeless)
 
     def _short(self, row: int, extra: Mapping[str, int], hidden: int) -> list[str]:
         """What the node lacks when ``extra`` is given back to it."""
@@ -138,7 +138,7 @@ class Judge:
 
     def _lacking(self, info: ReservationInfo) -> list[str]:
         """What a Restricted reservation itself lacks."""
-        if info.spec.policy is not Policy.RESTRICTED:
+        if info.spec.policy is not AllocatePolicy.RESTRICTED:
             return []
         affinity = self._claim.wish.affinity
         told = affinity is not None and bool(affinity.name)
@@ -157,9 +157,9 @@ class Judge:
         """What of single devices cannot be had with it."""
         if not self._devices:
             return []
-        apart = device_room.Apart(info)
+        apart = device_room.DrawContext(info)
         found = device_room.admit(self._devices, self._columns, row, apart)
-        several = found.reasons if isinstance(found, device_room.Refusal) else ()
+        several = found.reasons if isinstance(found, device_room.DeviceRefusal) else ()
         return [f"Reservation(s) {reason}" for reason in several]
 
 

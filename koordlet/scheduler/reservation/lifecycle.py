@@ -27,7 +27,12 @@ from dataclasses import field
 from koordlet.model import moment, spelling
 from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Condition, Phase, Spec, Status
+from koordlet.scheduler.reservation.spec import (
+    Condition,
+    ReservationPhase,
+    ReservationSpec,
+    ReservationStatus,
+)
 
 SCHEDULED, READY = "Scheduled", "Ready"
 
@@ -40,7 +45,7 @@ class GarbageCollection:
     collects: bool = True
 
 
-def expired(spec: Spec, phase: Phase, now: float) -> bool:
+def expired(spec: ReservationSpec, phase: ReservationPhase, now: float) -> bool:
     """Whether its time is up."""
     end = spec.expires_at
     return not phase.over and end is not None and now > end
@@ -48,35 +53,35 @@ def expired(spec: Spec, phase: Phase, now: float) -> bool:
 
 def advanced(
     info: ReservationInfo, now: float, *, node_exists: bool, room_released: bool = True
-) -> Phase:
+) -> ReservationPhase:
     """The phase that it should be in now."""
     phase = info.phase
     if phase.over:
         return phase
     if expired(info.spec, phase, now) or (phase.holds and not node_exists):
-        return Phase.FAILED
-    if phase is Phase.WAITING and room_released:
-        phase = Phase.AVAILABLE
+        return ReservationPhase.FAILED
+    if phase is ReservationPhase.WAITING and room_released:
+        phase = ReservationPhase.AVAILABLE
     if (
-        phase is Phase.AVAILABLE
+        phase is ReservationPhase.AVAILABLE
         and info.spec.once
         and (info.consumers if info.adopted else info.owners)
     ):
-        return Phase.SUCCEEDED
+        return ReservationPhase.SUCCEEDED
     return phase
 
 
-def status(info: ReservationInfo, now: float, message: str = "") -> Status:
+def status(info: ReservationInfo, now: float, message: str = "") -> ReservationStatus:
     """The status that should be stored now; equal to the stored one where nothing changed."""
     stored = info.stored
     if stored.phase.over:
         return stored
-    if info.phase is Phase.PENDING:
+    if info.phase is ReservationPhase.PENDING:
         return _pending(stored, now, message)
     if not info.node:
         return _unplaced(info, now)
     conditions = _conditions(info, now)
-    return Status(
+    return ReservationStatus(
         phase=info.phase,
         node=info.node,
         conditions=conditions,
@@ -92,14 +97,14 @@ def owners(info: ReservationInfo) -> tuple[dict[str, str], ...]:
     return tuple({"namespace": one.namespace, "name": one.name, "uid": one.uid} for one in ordered)
 
 
-def _pending(stored: Status, now: float, message: str) -> Status:
+def _pending(stored: ReservationStatus, now: float, message: str) -> ReservationStatus:
     if not message:
         return stored
     made = Condition(type=SCHEDULED, status=False, reason="Unschedulable", message=message)
     return dataclasses.replace(stored, conditions=_with(stored.conditions, made, now))
 
 
-def _unplaced(info: ReservationInfo, now: float) -> Status:
+def _unplaced(info: ReservationInfo, now: float) -> ReservationStatus:
     """It ended before it ever had a node."""
     made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
     found = _with(info.stored.conditions, made, now)
@@ -107,14 +112,14 @@ def _unplaced(info: ReservationInfo, now: float) -> Status:
 
 
 def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
-    stored = info.stored.conditions if info.stored.phase is not Phase.PENDING else ()
+    stored = info.stored.conditions if info.stored.phase is not ReservationPhase.PENDING else ()
     found = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
     made = {
-        Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
-        Phase.WAITING: Condition(
+        ReservationPhase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
+        ReservationPhase.WAITING: Condition(
             type=READY, status=False, reason="Waiting", message="waiting for room to be released"
         ),
-        Phase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
+        ReservationPhase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
     }.get(info.phase)
     if made is None:
         made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
@@ -122,7 +127,7 @@ def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
 
 
 def _why(info: ReservationInfo, now: float) -> str:
-    if expired(info.spec, Phase.PENDING, now):
+    if expired(info.spec, ReservationPhase.PENDING, now):
         return f"its time was up at {moment.spell(info.spec.expires_at or now)}"
     return f"node {info.node} is gone" if info.node else ""
 
@@ -141,7 +146,9 @@ def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tup
     return tuple(new if one is old else one for one in conditions)
 
 
-def removable(stored: Status, rules: GarbageCollection, now: float, *, node_exists: bool) -> bool:
+def removable(
+    stored: ReservationStatus, rules: GarbageCollection, now: float, *, node_exists: bool
+) -> bool:
     """Whether one that is over has been kept long enough; at once where its node is gone."""
     ready = stored.condition(READY)
     if not rules.collects or not stored.phase.over or ready is None:
@@ -161,9 +168,9 @@ class RejectedReservation:
     name: str
     uid: str
     error: str
-    stored: Status = field(default_factory=Status)
+    stored: ReservationStatus = field(default_factory=ReservationStatus)
 
-    def status(self, now: float) -> Status:
+    def status(self, now: float) -> ReservationStatus:
         """The status to store: what is there, and the error as its condition."""
-        spec = Spec(name=self.name, uid=self.uid, template={})
+        spec = ReservationSpec(name=self.name, uid=self.uid, template={})
         return status(ReservationInfo(spec, self.stored, phase=self.stored.phase), now, self.error)

@@ -20,9 +20,14 @@ from collections.abc import Mapping
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import json_annotations, terms, wire
-from koordlet.scheduler.objects.pods import Pod, PodClass, Reference
+from koordlet.scheduler.objects.pods import OwnerReference, Pod, PodClass
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import ControllerOwner, ObjectOwner, Owner, Spec
+from koordlet.scheduler.reservation.spec import (
+    ControllerOwner,
+    ObjectOwner,
+    ReservationOwner,
+    ReservationSpec,
+)
 
 _CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _HARD = ("NoSchedule", "NoExecute")
@@ -41,7 +46,7 @@ class Affinity:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReservationDemand:
     """What a class of pods says about reservations."""
 
     affinity: Affinity | None = None
@@ -59,9 +64,9 @@ class Mismatch(enum.StrEnum):
     EXACT = "is not exact matched"
 
 
-def wish(pod_class: PodClass) -> Wish:
+def wish(pod_class: PodClass) -> ReservationDemand:
     """What a class says; ``BadObjectError`` where an annotation cannot be read."""
-    return Wish(
+    return ReservationDemand(
         affinity=_affinity(pod_class.annotations),
         exact=wire.strings(
             json_annotations.meant(pod_class.annotations, keys.EXACT), "resourceNames"
@@ -86,12 +91,12 @@ def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
     )
 
 
-def owned(spec: Spec, pod: Pod) -> bool:
+def owned(spec: ReservationSpec, pod: Pod) -> bool:
     """Whether a pod is among the owners."""
     return not spec.fault and any(owns(one, pod) for one in spec.owners)
 
 
-def owns(owner: Owner, pod: Pod) -> bool:
+def owns(owner: ReservationOwner, pod: Pod) -> bool:
     """Whether one entry means a pod."""
     if owner.object is not None and not _is(owner.object, pod):
         return False
@@ -115,7 +120,7 @@ def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
     return any(_refers(one, wanted) for one in pod.pod_class.references)
 
 
-def _refers(found: Reference, wanted: ControllerOwner) -> bool:
+def _refers(found: OwnerReference, wanted: ControllerOwner) -> bool:
     return (
         wanted.controller in {None, found.controller}
         and wanted.uid in {"", found.uid}
@@ -125,7 +130,9 @@ def _refers(found: Reference, wanted: ControllerOwner) -> bool:
     )
 
 
-def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]) -> Mismatch | None:
+def mismatch(
+    spec: ReservationSpec, pod: Pod, wanted: ReservationDemand, node_labels: Mapping[str, str]
+) -> Mismatch | None:
     """Why an owner may not use a reservation; ``None``: it may."""
     plain = wanted.affinity is None and not wanted.exact
     if plain and not (spec.unschedulable or spec.deleting or spec.taints):
@@ -134,7 +141,7 @@ def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str])
 
 
 def _mismatch(
-    spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]
+    spec: ReservationSpec, pod: Pod, wanted: ReservationDemand, node_labels: Mapping[str, str]
 ) -> Mismatch | None:
     affinity = wanted.affinity
     if affinity is not None and affinity.name:
@@ -154,7 +161,7 @@ def _mismatch(
     return None
 
 
-def untolerated(spec: Spec, pod: Pod, wanted: Wish) -> str:
+def untolerated(spec: ReservationSpec, pod: Pod, wanted: ReservationDemand) -> str:
     """The first taint that a pod does not bear, as it is told; empty where it bears all."""
     affinity = wanted.affinity
     bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
@@ -166,7 +173,7 @@ def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool
     return any(terms.tolerates(one, mark) for one in tolerations)
 
 
-def _selected(affinity: Affinity, spec: Spec, node_labels: Mapping[str, str]) -> bool:
+def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[str, str]) -> bool:
     """Selectors see the labels of the node with those of the reservation over them."""
     labels = {**node_labels, **spec.labels}
     wanted = affinity.labels or {}

@@ -28,15 +28,15 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import (
     DEFAULT_TTL,
+    AllocatePolicy,
     Condition,
     ControllerOwner,
     ObjectOwner,
-    Owner,
-    Phase,
-    Policy,
     PreAllocation,
-    Spec,
-    Status,
+    ReservationOwner,
+    ReservationPhase,
+    ReservationSpec,
+    ReservationStatus,
 )
 
 API_VERSION = "scheduling.koordinator.sh/v1alpha1"
@@ -51,7 +51,7 @@ _OWNER_FIELDS = frozenset({"object", "controller", "labelSelector"})
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def read(body: Body) -> Spec:
+def read(body: Body) -> ReservationSpec:
     """The specification; ``BadObjectError`` names what cannot be meant."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     name = _name(meta)
@@ -63,10 +63,10 @@ def read(body: Body) -> Spec:
     created = meta.get("creationTimestamp")
     pre = _pre_allocation(spec, labels, wire.labels(wire.mapping(template, "metadata")))
     policy = _policy(spec)
-    if pre is not None and policy is Policy.DEFAULT:
-        policy = Policy.RESTRICTED
+    if pre is not None and policy is AllocatePolicy.DEFAULT:
+        policy = AllocatePolicy.RESTRICTED
     inner = wire.mapping(template, "spec")
-    return Spec(
+    return ReservationSpec(
         name=name,
         uid=wire.text(meta, "uid") or f"reservation/{name}",
         created=_moment(meta, "creationTimestamp") or 0.0,
@@ -96,7 +96,7 @@ def read(body: Body) -> Spec:
     )
 
 
-def spec_of(pod: Pod) -> Spec:
+def spec_of(pod: Pod) -> ReservationSpec:
     """A pod in operating mode ``Reservation`` as one: used once, Aligned, never expires."""
     try:
         found = json.loads(pod.pod_class.annotations.get(keys.OWNERS) or "[]")
@@ -104,14 +104,14 @@ def spec_of(pod: Pod) -> Spec:
         fault = "" if owners else "the pod misses its owners"
     except (ValueError, TypeError, RecursionError) as error:
         owners, fault = (), f"annotation {keys.OWNERS}: {str(error)[:80]}"
-    return Spec(
+    return ReservationSpec(
         name=pod.name,
         uid=pod.uid,
         labels=pod.pod_class.labels,
         template={},
         owners=owners,
         ttl=None,
-        policy=Policy.ALIGNED,
+        policy=AllocatePolicy.ALIGNED,
         allocatable={name: one for name, one in pod.pod_class.requests.real.items() if one},
         restricted=frozenset(pod.pod_class.requests.real),
         order=terms.whole(pod.pod_class.labels.get(keys.ORDER, "")) or 0,
@@ -236,11 +236,11 @@ def _moment(body: Body, key: str) -> float | None:
         raise BadObjectError(f"{key}: {error}") from error
 
 
-def _policy(spec: Body) -> Policy:
-    spelled = wire.text(spec, "allocatePolicy") or Policy.DEFAULT
-    if spelled not in set(Policy):
+def _policy(spec: Body) -> AllocatePolicy:
+    spelled = wire.text(spec, "allocatePolicy") or AllocatePolicy.DEFAULT
+    if spelled not in set(AllocatePolicy):
         raise BadObjectError(f"spec.allocatePolicy {spelled!r} is neither Aligned nor Restricted")
-    return Policy(spelled)
+    return AllocatePolicy(spelled)
 
 
 def _pre_allocation(
@@ -270,7 +270,7 @@ def _taint(body: Body) -> terms.Taint:
     return found
 
 
-def _owners(spec: Body) -> tuple[tuple[Owner, ...], str]:
+def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:
     """Who may use it, and why nobody can."""
     try:
         found = owners_of(wire.bodies(spec, "owners"))
@@ -279,12 +279,12 @@ def _owners(spec: Body) -> tuple[tuple[Owner, ...], str]:
     return found, "" if found else "the reservation misses the owner spec"
 
 
-def owners_of(bodies: list[Body]) -> tuple[Owner, ...]:
+def owners_of(bodies: list[Body]) -> tuple[ReservationOwner, ...]:
     """Owner entries; ``BadObjectError`` names the one that cannot be read."""
     return tuple(_owner(one, place) for place, one in enumerate(bodies))
 
 
-def _owner(body: Body, place: int) -> Owner:
+def _owner(body: Body, place: int) -> ReservationOwner:
     if unknown := _unknown(body):
         # An entry of which only a part is understood would match more pods than it was meant for.
         raise BadObjectError(f"spec.owners[{place}] has {unknown!r}, which is unknown")
@@ -293,7 +293,7 @@ def _owner(body: Body, place: int) -> Owner:
         selector: selectors.Compiled | None = terms.selector(body, "labelSelector")
     except (BadObjectError, ValueError) as error:
         raise BadObjectError(f"spec.owners[{place}].{error}") from error
-    return Owner(
+    return ReservationOwner(
         object=_object(of_pod) if body.get("object") is not None else None,
         controller=_controller(of_controller) if body.get("controller") is not None else None,
         selector=selector,
@@ -321,14 +321,14 @@ def _controller(body: Body) -> ControllerOwner:
     )
 
 
-def read_status(body: Body) -> Status:
+def read_status(body: Body) -> ReservationStatus:
     """The stored status; an unknown phase is an error."""
     status = wire.mapping(body, "status")
-    phase = wire.text(status, "phase") or Phase.PENDING
-    if phase not in set(Phase):
+    phase = wire.text(status, "phase") or ReservationPhase.PENDING
+    if phase not in set(ReservationPhase):
         raise BadObjectError(f"status.phase {phase!r} is unknown")
-    return Status(
-        phase=Phase(phase),
+    return ReservationStatus(
+        phase=ReservationPhase(phase),
         node=wire.text(status, "nodeName"),
         conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
         allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},

@@ -26,7 +26,7 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import fit, keys, matching
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Spec
+from koordlet.scheduler.reservation.spec import ReservationSpec
 
 _PODS = FIXED.index(requests.PODS)
 NONE_MATCHES = "node(s) no pod match reservation with pre allocation required"
@@ -34,7 +34,7 @@ NONE_SERVES = "node(s) no pod(s) to meet the pre-allocation requirements"
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class PreAllocationConfig:
     """The peer's ``preAllocationConfig``."""
 
     cluster: bool = True
@@ -55,7 +55,9 @@ class Adoption:
 class Adopter:
     """One reservation over the nodes."""
 
-    def __init__(self, spec: Spec, columns: Columns, config: Config) -> None:
+    def __init__(
+        self, spec: ReservationSpec, columns: Columns, config: PreAllocationConfig
+    ) -> None:
         self._spec = spec
         self._columns = columns
         self._config = config
@@ -203,7 +205,7 @@ def annotation(info: ReservationInfo) -> dict[str, str]:
     return {keys.ADOPTED: json.dumps(body, separators=(",", ":"))}
 
 
-def remembered(spec: Spec) -> tuple[frozenset[str], Mapping[str, int]]:
+def remembered(spec: ReservationSpec) -> tuple[frozenset[str], Mapping[str, int]]:
     """What ``annotation`` wrote: UIDs and amounts; nothing where it cannot be read."""
     spelled = spec.annotations.get(keys.ADOPTED)
     if not spelled:

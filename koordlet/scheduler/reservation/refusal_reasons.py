@@ -18,7 +18,7 @@ from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import matching
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.matching import Mismatch, Wish
+from koordlet.scheduler.reservation.matching import Mismatch, ReservationDemand
 
 _EXACT_NAME = "exactly matches the requested reservation name"
 #: The order of the peer's sentence.
@@ -27,7 +27,7 @@ _ORDER = (Mismatch.NAME, Mismatch.AFFINITY, Mismatch.UNSCHEDULABLE, Mismatch.EXA
 
 def reasons(
     pod: Pod,
-    wish: Wish,
+    wish: ReservationDemand,
     several: Iterable[tuple[ReservationInfo, Mapping[str, str]]],
     refused: Mapping[str, Verdict],
     own: str,

@@ -20,7 +20,7 @@ from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import ReservePodTraits, Spec
+from koordlet.scheduler.reservation.spec import ReservationSpec, ReservePodTraits
 
 _HIGHEST = 2**31 - 1
 
@@ -34,7 +34,7 @@ class ReservePods:
             tuple[PodClass, ReservePodTraits, tuple[tuple[str, int], ...]], PodClass
         ] = {}
 
-    def make(self, spec: Spec, position: int) -> Pod:
+    def make(self, spec: ReservationSpec, position: int) -> Pod:
         """The stand-in; ``BadObjectError`` where the template is no pod."""
         meta, inner = wire.mapping(spec.template, "metadata"), wire.mapping(spec.template, "spec")
         labels = {**wire.labels(meta), **spec.labels}
@@ -57,7 +57,7 @@ class ReservePods:
         pod.pod_class = self._class(pod.pod_class, spec)
         return pod
 
-    def _class(self, pod_class: PodClass, spec: Spec) -> PodClass:
+    def _class(self, pod_class: PodClass, spec: ReservationSpec) -> PodClass:
         asked = _resized(pod_class.requests, spec.allocatable)
         if spec.pre_allocation is not None:
             own = ReservePodTraits(spec.policy, spec.pinned, adopting=spec)
@@ -73,7 +73,7 @@ class ReservePods:
         return known
 
 
-def _inner(inner: Body, spec: Spec, labels: Mapping[str, str]) -> dict[str, Any]:
+def _inner(inner: Body, spec: ReservationSpec, labels: Mapping[str, str]) -> dict[str, Any]:
     found = {key: one for key, one in inner.items() if key != "nodeName"}
     found["schedulerName"] = spec.scheduler
     if inner.get("priority") is None and not inner.get("priorityClassName"):

@@ -26,7 +26,7 @@ _FILLED = {"ttl": "24h"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReservationEntry:
     """One line of a timeline."""
 
     #: RFC 3339.
@@ -39,11 +39,11 @@ class Description:
     """A reservation and how it came to be as it is."""
 
     body: objects.Object
-    timeline: tuple[Entry, ...] = ()
+    timeline: tuple[ReservationEntry, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
 
-class Service:
+class ReservationService:
     """The calls, over one store."""
 
     def __init__(self, store: objects.Objects) -> None:
@@ -100,14 +100,14 @@ class Service:
         found = await self.describe(name)
         return found.body, [(one.at, one.what) for one in found.timeline], list(found.warnings)
 
-    async def _events(self, body: objects.Object) -> list[Entry]:
+    async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")
         try:
             found = await objects.collect(self._store.list(kinds.EVENTS))
         except refusals.ObjectsError:
             return []
         return [
-            Entry(_when(one), f"{one.get('reason')}: {one.get('note')}")
+            ReservationEntry(_when(one), f"{one.get('reason')}: {one.get('note')}")
             for one in found.items
             if _part(one, "regarding").get("uid") == uid and uid
         ]
@@ -123,21 +123,21 @@ def _when(event: Mapping[str, Any]) -> str:
         return ""
 
 
-def _own_entries(body: objects.Object) -> list[Entry]:
+def _own_entries(body: objects.Object) -> list[ReservationEntry]:
     """What the object itself tells."""
-    found = [Entry(objects.text(body, "creationTimestamp"), "created")]
+    found = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
     try:
         spec, status = parsing.read(body), parsing.read_status(body)
     except BadObjectError as error:
-        return [*found, Entry(found[0].at, f"cannot be read: {error}")]
+        return [*found, ReservationEntry(found[0].at, f"cannot be read: {error}")]
     for one in status.conditions:
         verdict = "" if one.status else "not "
         message = f": {one.message}" if one.message else ""
-        found.append(Entry(one.changed, f"{verdict}{one.type} ({one.reason}){message}"))
+        found.append(ReservationEntry(one.changed, f"{verdict}{one.type} ({one.reason}){message}"))
         if one.probed > one.changed:
-            found.append(Entry(one.probed, f"{one.reason}{message}"))
+            found.append(ReservationEntry(one.probed, f"{one.reason}{message}"))
     if spec.expires_at is not None and not status.phase.over:
-        found.append(Entry(moment.spell(spec.expires_at), "expires"))
+        found.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
     return [one for one in found if one.at]
 
 

@@ -1,6 +1,6 @@
-"""A Reservation as an operator wrote it, and what has become of it, decoded.
+"""The types of a decoded Reservation: its specification and its stored status.
 
-Covers: the types. Does not cover: reading them (``parsing``), what each reservation holds now (``cache``).
+Does not cover: reading them (``parsing``), what a reservation holds now (``info``, ``cache``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from koordlet.scheduler.objects.wire import Body
 DEFAULT_TTL = 24 * 3600.0
 
 
-class Phase(enum.StrEnum):
+class ReservationPhase(enum.StrEnum):
     """Where a reservation is in its life."""
 
     PENDING = "Pending"
@@ -31,15 +31,15 @@ class Phase(enum.StrEnum):
     @property
     def over(self) -> bool:
         """Nothing changes any more."""
-        return self in {Phase.SUCCEEDED, Phase.FAILED}
+        return self in {ReservationPhase.SUCCEEDED, ReservationPhase.FAILED}
 
     @property
     def holds(self) -> bool:
         """Room is kept on a node."""
-        return self in {Phase.AVAILABLE, Phase.WAITING}
+        return self in {ReservationPhase.AVAILABLE, ReservationPhase.WAITING}
 
 
-class Policy(enum.StrEnum):
+class AllocatePolicy(enum.StrEnum):
     """How far a pod may reach beyond what is reserved."""
 
     DEFAULT = "Default"
@@ -70,7 +70,7 @@ class ControllerOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ReservationOwner:
     """Who may use a reservation: all given parts must hold; nothing given means everybody."""
 
     object: ObjectOwner | None = None
@@ -88,7 +88,7 @@ class PreAllocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class ReservationSpec:
     """What is asked for."""
 
     name: str
@@ -101,12 +101,12 @@ class Spec:
     annotations: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
     template: Body
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[ReservationOwner, ...] = ()
     #: ``None``: never expires by age.
     ttl: float | None = DEFAULT_TTL
     expires: float | None = None
     once: bool = True
-    policy: Policy = Policy.DEFAULT
+    policy: AllocatePolicy = AllocatePolicy.DEFAULT
     pre_allocation: PreAllocation | None = None
     unschedulable: bool = False
     taints: tuple[terms.Taint, ...] = ()
@@ -138,12 +138,12 @@ class Spec:
 class ReservePodTraits:
     """What plugins have to know of the class of a reserve pod."""
 
-    policy: Policy
+    policy: AllocatePolicy
     pinned: str = ""
     #: For a unit or process of its node: what that uses is part of what the node uses already.
     resident: bool = False
     #: Only where running pods may be adopted: then the class is the reservation's own.
-    adopting: Spec | None = None
+    adopting: ReservationSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +171,10 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class ReservationStatus:
     """What the object says about itself; derived anew wherever it can be."""
 
-    phase: Phase = Phase.PENDING
+    phase: ReservationPhase = ReservationPhase.PENDING
     node: str = ""
     conditions: tuple[Condition, ...] = ()
     allocatable: Mapping[str, str] = field(default_factory=dict)

@@ -33,7 +33,7 @@ _DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionB
 _WHY = "Taint manager: deleting due to NoExecute taint"
 
 
-class Steward:
+class Controllers:
     """One store's."""
 
     def __init__(

@@ -39,7 +39,7 @@ _NOBODYS_METADATA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FieldManager:
     """Who wrote: a manager, how, and through which subresource."""
 
     manager: str
@@ -47,7 +47,7 @@ class Owner:
     subresource: str = ""
 
 
-Owned = dict[Owner, frozenset[Path]]
+Owned = dict[FieldManager, frozenset[Path]]
 
 
 def fields(body: Mapping[str, Any], keys: merging.Keys) -> dict[Path, Any]:
@@ -81,7 +81,7 @@ def apply(
     target: Mapping[str, Any],
     body: Mapping[str, Any],
     owned: Owned,
-    owner: Owner,
+    owner: FieldManager,
     keys: merging.Keys,
     *,
     force: bool,
@@ -129,7 +129,7 @@ def update(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     owned: Owned,
-    owner: Owner,
+    owner: FieldManager,
     keys: merging.Keys,
 ) -> Owned:
     """The owners after any other write: it owns what it changed, nobody what is gone."""
@@ -140,7 +140,7 @@ def update(
     return {one: frozenset(paths) for one, paths in result.items() if paths}
 
 
-def _conflict(rivals: Mapping[Owner, frozenset[Path]]) -> refusals.Conflict:
+def _conflict(rivals: Mapping[FieldManager, frozenset[Path]]) -> refusals.Conflict:
     causes = tuple(
         refusals.Cause("FieldManagerConflict", f'conflict with "{other.manager}"', _spelled(path))
         for other, paths in rivals.items()
@@ -191,7 +191,7 @@ def read(managed: Any) -> Owned:
     for entry in managed if isinstance(managed, list) else ():
         if not isinstance(entry, Mapping) or not isinstance(entry.get("fieldsV1"), Mapping):
             continue
-        owner = Owner(
+        owner = FieldManager(
             str(entry.get("manager", "")),
             str(entry.get("operation", "")),
             str(entry.get("subresource", "")),
@@ -201,7 +201,7 @@ def read(managed: Any) -> Owned:
 
 
 def write(
-    owned: Owned, old: Any, api_version: str, now: str, writer: Owner | None = None
+    owned: Owned, old: Any, api_version: str, now: str, writer: FieldManager | None = None
 ) -> list[dict[str, Any]]:
     """The owners as an object keeps them.
 

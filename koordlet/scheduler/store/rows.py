@@ -22,7 +22,7 @@ HISTORY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoredEvent:
     """One change: an empty ``before`` is a new object, an empty ``after`` one that is gone."""
 
     revision: int
@@ -88,7 +88,7 @@ def remove(db: sqlite3.Connection, ref: objects.Ref, body: dict[str, Any]) -> No
 
 def since(
     db: sqlite3.Connection, kind: kinds.Kind, namespace: str, after: int, most: int
-) -> list[Event]:
+) -> list[StoredEvent]:
     """The oldest changes of a kind after a revision."""
     rows = db.execute(
         "SELECT * FROM events"
@@ -104,7 +104,7 @@ def since(
                 fix="list again",
                 reason="Expired",
             )
-        events.append(Event(row[0], _read(kind, row[3]), _read(kind, row[4])))
+        events.append(StoredEvent(row[0], _read(kind, row[3]), _read(kind, row[4])))
     return events
 
 

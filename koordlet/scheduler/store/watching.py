@@ -83,7 +83,7 @@ def _number(since: str, kind: kinds.Kind) -> int:
 
 def _after(
     db: sqlite3.Connection, kind: kinds.Kind, namespace: str, place: int
-) -> tuple[list[rows.Event], int]:
+) -> tuple[list[rows.StoredEvent], int]:
     newest = rows.revision(db)
     if place < rows.compacted(db):
         raise refusals.Gone(
@@ -100,7 +100,7 @@ def _after(
     return rows.since(db, kind, namespace, place, _MOST), newest
 
 
-def _change(event: rows.Event, selector: selectors.Compiled) -> objects.Change | None:
+def _change(event: rows.StoredEvent, selector: selectors.Compiled) -> objects.Change | None:
     """What a watcher with a selector sees of an event."""
     was = bool(event.before) and selector.matches(event.before)
     now = bool(event.after) and selector.matches(event.after)

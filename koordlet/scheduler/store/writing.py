@@ -31,7 +31,7 @@ _MARKS = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class WriteContext:
     """What a write needs from outside."""
 
     at: float
@@ -51,13 +51,13 @@ def stamp(at: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Replacement:
     """Not a patch but all of the object, as clients of an API server may write it (PUT)."""
 
     body: objects.Object
 
 
-Wish = objects.Patch | Whole
+Write = objects.Patch | Replacement
 
 
 def named(kind: kinds.Kind, body: objects.Object, suffix: str) -> objects.Ref:
@@ -94,14 +94,14 @@ def check_kind(kind: kinds.Kind, body: objects.Object) -> None:
         raise refusals.Malformed("metadata is no mapping", culprit=str(kind), reason="BadRequest")
 
 
-def born(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
+def born(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
     """A new object as it is kept, its creator the owner of everything."""
-    new = _bare(ref, body, moment)
-    owner = ownership.Owner(moment.manager, "Update")
-    return _with_owners(new, ownership.update({}, new, {}, owner, _keys(ref)), None, moment)
+    new = _bare(ref, body, context)
+    owner = ownership.FieldManager(context.manager, "Update")
+    return _with_owners(new, ownership.update({}, new, {}, owner, _keys(ref)), None, context)
 
 
-def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
+def _bare(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
     if objects.revision(body):
         raise refusals.Malformed(
             "resourceVersion should not be set on objects to be created",
@@ -114,7 +114,7 @@ def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
     metadata: Body = {"name": ref.name, **({"generateName": generate} if generate else {})}
     if ref.namespace:
         metadata["namespace"] = ref.namespace
-    metadata |= {"uid": moment.uid, "creationTimestamp": moment.stamp}
+    metadata |= {"uid": context.uid, "creationTimestamp": context.stamp}
     if rule.generation:
         metadata["generation"] = 1
     result: Body = {
@@ -130,15 +130,17 @@ def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
     return result
 
 
-def applied(ref: objects.Ref, patch: objects.Apply, moment: Moment) -> Body:
+def applied(ref: objects.Ref, patch: objects.Apply, context: WriteContext) -> Body:
     """A new object that is born by an apply."""
     body = _applicable(patch.body, rules.of(ref.kind), "")
-    new = _bare(ref, body, moment)
-    owner = ownership.Owner(patch.manager, "Apply")
-    return _with_owners(new, {owner: frozenset(ownership.fields(body, _keys(ref)))}, None, moment)
+    new = _bare(ref, body, context)
+    owner = ownership.FieldManager(patch.manager, "Apply")
+    return _with_owners(new, {owner: frozenset(ownership.fields(body, _keys(ref)))}, None, context)
 
 
-def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: Moment) -> Body:
+def patched(
+    ref: objects.Ref, old: Body, patch: Write, subresource: str, context: WriteContext
+) -> Body:
     """An object after a patch; equal to the old one where nothing changes."""
     rule = rules.of(ref.kind)
     if subresource not in {"", "status"} or (subresource and not rule.status):
@@ -150,14 +152,14 @@ def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: 
     new = _allowed(old, wanted, rule, subresource)
     if rule.generation and _wish(new) != _wish(old):
         new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
-    owner = ownership.Owner(moment.manager, "Update", subresource)
+    owner = ownership.FieldManager(context.manager, "Update", subresource)
     if isinstance(patch, objects.Apply):
-        owner = ownership.Owner(patch.manager, "Apply", subresource)
+        owner = ownership.FieldManager(patch.manager, "Apply", subresource)
     if owned is None:
         before = ownership.read(old["metadata"].get("managedFields"))
         owned = ownership.update(old, new, before, owner, _keys(ref))
     known = old["metadata"].get("managedFields")
-    return _with_owners(new, owned, known, moment, None if new == old else owner)
+    return _with_owners(new, owned, known, context, None if new == old else owner)
 
 
 def check_revision(ref: objects.Ref, old: Body, wanted: str) -> None:
@@ -182,12 +184,12 @@ def check_uid(ref: objects.Ref, old: Body, wanted: str) -> None:
 
 
 def _wanted(
-    ref: objects.Ref, old: Body, patch: Wish, subresource: str
+    ref: objects.Ref, old: Body, patch: Write, subresource: str
 ) -> tuple[Body, ownership.Owned | None]:
     """What the patch makes of the object, if it were allowed everything."""
     rule = rules.of(ref.kind)
     match patch:
-        case Whole(body=body):
+        case Replacement(body=body):
             return dict(body), None
         case objects.Merge(body=body, revision=revision):
             check_revision(ref, old, revision)
@@ -203,14 +205,14 @@ def _wanted(
             check_revision(ref, old, revision)
             return merging.strategic(old, body, {**_keys(ref), **rules.STRATEGIC_KEYS}), None
         case objects.Apply(body=body, manager=manager, force=force):
-            owner = ownership.Owner(manager, "Apply", subresource)
+            owner = ownership.FieldManager(manager, "Apply", subresource)
             before = ownership.read(old["metadata"].get("managedFields"))
             keys, mine = _keys(ref), _applicable(body, rule, subresource)
             new, owned = ownership.apply(old, mine, before, owner, keys, force=force)
             return new, owned
 
 
-def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Body:
+def _applicable(body: objects.Object, rule: rules.KindRule, subresource: str) -> Body:
     """The part of an applied object that the resource or the subresource takes."""
     if objects.metadata(body).get("managedFields"):
         raise refusals.Malformed("metadata.managedFields must be nil", reason="BadRequest")
@@ -221,7 +223,7 @@ def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Bod
     return {key: value for key, value in body.items() if key != "status" or not rule.status}
 
 
-def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Body:
+def _allowed(old: Body, wanted: Body, rule: rules.KindRule, subresource: str) -> Body:
     """The wish, cut to what this resource or subresource may change."""
     metadata = dict(objects.metadata(wanted))
     if subresource:
@@ -264,10 +266,10 @@ def _with_owners(
     body: Body,
     owned: ownership.Owned,
     old: Any,
-    moment: Moment,
-    writer: ownership.Owner | None = None,
+    context: WriteContext,
+    writer: ownership.FieldManager | None = None,
 ) -> Body:
-    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp, writer)
+    entries = ownership.write(owned, old, body["apiVersion"], context.stamp, writer)
     return {**body, "metadata": {**body["metadata"], "managedFields": entries}}
 
 

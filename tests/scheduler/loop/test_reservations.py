@@ -179,7 +179,7 @@ def test_time_ends_a_reservation_and_what_it_held_is_free(ram: Path) -> None:
                 await until(world, "r", phase("Failed"))
                 await world.until_placed("x")
                 time[0] += 90_000
-                await loop.keeper.collect(time[0])
+                await loop.reservation_controller.collect(time[0])
                 await world.until(lambda known: not known, kinds.RESERVATIONS)
 
     schedulers.run(body())

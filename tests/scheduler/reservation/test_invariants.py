@@ -37,7 +37,7 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
 from koordlet.scheduler.reservation import keys, lifecycle, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
-from koordlet.scheduler.reservation.spec import Phase
+from koordlet.scheduler.reservation.spec import ReservationPhase
 from tests.kit import clusters, reservations
 
 #: In CI 2 % of what a soak does: examples of so many steps.
@@ -244,7 +244,7 @@ class Machine(RuleBasedStateMachine):
             assert info is not None
             there = body["status"].get("nodeName", "") in self.truth.nodes
             if lifecycle.removable(
-                info.stored, lifecycle.Rules(), self.truth.now, node_exists=there
+                info.stored, lifecycle.GarbageCollection(), self.truth.now, node_exists=there
             ):
                 del self.truth.reservations[name]
                 self.me.reservations.drop(name)
@@ -319,7 +319,7 @@ class Machine(RuleBasedStateMachine):
         info = {
             one.spec.name: (one.phase, one.node, one.allocated, one.held(), sorted(one.owners))
             for one in self.me.reservations.by_uid.values()
-            if not one.phase.over and one.phase is not Phase.PENDING
+            if not one.phase.over and one.phase is not ReservationPhase.PENDING
         }
         return rows, info
 

@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import parsing
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 from tests.kit import reservations
 from tests.kit.clusters import node, pod
 from tests.kit.reservations import NOW, reservation, states
@@ -139,5 +139,5 @@ def test_defaults() -> None:
         parsing.read(reservation("r", preAllocation=True)),
     )
 
-    assert (plain.once, plain.policy, plain.pre_allocation) == (True, Policy.DEFAULT, None)
-    assert early.policy is Policy.RESTRICTED
+    assert (plain.once, plain.policy, plain.pre_allocation) == (True, AllocatePolicy.DEFAULT, None)
+    assert early.policy is AllocatePolicy.RESTRICTED
