@@ -41,7 +41,7 @@ from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
 from koordlet.scheduler.reservation import keys, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
-from koordlet.scheduler.reservation.spec import AllocatePolicy, ReservationPhase
+from koordlet.scheduler.reservation.spec import AllocatePolicy, Phase
 from tests.kit import clusters, reservations
 from tests.kit.devices import ALLOCATED, CORE, MEMORY, PERCENT, RATIO, RDMA, gpu, rdma, report
 
@@ -349,7 +349,7 @@ class Machine(RuleBasedStateMachine):
             info = self.me.reservations.named(name)
             assert info is not None
             status = self.me.reservations.status(info, self.truth.now)
-            if status.phase is ReservationPhase.AVAILABLE:
+            if status.phase is Phase.AVAILABLE:
                 body["metadata"]["annotations"] |= conversion.marks(info)
             body["status"] = status.body()
             info.stored = status

@@ -34,7 +34,7 @@ from koordlet.scheduler.plugins.adoption import Arguments
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle, preallocation
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import ReservationPhase, ReservationStatus
+from koordlet.scheduler.reservation.spec import Phase, ReservationStatus
 
 #: Seconds between two looks, where nothing else happens.
 BEAT = 0.5
@@ -144,8 +144,8 @@ class ReservationController:
 
     async def _converted(self, info: ReservationInfo, status: ReservationStatus) -> None:
         """CPUs that were chosen for it are written before it is available (rule 3)."""
-        note = conversion.marks(info) if status.phase is ReservationPhase.AVAILABLE else {}
-        if info.stored.phase is ReservationPhase.WAITING and note:
+        note = conversion.marks(info) if status.phase is Phase.AVAILABLE else {}
+        if info.stored.phase is Phase.WAITING and note:
             ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
             await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
@@ -300,6 +300,6 @@ def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]
                 **dict.fromkeys(was),
                 **(now if isinstance(now, dict) else {}),
             }
-    if new.phase is ReservationPhase.PENDING:
-        found.setdefault("phase", ReservationPhase.PENDING.value)
+    if new.phase is Phase.PENDING:
+        found.setdefault("phase", Phase.PENDING.value)
     return found

@@ -19,7 +19,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import ReservationPhase
+from koordlet.scheduler.reservation.spec import Phase
 
 if TYPE_CHECKING:
     from koordlet.scheduler.loop.core import Core
@@ -130,6 +130,6 @@ def due(core: Core, wall: float) -> list[ReservationInfo]:
         info
         for info in cache.by_uid.values()
         if info.spec.uid in touched
-        or info.phase is ReservationPhase.WAITING
+        or info.phase is Phase.WAITING
         or lifecycle.expired(info.spec, info.phase, wall)
     ]

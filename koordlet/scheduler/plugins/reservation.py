@@ -315,7 +315,7 @@ class ReservePodFilter(Filter):
 
 
 class PreAllocationFilter(Filter):
-    """Where a stand-in may go that adopts: what ``ReservePodFilter`` says, then whom it would adopt."""
+    """Nodes for a reserve pod that adopts running pods: ``ReservePodFilter`` first, then those."""
 
     kind = Kind.LOAD
 

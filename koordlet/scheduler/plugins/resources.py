@@ -117,7 +117,7 @@ class Fit(Filter):
         self._names = names[:_MOST_BITS]
         self._which: Ints = np.array([row for row, _ in asked], np.int64)
         self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
-        self._pairs = [(row, amount) for row, amount in asked]
+        self._pairs = list(asked)
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
         self._bits: Ints = np.array([[one] for one in bits], np.int64).reshape(-1, 1)
 
@@ -129,8 +129,7 @@ class Fit(Filter):
             short = self._amounts > room - held[self._which[:, None], rows]
             if short.any():
                 found = found | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
-                hopeless = (self._amounts > room).any(axis=0)
-                found = found | np.where(hopeless, _HOPELESS, 0)
+                found = found | np.where((self._amounts > room).any(axis=0), _HOPELESS, 0)
         return found
 
     def allows(self, row: int) -> bool:

@@ -29,12 +29,8 @@ from koordlet.scheduler.reservation.claims import Claims
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.lifecycle import RejectedReservation
 from koordlet.scheduler.reservation.reserve_pod import ReservePods
-from koordlet.scheduler.reservation.spec import (
-    AllocatePolicy,
-    ReservationPhase,
-    ReservationSpec,
-    ReservationStatus,
-)
+from koordlet.scheduler.reservation.spec import AllocatePolicy, Phase, ReservationSpec
+from koordlet.scheduler.reservation.spec import ReservationStatus as Status
 
 #: Whether a bound reservation whose amounts are free has its CPUs and devices, too.
 Ready = Callable[[ReservationInfo, Columns], bool]
@@ -146,7 +142,7 @@ class ReservationCache:
         if stored.phase.holds and stored.node:
             self._restore(info, reserve_pod)
             return None
-        info.phase = ReservationPhase.PENDING
+        info.phase = Phase.PENDING
         return self._to_place(info, reserve_pod)
 
     def _to_place(self, info: ReservationInfo, reserve_pod: Pod) -> Pod | None:
@@ -161,7 +157,7 @@ class ReservationCache:
         try:
             stored = parsing.read_status(body)
         except BadObjectError:
-            stored = ReservationStatus()
+            stored = Status()
         known, uid = self._by_name.get(name), objects.text(body, "uid")
         if known is not None and known.spec.uid == uid:
             # A broken edit must not free the room that pods rely on.
@@ -181,27 +177,19 @@ class ReservationCache:
         self._bind(info, reserve_pod, row, info.stored.phase)
 
     def _change(
-        self,
-        info: ReservationInfo,
-        spec: ReservationSpec,
-        stored: ReservationStatus,
-        reserve_pod: Pod,
+        self, info: ReservationInfo, spec: ReservationSpec, stored: Status, reserve_pod: Pod
     ) -> Pod | None:
         info.stored = stored
         if stored.phase.over and not info.phase.over:
             self._turn(info, stored.phase)
-        if info.phase is ReservationPhase.PENDING and stored.phase.holds and stored.node:
+        if info.phase is Phase.PENDING and stored.phase.holds and stored.node:
             # Another scheduler, or an earlier process of this one, gave it a node.
             info.phase, info.node, info.spec = stored.phase, stored.node, spec
             self._restore(info, reserve_pod)
             return None
         if info.row < 0:
             info.spec = spec
-            return (
-                self._to_place(info, reserve_pod)
-                if info.phase is ReservationPhase.PENDING
-                else None
-            )
+            return self._to_place(info, reserve_pod) if info.phase is Phase.PENDING else None
         if spec != info.spec:
             if info.reserve_pod is not None and not reserve_pod.chosen:
                 # What was chosen for it is on its way to the store.
@@ -234,14 +222,10 @@ class ReservationCache:
         """Bind to the node that was found. A pre-allocation waits until its room is released."""
         info = self.by_uid[reserve_pod.reserve_pod_of]
         self.messages.pop(info.spec.uid, None)
-        phase = (
-            ReservationPhase.WAITING
-            if info.spec.pre_allocation is not None
-            else ReservationPhase.AVAILABLE
-        )
+        phase = Phase.WAITING if info.spec.pre_allocation is not None else Phase.AVAILABLE
         self._bind(info, reserve_pod, row, phase, tuple(adopted))
-        if info.phase is ReservationPhase.WAITING and self._released(info):
-            self._turn(info, ReservationPhase.AVAILABLE)
+        if info.phase is Phase.WAITING and self._released(info):
+            self._turn(info, Phase.AVAILABLE)
         return info
 
     def unplaced(self, info: ReservationInfo) -> None:
@@ -251,7 +235,7 @@ class ReservationCache:
                 pod.draws_on = pod.drawn_name = ""
         if info.row >= 0:
             self._release(info)
-        info.phase, info.node, info.owners = ReservationPhase.PENDING, "", {}
+        info.phase, info.node, info.owners = Phase.PENDING, "", {}
         info.adopted, info.pledged = frozenset(), {}
         info.count()
 
@@ -273,7 +257,7 @@ class ReservationCache:
         """Bring one phase to where it should be; whether it changed."""
         if info.phase.over:
             return False
-        released = info.phase is not ReservationPhase.WAITING or self._released(info)
+        released = info.phase is not Phase.WAITING or self._released(info)
         there = info.node in self.columns.rows and not info.orphaned
         phase = lifecycle.advanced(info, now, node_exists=there, room_released=released)
         if phase is info.phase:
@@ -284,7 +268,7 @@ class ReservationCache:
     def _released(self, info: ReservationInfo) -> bool:
         return preallocation.released(info, self.columns) and self._ready(info, self.columns)
 
-    def status(self, info: ReservationInfo, now: float) -> ReservationStatus:
+    def status(self, info: ReservationInfo, now: float) -> Status:
         """The status to store."""
         return lifecycle.status(info, now, self.messages.get(info.spec.uid, ""))
 
@@ -335,14 +319,14 @@ class ReservationCache:
         info = ReservationInfo(parsing.spec_of(pod), position=self._serial, operating=True)
         self._serial += 1
         self.operating[pod.uid] = info
-        self._bind(info, pod, row, ReservationPhase.AVAILABLE)
+        self._bind(info, pod, row, Phase.AVAILABLE)
 
     def _bind(
         self,
         info: ReservationInfo,
         reserve_pod: Pod,
         row: int,
-        phase: ReservationPhase,
+        phase: Phase,
         adopted: tuple[Pod, ...] = (),
     ) -> None:
         """Hold room on a node; a reserve pod takes its place there, a running pod has one."""
@@ -351,8 +335,7 @@ class ReservationCache:
         if not info.operating:
             self.columns.place(reserve_pod, row)
         info.reserve_pod, info.row, info.phase = reserve_pod, row, phase
-        info.node, info.orphaned = reserve_pod.node, False
-        info.relief = {}
+        info.node, info.orphaned, info.relief = reserve_pod.node, False, {}
         self._on_row.setdefault(row, {})[info.spec.uid] = info
         for pod in adopted:
             self.draw(pod, info)
@@ -367,7 +350,7 @@ class ReservationCache:
         self._settle(info, info.not_held())
         self.claims.add(info)
 
-    def _turn(self, info: ReservationInfo, phase: ReservationPhase) -> None:
+    def _turn(self, info: ReservationInfo, phase: Phase) -> None:
         """Enter another phase; a reservation that is over gives back what it holds."""
         if phase is info.phase:
             return

@@ -21,7 +21,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import ReservationPhase, ReservationSpec, ReservationStatus
+from koordlet.scheduler.reservation.spec import Phase, ReservationSpec, ReservationStatus
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +31,7 @@ class ReservationInfo:
     spec: ReservationSpec
     stored: ReservationStatus = field(default_factory=ReservationStatus)
     position: int = 0
-    phase: ReservationPhase = ReservationPhase.PENDING
+    phase: Phase = Phase.PENDING
     node: str = ""
     row: int = -1
     #: The pod that keeps its place; in operating mode, the running pod itself.
@@ -72,7 +72,7 @@ class ReservationInfo:
     def usable(self) -> bool:
         """Whether another pod may draw on it."""
         return (
-            self.phase is ReservationPhase.AVAILABLE
+            self.phase is Phase.AVAILABLE
             and not self.spec.fault
             and not (self.spec.once and (self.consumers if self.adopted else self.owners))
         )
@@ -85,7 +85,7 @@ class ReservationInfo:
             name: max(0, amount - self.allocated.get(name, 0))
             for name, amount in self.spec.allocatable.items()
         }
-        if self.phase is ReservationPhase.AVAILABLE:
+        if self.phase is Phase.AVAILABLE:
             return rest
         return {
             name: min(left, max(0, self.pledged.get(name, 0) - self.allocated.get(name, 0)))
@@ -95,7 +95,7 @@ class ReservationInfo:
     def not_held(self) -> dict[str, int]:
         """What it reserves and does not keep from other pods now."""
         reserved = self.spec.allocatable
-        if self.phase is ReservationPhase.AVAILABLE:
+        if self.phase is Phase.AVAILABLE:
             # What its pods use, and no more than it has: the ordinary case, at each placement.
             return {
                 name: min(used, reserved[name])

@@ -29,7 +29,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import (
     Condition,
-    ReservationPhase,
+    Phase,
     ReservationSpec,
     ReservationStatus,
 )
@@ -45,7 +45,7 @@ class GarbageCollection:
     collects: bool = True
 
 
-def expired(spec: ReservationSpec, phase: ReservationPhase, now: float) -> bool:
+def expired(spec: ReservationSpec, phase: Phase, now: float) -> bool:
     """Whether its time is up."""
     end = spec.expires_at
     return not phase.over and end is not None and now > end
@@ -53,21 +53,21 @@ def expired(spec: ReservationSpec, phase: ReservationPhase, now: float) -> bool:
 
 def advanced(
     info: ReservationInfo, now: float, *, node_exists: bool, room_released: bool = True
-) -> ReservationPhase:
+) -> Phase:
     """The phase that it should be in now."""
     phase = info.phase
     if phase.over:
         return phase
     if expired(info.spec, phase, now) or (phase.holds and not node_exists):
-        return ReservationPhase.FAILED
-    if phase is ReservationPhase.WAITING and room_released:
-        phase = ReservationPhase.AVAILABLE
+        return Phase.FAILED
+    if phase is Phase.WAITING and room_released:
+        phase = Phase.AVAILABLE
     if (
-        phase is ReservationPhase.AVAILABLE
+        phase is Phase.AVAILABLE
         and info.spec.once
         and (info.consumers if info.adopted else info.owners)
     ):
-        return ReservationPhase.SUCCEEDED
+        return Phase.SUCCEEDED
     return phase
 
 
@@ -76,7 +76,7 @@ def status(info: ReservationInfo, now: float, message: str = "") -> ReservationS
     stored = info.stored
     if stored.phase.over:
         return stored
-    if info.phase is ReservationPhase.PENDING:
+    if info.phase is Phase.PENDING:
         return _pending(stored, now, message)
     if not info.node:
         return _unplaced(info, now)
@@ -112,14 +112,14 @@ def _unplaced(info: ReservationInfo, now: float) -> ReservationStatus:
 
 
 def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
-    stored = info.stored.conditions if info.stored.phase is not ReservationPhase.PENDING else ()
+    stored = info.stored.conditions if info.stored.phase is not Phase.PENDING else ()
     found = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
     made = {
-        ReservationPhase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
-        ReservationPhase.WAITING: Condition(
+        Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
+        Phase.WAITING: Condition(
             type=READY, status=False, reason="Waiting", message="waiting for room to be released"
         ),
-        ReservationPhase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
+        Phase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
     }.get(info.phase)
     if made is None:
         made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
@@ -127,7 +127,7 @@ def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
 
 
 def _why(info: ReservationInfo, now: float) -> str:
-    if expired(info.spec, ReservationPhase.PENDING, now):
+    if expired(info.spec, Phase.PENDING, now):
         return f"its time was up at {moment.spell(info.spec.expires_at or now)}"
     return f"node {info.node} is gone" if info.node else ""
 

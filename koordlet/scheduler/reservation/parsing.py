@@ -32,9 +32,9 @@ from koordlet.scheduler.reservation.spec import (
     Condition,
     ControllerOwner,
     ObjectOwner,
+    Phase,
     PreAllocation,
     ReservationOwner,
-    ReservationPhase,
     ReservationSpec,
     ReservationStatus,
 )
@@ -324,11 +324,11 @@ def _controller(body: Body) -> ControllerOwner:
 def read_status(body: Body) -> ReservationStatus:
     """The stored status; an unknown phase is an error."""
     status = wire.mapping(body, "status")
-    phase = wire.text(status, "phase") or ReservationPhase.PENDING
-    if phase not in set(ReservationPhase):
+    phase = wire.text(status, "phase") or Phase.PENDING
+    if phase not in set(Phase):
         raise BadObjectError(f"status.phase {phase!r} is unknown")
     return ReservationStatus(
-        phase=ReservationPhase(phase),
+        phase=Phase(phase),
         node=wire.text(status, "nodeName"),
         conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
         allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},

@@ -18,7 +18,7 @@ from koordlet.scheduler.objects.wire import Body
 DEFAULT_TTL = 24 * 3600.0
 
 
-class ReservationPhase(enum.StrEnum):
+class Phase(enum.StrEnum):
     """Where a reservation is in its life."""
 
     PENDING = "Pending"
@@ -31,12 +31,12 @@ class ReservationPhase(enum.StrEnum):
     @property
     def over(self) -> bool:
         """Nothing changes any more."""
-        return self in {ReservationPhase.SUCCEEDED, ReservationPhase.FAILED}
+        return self in {Phase.SUCCEEDED, Phase.FAILED}
 
     @property
     def holds(self) -> bool:
         """Room is kept on a node."""
-        return self in {ReservationPhase.AVAILABLE, ReservationPhase.WAITING}
+        return self in {Phase.AVAILABLE, Phase.WAITING}
 
 
 class AllocatePolicy(enum.StrEnum):
@@ -174,7 +174,7 @@ class Condition:
 class ReservationStatus:
     """What the object says about itself; derived anew wherever it can be."""
 
-    phase: ReservationPhase = ReservationPhase.PENDING
+    phase: Phase = Phase.PENDING
     node: str = ""
     conditions: tuple[Condition, ...] = ()
     allocatable: Mapping[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from tests.kit.reservations import reservation
 from tests.scheduler.plugins.test_numa import STATUS, bound, topology
 
 CPUS = cpuset.CPUSet.parse
-AVAILABLE = spec.ReservationPhase.AVAILABLE
+AVAILABLE = spec.Phase.AVAILABLE
 LSR = {"koordinator.sh/qosClass": "LSR"}
 
 
@@ -67,7 +67,7 @@ def test_it_waits_for_cpus_that_others_have() -> None:
     """Amounts alone are no promise of CPUs by number."""
     info = bound_to("4", running("other", "0-5"))
 
-    assert info.phase is spec.ReservationPhase.WAITING
+    assert info.phase is spec.Phase.WAITING
     assert info.reserve_pod is not None
     assert info.reserve_pod.cpus is None
     assert conversion.marks(info) == {}

@@ -37,7 +37,7 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
 from koordlet.scheduler.reservation import keys, lifecycle, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
-from koordlet.scheduler.reservation.spec import ReservationPhase
+from koordlet.scheduler.reservation.spec import Phase
 from tests.kit import clusters, reservations
 
 #: In CI 2 % of what a soak does: examples of so many steps.
@@ -319,7 +319,7 @@ class Machine(RuleBasedStateMachine):
         info = {
             one.spec.name: (one.phase, one.node, one.allocated, one.held(), sorted(one.owners))
             for one in self.me.reservations.by_uid.values()
-            if not one.phase.over and one.phase is not ReservationPhase.PENDING
+            if not one.phase.over and one.phase is not Phase.PENDING
         }
         return rows, info
 

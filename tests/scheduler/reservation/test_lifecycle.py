@@ -6,14 +6,14 @@ from typing import Any
 
 from koordlet.scheduler.reservation import lifecycle, parsing
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Condition, ReservationPhase, ReservationStatus
+from koordlet.scheduler.reservation.spec import Condition, Phase, ReservationStatus
 from tests.kit.clusters import node
 from tests.kit.reservations import NOW, reservation, states
 
 CREATED = {"creationTimestamp": "2023-11-14T22:13:20Z"}
 
 
-def info(phase: ReservationPhase = ReservationPhase.PENDING, **more: Any) -> ReservationInfo:
+def info(phase: Phase = Phase.PENDING, **more: Any) -> ReservationInfo:
     """One created at ``NOW``."""
     return ReservationInfo(parsing.read(reservation("r", meta=CREATED, **more)), phase=phase)
 
@@ -22,46 +22,43 @@ def test_age_ends_it() -> None:
     """A day by default; one that never found a node ends as well."""
     day = 24 * 3600
 
-    assert lifecycle.advanced(info(), NOW + day, node_exists=True) is ReservationPhase.PENDING
-    assert lifecycle.advanced(info(), NOW + day + 1, node_exists=True) is ReservationPhase.FAILED
-    assert (
-        lifecycle.advanced(info(ttl="0"), NOW + 99 * day, node_exists=True)
-        is ReservationPhase.PENDING
-    )
-    available = info(ReservationPhase.AVAILABLE, ttl="1h")
-    assert lifecycle.advanced(available, NOW + 3601, node_exists=True) is ReservationPhase.FAILED
-    assert lifecycle.advanced(available, NOW, node_exists=False) is ReservationPhase.FAILED
+    assert lifecycle.advanced(info(), NOW + day, node_exists=True) is Phase.PENDING
+    assert lifecycle.advanced(info(), NOW + day + 1, node_exists=True) is Phase.FAILED
+    assert lifecycle.advanced(info(ttl="0"), NOW + 99 * day, node_exists=True) is Phase.PENDING
+    available = info(Phase.AVAILABLE, ttl="1h")
+    assert lifecycle.advanced(available, NOW + 3601, node_exists=True) is Phase.FAILED
+    assert lifecycle.advanced(available, NOW, node_exists=False) is Phase.FAILED
 
 
 def test_what_is_over_stays() -> None:
     """Neither age nor a lost node changes it."""
-    for phase in (ReservationPhase.SUCCEEDED, ReservationPhase.FAILED):
+    for phase in (Phase.SUCCEEDED, Phase.FAILED):
         assert lifecycle.advanced(info(phase), NOW * 2, node_exists=False) is phase
 
 
 def test_the_next_look() -> None:
     """Three to fifteen seconds where time can end it, never where it cannot."""
-    assert lifecycle.next_look(info(ttl="1s").spec, ReservationPhase.AVAILABLE, NOW) == 3.0
-    assert lifecycle.next_look(info(ttl="10s").spec, ReservationPhase.AVAILABLE, NOW) == 10.0
-    assert lifecycle.next_look(info().spec, ReservationPhase.PENDING, NOW) == 15.0
-    assert lifecycle.next_look(info(ttl="0").spec, ReservationPhase.PENDING, NOW) is None
-    assert lifecycle.next_look(info().spec, ReservationPhase.FAILED, NOW) is None
+    assert lifecycle.next_look(info(ttl="1s").spec, Phase.AVAILABLE, NOW) == 3.0
+    assert lifecycle.next_look(info(ttl="10s").spec, Phase.AVAILABLE, NOW) == 10.0
+    assert lifecycle.next_look(info().spec, Phase.PENDING, NOW) == 15.0
+    assert lifecycle.next_look(info(ttl="0").spec, Phase.PENDING, NOW) is None
+    assert lifecycle.next_look(info().spec, Phase.FAILED, NOW) is None
 
 
 def test_times_of_conditions() -> None:
     """Expiry moves the transition, success does not; the same again writes nothing."""
-    one = info(ReservationPhase.AVAILABLE)
+    one = info(Phase.AVAILABLE)
     one.node = "n"
     first = lifecycle.status(one, NOW)
     one.stored = first
     assert lifecycle.status(one, NOW + 60) == first
 
-    one.phase = ReservationPhase.SUCCEEDED
+    one.phase = Phase.SUCCEEDED
     ready = lifecycle.status(one, NOW + 60).condition("Ready")
     assert ready is not None
     assert (ready.changed, ready.probed) == ("2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z")
 
-    one.phase = ReservationPhase.FAILED
+    one.phase = Phase.FAILED
     ready = lifecycle.status(one, NOW + 60).condition("Ready")
     assert ready is not None
     assert ready.changed == "2023-11-14T22:14:20Z"
@@ -70,7 +67,7 @@ def test_times_of_conditions() -> None:
 def test_binding_replaces_what_was_said_before() -> None:
     """No message of an earlier failure is left."""
     failed = Condition(type="Scheduled", status=False, reason="Unschedulable", message="no room")
-    one = info(ReservationPhase.AVAILABLE)
+    one = info(Phase.AVAILABLE)
     one.node, one.stored = "n", ReservationStatus(conditions=(failed,))
 
     kinds = [(c.type, c.status, c.message) for c in lifecycle.status(one, NOW).conditions]
@@ -80,7 +77,7 @@ def test_binding_replaces_what_was_said_before() -> None:
 def over(reason: str, *, changed: str, probed: str) -> ReservationStatus:
     """A status that is over."""
     ready = Condition(type="Ready", status=False, reason=reason, changed=changed, probed=probed)
-    return ReservationStatus(phase=ReservationPhase.FAILED, node="n", conditions=(ready,))
+    return ReservationStatus(phase=Phase.FAILED, node="n", conditions=(ready,))
 
 
 def test_removal() -> None:
