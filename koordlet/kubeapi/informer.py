@@ -315,7 +315,7 @@ class Informer(Generic[Value]):
 
         Else a moment of that would have each agent watch all pods of its cluster.
         """
-        named = any(one.path in error.message for one in self._compiled.fields)
+        named = any(requirement.path in error.message for requirement in self._compiled.fields)
         return named and isinstance(error, refusals.Malformed) and error.reason == "BadRequest"
 
     def _failed(self, error: refusals.ObjectsError) -> float:

@@ -97,9 +97,9 @@ class Compiled:
         if self.labels:
             found = _at_any(body, ("metadata", "labels"))
             labels = found if isinstance(found, Mapping) else {}
-            if not all(one.matches(labels) for one in self.labels):
+            if not all(requirement.matches(labels) for requirement in self.labels):
                 return False
-        return all(one.matches(body) for one in self.fields)
+        return all(requirement.matches(body) for requirement in self.fields)
 
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
@@ -121,7 +121,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 
 def _requirement(part: str) -> Requirement:
     if found := _SET.match(part):
-        values = frozenset(one.strip() for one in found[3].split(","))
+        values = frozenset(value.strip() for value in found[3].split(","))
         operator = Operator.IN if found[2] == "in" else Operator.NOT_IN
         return Requirement(found[1], operator, values)
     if found := _EQUAL.match(part):

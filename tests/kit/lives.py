@@ -70,7 +70,7 @@ class Life:
         ram: Path,
         config: str = "",
         start: bootstrap.Start | None = None,
-        sources: Callable[[], loop.EventHandlers] | None = None,
+        sources: Callable[[], loop.Sources] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start

@@ -77,7 +77,9 @@ class DeviceRoom:
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
-        self._known: dict[Key, Device] = {(one.kind, one.minor): one for one in devices.several}
+        self._known: dict[Key, Device] = {
+            (device.kind, device.minor): device for device in devices.several
+        }
         self.left: Left = {key: dict(one.room) for key, one in self._known.items() if one.healthy}
 
     @classmethod
@@ -88,20 +90,23 @@ class DeviceRoom:
         room = cls(devices)
         loose: list[DeviceRequest] = []
         for named, wants in _parts(columns, row, devices, apart):
-            for one in named:
-                room.take(one)
+            for part in named:
+                room.take(part)
             loose += wants
         for want in loose:
             for one in room.picked(want) or room.picked(want, partial=True) or ():
                 room.take(one)
         return room
 
-    def take(self, one: Slice) -> None:
+    def take(self, part: Slice) -> None:
         """Somebody has this; of a device that is gone or broken nothing is left anyway."""
-        left, device = self.left.get((one.kind, one.minor)), self._known.get((one.kind, one.minor))
+        left, device = (
+            self.left.get((part.kind, part.minor)),
+            self._known.get((part.kind, part.minor)),
+        )
         if left is None or device is None:
             return
-        for name, much in device.filled(one.amounts).items():
+        for name, much in device.filled(part.amounts).items():
             left[name] = left.get(name, 0) - much
 
     def picked(
@@ -115,9 +120,9 @@ class DeviceRoom:
     ) -> list[Slice] | None:
         """The devices that serve it best now; ``None``: there are not enough."""
         found: list[tuple[bool, int, int, Slice]] = []
-        for one in self._devices.of(want.kind):
-            key = one.kind, one.minor
-            left, asked = self.left.get(key), one.filled(want.each)
+        for device in self._devices.of(want.kind):
+            key = device.kind, device.minor
+            left, asked = self.left.get(key), device.filled(want.each)
             if left is None or (within is not None and key not in within):
                 continue
             inside = within[key] if within is not None else left
@@ -125,20 +130,22 @@ class DeviceRoom:
                 much > min(left.get(name, 0), inside.get(name, 0)) for name, much in asked.items()
             ):
                 continue
-            rank = _score(one.room, left, want.each, taste)
-            made = Slice(one.kind, one.minor, one.id, asked)
-            found.append((one.minor not in preferred, -rank, one.minor, made))
+            rank = _score(device.room, left, want.each, taste)
+            made = Slice(device.kind, device.minor, device.id, asked)
+            found.append((device.minor not in preferred, -rank, device.minor, made))
         if len(found) < want.count and not partial:
             return None
         return [made for *_, made in sorted(found, key=lambda each: each[:3])[: want.count]]
 
     def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
         """How much of a node's healthy devices would be left, or used, with it: 0 to 100."""
-        several = [one for one in self._devices.of(want.kind) if one.healthy]
-        room = {name: sum(one.room.get(name, 0) for one in several) for name in want.each}
+        several = [device for device in self._devices.of(want.kind) if device.healthy]
+        room = {name: sum(device.room.get(name, 0) for device in several) for name in want.each}
         # Of a device that shrank more is given than there is: that is taken off no other.
         left = {
-            name: sum(max(0, self.left[one.kind, one.minor].get(name, 0)) for one in several)
+            name: sum(
+                max(0, self.left[device.kind, device.minor].get(name, 0)) for device in several
+            )
             for name in want.each
         }
         return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
@@ -146,9 +153,11 @@ class DeviceRoom:
     def hopeless(self, want: DeviceRequest) -> bool:
         """Whether the node could not serve it if nobody were on it."""
         able = 0
-        for one in self._devices.of(want.kind):
-            asked = one.filled(want.each)
-            able += one.healthy and all(n <= one.room.get(name, 0) for name, n in asked.items())
+        for device in self._devices.of(want.kind):
+            asked = device.filled(want.each)
+            able += device.healthy and all(
+                n <= device.room.get(name, 0) for name, n in asked.items()
+            )
         return able < want.count
 
 
@@ -172,7 +181,9 @@ def admit(
     for want in wants:
         kept_minors = {minor for kind, minor in kept if kind == want.kind}
         bound = draws is not None and bool(kept_minors) and _restricts(draws, want.kind)
-        left = {one.minor for pod in apart.heirs_of for one in pod.devices if one.kind == want.kind}
+        left = {
+            part.minor for pod in apart.heirs_of for part in pod.devices if part.kind == want.kind
+        }
         part = room.picked(want, taste, kept_minors | left, kept if bound else None)
         if part is None:
             refused.append(want)
@@ -186,7 +197,7 @@ def admit(
 
 def rest(info: ReservationInfo, devices: Devices) -> Left:
     """What its owners have left of the devices that were chosen for it."""
-    known = {(one.kind, one.minor): one for one in devices.several}
+    known = {(device.kind, device.minor): device for device in devices.several}
     found: Left = {}
     reserved = info.spec.allocatable
     for one in info.reserve_pod.devices if info.reserve_pod is not None else ():
@@ -257,5 +268,5 @@ def _holding(info: ReservationInfo) -> Sequence[DeviceRequest]:
 
 
 def _loose(pod: Pod, wants: Sequence[DeviceRequest]) -> list[DeviceRequest]:
-    named = {one.kind for one in pod.devices}
+    named = {part.kind for part in pod.devices}
     return [want for want in wants if want.kind not in named]

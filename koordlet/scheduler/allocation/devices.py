@@ -89,7 +89,7 @@ class Devices:
 
     def of(self, kind: str) -> list[Device]:
         """Those of one type."""
-        return [one for one in self.several if one.kind == kind]
+        return [device for device in self.several if device.kind == kind]
 
     def total(self) -> dict[str, int]:
         """What a node's status says of them where the peers' manager writes it.
@@ -97,8 +97,8 @@ class Devices:
         Unhealthy ones count as well: who has them is counted, too. Nobody is given one.
         """
         found: dict[str, int] = {}
-        for one in self.several:
-            for name, amount in one.room.items():
+        for device in self.several:
+            for name, amount in device.room.items():
                 found[name] = min(found.get(name, 0) + amount, requests.MOST_ALLOCATABLE)
         gpus = len(self.of(GPU))
         if gpus:
@@ -166,13 +166,13 @@ def _slice(kind: str, body: Body) -> Slice:
 def spelled(several: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
     """The same as the peers' agents read it."""
     found: dict[str, list[dict[str, object]]] = {}
-    for one in several:
+    for entry in several:
         amounts = {
             name: spelling.amount(much) if name == MEMORY else str(much)
-            for name, much in one.amounts.items()
+            for name, much in entry.amounts.items()
         }
-        body: dict[str, object] = {"minor": one.minor, "resources": amounts}
-        if one.id:
-            body["id"] = one.id
-        found.setdefault(one.kind, []).append(body)
+        body: dict[str, object] = {"minor": entry.minor, "resources": amounts}
+        if entry.id:
+            body["id"] = entry.id
+        found.setdefault(entry.kind, []).append(body)
     return found

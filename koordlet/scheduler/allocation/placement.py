@@ -209,7 +209,7 @@ def _amplified(
 def amplified(how_often: float, columns: Columns, row: int) -> int:
     """The CPU that is requested on a node where bound CPUs count more than once."""
     held = int(columns.requested[columns.resources[requests.CPU], row])
-    bound = 1000 * sum(len(one.cpus) for one in handover.shares(columns, row))
+    bound = 1000 * sum(len(share.cpus) for share in handover.shares(columns, row))
     return held + times(bound, how_often) - bound if held >= bound else held
 
 
@@ -231,10 +231,10 @@ def _node(
         reserved=kept,
         holdings=[
             allocation.Holding(
-                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.pod_class)
+                holder=share.pod.key, cpus=share.cpus, exclusive=_exclusive_of(share.pod.pod_class)
             )
-            for one in handover.shares(columns, row, draws)
-            if one.cpus
+            for share in handover.shares(columns, row, draws)
+            if share.cpus
         ],
         zones={number: _real(part, offer.ratio or 1.0) for number, part in zones.free().items()},
     )
@@ -281,12 +281,12 @@ def _zones_only(
         if numa_hints.fits(members, wants):
             return allocation.Refusal(_UNALIGNED)
         short = numa_hints.zoned(members, wants)
-        return allocation.Refusal.of(*(f"Unsatisfied NUMA {one}" for one in short))
+        return allocation.Refusal.of(*(f"Unsatisfied NUMA {name}" for name in short))
     nodes = tuple(free) if choice.nodes is None else choice.nodes
     parts = numa_hints.split(members, nodes, wants, {})
     if parts is None:
         short = numa_hints.short(members, nodes, wants)
-        return allocation.Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
+        return allocation.Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
     return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
 
 

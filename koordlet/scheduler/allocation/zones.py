@@ -113,7 +113,7 @@ class Zones:
     def barred(self, nodes: Sequence[int]) -> bool:
         """Whether who insists on being alone may not have such a set."""
         if len(nodes) > 1:
-            return any(one in self._single and one not in self._shared for one in nodes)
+            return any(node in self._single and node not in self._shared for node in nodes)
         return nodes[0] in self._shared
 
     def score(
@@ -125,7 +125,7 @@ class Zones:
         """
         held = _sum(self.held, nodes)
         if bound:
-            held[requests.CPU] = sum(self._bound.get(one, 0) for one in nodes)
+            held[requests.CPU] = sum(self._bound.get(node, 0) for node in nodes)
         return worth(_sum(self.room, nodes), held, asked, weights)
 
 

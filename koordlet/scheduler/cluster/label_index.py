@@ -85,29 +85,29 @@ class LabelIndex:
             known = self._columns[key] = LabelColumn(ids, tuple(numbers))
         return known
 
-    def requirement(self, one: terms.NodeRequirement) -> Bools:
+    def requirement(self, requirement: terms.NodeRequirement) -> Bools:
         """Nodes that satisfy one condition on a label."""
-        column = self.label(one.key)
-        match one.operator:
+        column = self.label(requirement.key)
+        match requirement.operator:
             case "Exists":
                 return column.ids >= 0
             case "DoesNotExist":
                 return column.ids < 0
             case "In":
-                return column.where(lambda value: value in one.values)
+                return column.where(lambda value: value in requirement.values)
             case "NotIn":
-                return ~column.where(lambda value: value in one.values)
-        bound = terms.whole(one.values[0])
-        return column.where(lambda value: terms.beyond(str(value), one.operator, bound))
+                return ~column.where(lambda value: value in requirement.values)
+        bound = terms.whole(requirement.values[0])
+        return column.where(lambda value: terms.beyond(str(value), requirement.operator, bound))
 
-    def term(self, one: terms.NodeTerm) -> Bools:
+    def term(self, term: terms.NodeTerm) -> Bools:
         """Nodes that satisfy all of a term; none for an empty or broken one."""
-        if one.broken or one.empty:
+        if term.broken or term.empty:
             return np.zeros(self.size, np.bool_)
         found = np.ones(self.size, np.bool_)
-        for label in one.labels:
+        for label in term.labels:
             found &= self.requirement(label)
-        for field in one.fields:
+        for field in term.fields:
             equal = self.name().where(functools.partial(operator.contains, field.values))
             found &= equal if field.operator == "In" else ~equal
         return found
@@ -115,8 +115,8 @@ class LabelIndex:
     def any_term(self, several: Sequence[terms.NodeTerm]) -> Bools:
         """Nodes that satisfy at least one term."""
         found = np.zeros(self.size, np.bool_)
-        for one in several:
-            found |= self.term(one)
+        for term in several:
+            found |= self.term(term)
         return found
 
     def selected(self, wanted: dict[str, str]) -> Bools:

@@ -46,8 +46,12 @@ class Cycle:
         self.reserving = profile.having("reserve", "marks", "permit")
         self.binding = profile.having("permit", "pre_bind", "bind", "writes")
         self.after = profile.having("post_bind")
-        self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
-        self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
+        self._refining = [
+            plugin for plugin in profile.plugins if type(plugin).refine is not Plugin.refine
+        ]
+        self._hiding = [
+            plugin for plugin in profile.plugins if type(plugin).hidden is not Plugin.hidden
+        ]
 
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
@@ -62,7 +66,7 @@ class Cycle:
         """What a pod (of this class) sees while the block runs: some pods are hidden from it."""
         if pod_class is None:
             pod_class = self.class_for(pod)
-        hidden = [one for plugin in self._hiding for one in plugin.hidden(pod_class)]
+        hidden = [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
         for one in hidden:
             self.columns.conceal(one)
         try:
@@ -128,7 +132,7 @@ class Cycle:
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
         """Derive anew what some classes see: objects that it is made of have changed."""
-        for pod_class in [one for one in self._views if concerned(one)]:
+        for pod_class in [pod_class for pod_class in self._views if concerned(pod_class)]:
             del self._views[pod_class]
         self._failures.clear()
         self.dry_runs.clear()

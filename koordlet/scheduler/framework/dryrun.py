@@ -46,9 +46,11 @@ class Candidate:
     @classmethod
     def of(cls, row: int, victims: Sequence[Pod], violations: int) -> Candidate:
         """Fewest violations, lowest top priority, lowest sum, fewest, latest start; lowest row."""
-        top = max((one.priority for one in victims), default=-(2**31))
-        summed = sum(one.priority + 2**31 for one in victims)
-        earliest = min((one.started or "~" for one in victims if one.priority == top), default="")
+        top = max((victim.priority for victim in victims), default=-(2**31))
+        summed = sum(victim.priority + 2**31 for victim in victims)
+        earliest = min(
+            (victim.started or "~" for victim in victims if victim.priority == top), default=""
+        )
         # Later start times first: each character counts down.
         latest = tuple(-ord(letter) for letter in earliest)
         cost = violations, top, summed, len(victims), latest, row
@@ -86,8 +88,8 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
 
     Guests are at least as important as the pod that is tried: nobody takes them for victims.
     """
-    for one in guests:
-        columns.place(one, row)
+    for guest in guests:
+        columns.place(guest, row)
     try:
         yield
     finally:
@@ -160,7 +162,7 @@ class DryRuns:
         if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
             return None
         found = self._sum(sums, row, guests, lower) if lower else _NOBODY
-        classes = tuple({one.pod_class: None for one in lower})
+        classes = tuple({pod.pod_class: None for pod in lower})
         if not guests and not any(map(self._protection.of, classes)):
             self._memory[row] = CachedDryRun(self._columns.looks[row], classes, found)
         return found
@@ -180,7 +182,7 @@ class DryRuns:
 
 def _lower(columns: Columns, row: int, pod: Pod) -> list[Pod]:
     several = columns.pods[row].values()
-    return sorted((one for one in several if _may_go(one, pod)), key=importance)
+    return sorted((candidate for candidate in several if _may_go(candidate, pod)), key=importance)
 
 
 def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Protection) -> Tried:
@@ -206,8 +208,8 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
                     victims.append(one)
                     violations += counts
     finally:
-        for one in victims:
-            columns.place(one, row)
+        for victim in victims:
+            columns.place(victim, row)
     if violating and others:
         victims.sort(key=importance)
     return Candidate.of(row, victims, violations)
@@ -230,9 +232,13 @@ class ResourceSums:
     @classmethod
     def of(cls, columns: Columns, view: View) -> ResourceSums | None:
         """``None`` where more than amounts decides that a pod could change."""
-        having = [one for one in view.having_a_say() if one.kind is not Kind.STATIC]
-        fits = [one for one in having if type(one) is Fit]
-        if len(fits) != 1 or any(not one.blind for one in having if one is not fits[0]):
+        having = [
+            filtering for filtering in view.having_a_say() if filtering.kind is not Kind.STATIC
+        ]
+        fits = [filtering for filtering in having if type(filtering) is Fit]
+        if len(fits) != 1 or any(
+            not filtering.blind for filtering in having if filtering is not fits[0]
+        ):
             return None
         return cls(columns, view, fits[0])
 
@@ -260,13 +266,13 @@ class ResourceSums:
         victims: list[Pod] = []
         violations = 0
         for group, counts in ((violating, True), (others, False)):
-            for one in group:
+            for victim in group:
                 left = [
                     much - his
-                    for much, his in zip(spare, self._amounts(one.pod_class), strict=True)
+                    for much, his in zip(spare, self._amounts(victim.pod_class), strict=True)
                 ]
                 if min(left) < 0:
-                    victims.append(one)
+                    victims.append(victim)
                     violations += counts
                 else:
                     spare = left

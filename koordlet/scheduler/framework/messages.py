@@ -26,5 +26,5 @@ def refused(total: int, reason: str) -> str:
 
 def joined(message: str, *after: str) -> str:
     """The nodes' sentence, and what plugins say afterwards, which the peer joins with commas."""
-    said = ", ".join(one for one in after if one)
+    said = ", ".join(message for message in after if message)
     return f"{message} {said}" if said else message

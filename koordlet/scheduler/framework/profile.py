@@ -51,7 +51,9 @@ class Profile:
 
     def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
         """What plugins say about a pod that no node takes, up to the first that names a node."""
-        asked = [one for one in self.plugins if type(one).post_filter is not Plugin.post_filter]
+        asked = [
+            plugin for plugin in self.plugins if type(plugin).post_filter is not Plugin.post_filter
+        ]
         if not asked:
             return Rescue()
         refused = {
@@ -60,8 +62,8 @@ class Profile:
             if (node := columns.nodes[row]) is not None
         }
         said: list[str] = []
-        for one in asked:
-            found = one.post_filter(pod, refused)
+        for plugin in asked:
+            found = plugin.post_filter(pod, refused)
             if found is not None and found.message:
                 said.append(found.message)
             if found is not None and found.node in columns.rows:
@@ -71,19 +73,23 @@ class Profile:
     def having(self, *points: str) -> tuple[Plugin, ...]:
         """The plugins that take part at one of these points, in their order."""
         return tuple(
-            one
-            for one in self.plugins
-            if any(getattr(type(one), point) is not getattr(Plugin, point) for point in points)
+            plugin
+            for plugin in self.plugins
+            if any(getattr(type(plugin), point) is not getattr(Plugin, point) for point in points)
         )
 
     def gates(self) -> tuple[Plugin, ...]:
         """The plugins that may keep a pod out of the queue."""
-        return tuple(one for one in self.plugins if type(one).pre_enqueue is not Plugin.pre_enqueue)
+        return tuple(
+            plugin for plugin in self.plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue
+        )
 
 
 def deciding(profiles: Iterable[Profile]) -> frozenset[str]:
     """Annotations of pods that any plugin was told to look at: what pods are decoded with."""
-    return frozenset().union(*(plugin.deciding for one in profiles for plugin in one.plugins))
+    return frozenset().union(
+        *(plugin.deciding for profile in profiles for plugin in profile.plugins)
+    )
 
 
 def default(

@@ -188,13 +188,15 @@ class Queue:
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
         """Something happened: those that it may help are tried again, whoever rejected them."""
-        woken = [one for one in self._unschedulable() if helps(one.pod)]
+        woken = [queued for queued in self._unschedulable() if helps(queued.pod)]
         for entry in woken:
             self._wake(entry, now)
         return len(woken)
 
     def _unschedulable(self) -> list[QueuedPod]:
-        return [one for one in self._entries.values() if one.place is QueuePlace.UNSCHEDULABLE]
+        return [
+            queued for queued in self._entries.values() if queued.place is QueuePlace.UNSCHEDULABLE
+        ]
 
     def _wake(self, entry: QueuedPod, now: float) -> None:
         until = self._backing.expiry(entry.since, entry.attempts)

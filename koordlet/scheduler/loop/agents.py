@@ -73,7 +73,7 @@ class Agents:
         self._reports: dict[str, _Report] = {}
         self._loads: list[LoadAwareScheduling] = []
         self._next = 0.0
-        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
             if isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, LoadAwareScheduling):
@@ -199,7 +199,7 @@ class Agents:
             machine = _machine_of(said.topology)
         if machine is None:
             return None
-        held = cpuset.union(one.cpus for one in said.claims if self._foreign(name, one))
+        held = cpuset.union(claim.cpus for claim in said.claims if self._foreign(name, claim))
         return replace(machine, withheld=machine.withheld | held) if held else machine
 
     def _foreign(self, node: str, claim: ledger.Claim) -> bool:
@@ -220,9 +220,9 @@ def _keep(known: dict[str, Value], name: str, value: Value | None) -> None:
 
 def _machine_of(found: topology.Topology) -> Machine:
     zones: dict[int, dict[str, int]] = {
-        one.node: {requests.MEMORY: one.memory_bytes}
-        for one in found.nodes
-        if one.memory_bytes is not None
+        node.node: {requests.MEMORY: node.memory_bytes}
+        for node in found.nodes
+        if node.memory_bytes is not None
     }
     for number, cpus in _by_node(found.cpus).items():
         zones.setdefault(number, {})[requests.CPU] = 1000 * cpus

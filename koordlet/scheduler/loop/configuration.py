@@ -180,13 +180,13 @@ class _Reader:
         args = self._arguments()
         wanted = list(dict.fromkeys(name for each in (every, *at.values()) for name in each))
         made: dict[str, Plugin] = {
-            one: self._known[one][0](args.get(one, {})) for one in wanted if one in self._known
+            name: self._known[name][0](args.get(name, {})) for name in wanted if name in self._known
         }
         scores = [(made[one], weight) for one, weight in at["score"].items() if one in made]
         return profile.Profile(
             name,
             tuple(made.values()),
-            tuple(made[one] for one in at["filter"] if one in made),
+            tuple(made[name] for name in at["filter"] if name in made),
             tuple((one, weight or 1) for one, weight in scores),
             preempts=self._preempts(),
             sorter=self._sorter(made),
@@ -206,17 +206,17 @@ class _Reader:
     def _sorter(self, made: Mapping[str, Plugin]) -> Plugin | None:
         """One of another author where it is enabled for the point; ours gives way to it."""
         body = wire.mapping(self._sets, "queueSort")
-        names = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
-        found = [made[one] for one in names if one in made]
-        if any(type(one).queue_key is Plugin.queue_key for one in found) or len(names) > 1:
+        names = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
+        found = [made[name] for name in names if name in made]
+        if any(type(plugin).queue_key is Plugin.queue_key for plugin in found) or len(names) > 1:
             raise BadObjectError("queueSort: one plugin that orders the queue is needed")
         return found[0] if found else None
 
     def _preempts(self) -> bool:
         for point in ("multiPoint", "postFilter"):
             body = wire.mapping(self._sets, point)
-            off = {wire.text(one, "name") for one in wire.bodies(body, "disabled")}
-            on = {wire.text(one, "name") for one in wire.bodies(body, "enabled")}
+            off = {wire.text(entry, "name") for entry in wire.bodies(body, "disabled")}
+            on = {wire.text(entry, "name") for entry in wire.bodies(body, "enabled")}
             if off & {"*", "DefaultPreemption"} and "DefaultPreemption" not in on:
                 return False
         return True
@@ -224,14 +224,14 @@ class _Reader:
     def _apply(self, point: str, base: Mapping[str, int]) -> dict[str, int]:
         body = wire.mapping(self._sets, point)
         found = dict(base)
-        for one in wire.bodies(body, "disabled"):
-            name = wire.text(one, "name")
+        for entry in wire.bodies(body, "disabled"):
+            name = wire.text(entry, "name")
             self._judge(name, enabled=False)
             if name == "*":
                 found.clear()
             found.pop(name, None)
-        several = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
-        twice = {one for one in several if several.count(one) > 1}
+        several = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
+        twice = {name for name in several if several.count(name) > 1}
         # That there is one order of the queue is said in words of its own.
         if twice and point != "queueSort":
             raise BadObjectError(f"{point}: plugin {min(twice)!r} is enabled more than once")
@@ -255,13 +255,13 @@ class _Reader:
 
     def _arguments(self) -> dict[str, Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}
-        for one in wire.bodies(self._body, "pluginConfig"):
-            name = wire.text(one, "name")
+        for entry in wire.bodies(self._body, "pluginConfig"):
+            name = wire.text(entry, "name")
             if name in registry.LACKING:
                 self._warnings.append(f"{self._where}: arguments of {name}, which is not here")
             elif name not in self._known and name not in registry.BUILT_IN:
                 raise BadObjectError(f"pluginConfig of {name!r}, which is unknown")
             if name in found:
                 raise BadObjectError(f"pluginConfig: repeated config for plugin {name}")
-            found[name] = wire.mapping(one, "args")
+            found[name] = wire.mapping(entry, "args")
         return found

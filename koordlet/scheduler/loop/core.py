@@ -161,7 +161,7 @@ class Core:
             self.queue.gate(pod, "it is being deleted", now)
             return
         plugins = self._profiles[pod.pod_class.scheduler].gates()
-        why = next((said for one in plugins if (said := one.pre_enqueue(pod))), "")
+        why = next((said for plugin in plugins if (said := plugin.pre_enqueue(pod))), "")
         if why:
             # The API server says so itself: SchedulingGated.
             self.queue.gate(pod, why, now)
@@ -202,7 +202,7 @@ class Core:
         """Forget what nobody has any more."""
         living = self.pod_cache.classes() | {entry.pod.pod_class for entry in self.queue}
         several = self.reservations.by_uid.values()
-        living |= {one.reserve_pod.pod_class for one in several if one.reserve_pod is not None}
+        living |= {info.reserve_pod.pod_class for info in several if info.reserve_pod is not None}
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
         if self.pod_cache.littered(len(living)):
@@ -321,7 +321,7 @@ class Core:
         node = self.pod_cache.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
-        fresh = tuple(one for one in found.victims if not one.terminating)
+        fresh = tuple(victim for victim in found.victims if not victim.terminating)
         self.budgets.take(fresh, now)
         for victim in fresh:
             self._doomed.add(victim.uid)

@@ -95,7 +95,7 @@ class EventHandlers:
         }
 
     def _equip(self, profiles: Mapping[str, Profile]) -> None:
-        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
             if isinstance(plugin, PodTopologySpread):
                 plugin.owners = self._owners
             elif isinstance(plugin, WithStorage):
@@ -103,8 +103,8 @@ class EventHandlers:
 
     def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Informer[Any]]:
         """Devices, where a plugin gives them out."""
-        plugins = (plugin for one in profiles.values() for plugin in one.plugins)
-        if not any(isinstance(one, DeviceShare) for one in plugins):
+        plugins = (plugin for profile in profiles.values() for plugin in profile.plugins)
+        if not any(isinstance(plugin, DeviceShare) for plugin in plugins):
             return {}
         return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
 
@@ -132,20 +132,22 @@ class EventHandlers:
         """Follow all kinds until cancelled; nodes and namespaces before the pods that name them."""
         async with asyncio.TaskGroup() as group:
             first = [one for kind, one in self.informers.items() if kind is not kinds.PODS]
-            for one in first:
-                group.create_task(one.run())
+            for source in first:
+                group.create_task(source.run())
             await asyncio.gather(*map(self._settled, first))
             group.create_task(self.informers[kinds.PODS].run())
 
-    async def _settled(self, one: informer.Informer[Any]) -> None:
+    async def _settled(self, source: informer.Informer[Any]) -> None:
         """Until a kind is up to date, or is known to be out of reach (rule 1)."""
-        synced = asyncio.ensure_future(one.synced())
+        synced = asyncio.ensure_future(source.synced())
         try:
             while not synced.done():
                 await asyncio.wait({synced}, timeout=_LOOK)
-                if one.health.failures and one.kind not in {kinds.NODES, kinds.PODS}:
+                if source.health.failures and source.kind not in {kinds.NODES, kinds.PODS}:
                     log.get().warning(
-                        "scheduler.source_missing", kind=str(one.kind), detail=one.health.error
+                        "scheduler.source_missing",
+                        kind=str(source.kind),
+                        detail=source.health.error,
                     )
                     return
         finally:
@@ -201,8 +203,8 @@ class EventHandlers:
         if old == new:
             return
         concerned: set[str] = set()
-        for one in (old, new):
-            concerned |= one.means if one is not None else frozenset()
+        for quota in (old, new):
+            concerned |= quota.means if quota is not None else frozenset()
         if new is not None:
             self._core.decoder.judge.quotas.put(new)
         elif old is not None:

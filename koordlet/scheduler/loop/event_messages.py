@@ -114,17 +114,17 @@ class EventBuilder:
             "type": "Warning" if warning else "Normal",
         }
 
-    def condition(self, one: Refusal, before: tuple[str, str, str]) -> Body:
+    def condition(self, refusal: Refusal, before: tuple[str, str, str]) -> Body:
         """The status of a pod without a node; the time of a condition that was false stays."""
         condition: Body = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": one.reason,
-            "message": one.message,
+            "reason": refusal.reason,
+            "message": refusal.message,
         }
         if not before[0]:
             condition["lastTransitionTime"] = self.second()
-        return {"status": {"conditions": [condition], "nominatedNodeName": one.node or None}}
+        return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
 
     def doomed(self, scheduler: str) -> Body:
         """The status of a victim."""
@@ -150,7 +150,7 @@ def together(kind: str, owner: str, several: Sequence[Bind]) -> EventMessage:
     if len(several) == 1:
         text = f"Successfully assigned {first.pod.key} to {first.node}"
         return EventMessage(first.pod, "Scheduled", "Binding", text)
-    named = ", ".join(f"{one.pod.name} to {one.node}" for one in several)
+    named = ", ".join(f"{bind.pod.name} to {bind.node}" for bind in several)
     text = f"Successfully assigned {len(several)} pods: {named}"
     regarding = Regarding(kind=kind, name=owner) if kind else None
     return EventMessage(first.pod, "Scheduled", "Binding", text, regarding=regarding)

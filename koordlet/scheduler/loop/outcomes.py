@@ -84,9 +84,11 @@ class Nominations:
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Who goes first on a node: others who are as important, or more."""
         several = self._by_node.get(node, {}).values()
-        return [one for one in several if one.priority >= pod.priority and one.key != pod.key]
+        return [
+            other for other in several if other.priority >= pod.priority and other.key != pod.key
+        ]
 
     def behind(self, pod: Pod, node: str) -> list[Pod]:
         """Who loses the promise of a node to a more important one."""
         several = self._by_node.get(node, {}).values()
-        return [one for one in several if one.priority < pod.priority]
+        return [other for other in several if other.priority < pod.priority]

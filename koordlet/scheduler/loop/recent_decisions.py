@@ -87,7 +87,7 @@ class RecentDecisions:
             ranking=ranking,
         )
         if isinstance(outcome, Refusal):
-            victims = tuple(one.key for one in outcome.victims)
+            victims = tuple(victim.key for victim in outcome.victims)
             entry = replace(entry, message=outcome.message, victims=victims)
         self._entries.append(entry)
 

@@ -94,47 +94,47 @@ class Reporter:
 
     # What the loop says.
 
-    def bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
+    def bound(self, bind: Bind, error: refusals.ObjectsError | None) -> None:
         """A binding is decided."""
         if error is not None:
-            self.refused(Refusal(one.pod, f"binding rejected: {error}", "SchedulerError"))
+            self.refused(Refusal(bind.pod, f"binding rejected: {error}", "SchedulerError"))
             return
-        self._known.pop(one.pod.uid, None)
+        self._known.pop(bind.pod.uid, None)
         if self._may():
-            note = f"Successfully assigned {one.pod.key} to {one.node}"
-            self._event(event_messages.EventMessage(one.pod, "Scheduled", "Binding", note))
+            note = f"Successfully assigned {bind.pod.key} to {bind.node}"
+            self._event(event_messages.EventMessage(bind.pod, "Scheduled", "Binding", note))
         else:
-            owner = one.pod.pod_class.owner
-            self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
+            owner = bind.pod.pod_class.owner
+            self._grouped.setdefault((bind.pod.namespace, *owner), []).append(bind)
 
-    def refused(self, one: Refusal) -> None:
+    def refused(self, refusal: Refusal) -> None:
         """A pod found no node; of a reservation, its own keeper tells."""
-        for victim in one.victims:
-            self._later(("victim", victim.uid), functools.partial(self._evict, victim, one))
-        if one.pod.reserve_pod_of:
+        for victim in refusal.victims:
+            self._later(("victim", victim.uid), functools.partial(self._evict, victim, refusal))
+        if refusal.pod.reserve_pod_of:
             return
-        told = one.reason, one.message, one.node
-        if one.pod.told != told:
-            self._later(("condition", one.pod.uid), lambda: self._condition(one, told))
-        self._refusal(one)
+        told = refusal.reason, refusal.message, refusal.node
+        if refusal.pod.told != told:
+            self._later(("condition", refusal.pod.uid), lambda: self._condition(refusal, told))
+        self._refusal(refusal)
 
-    def _refusal(self, one: Refusal) -> None:
+    def _refusal(self, refusal: Refusal) -> None:
         now = self._clock()
-        known = self._known.get(one.pod.uid)
-        if known is not None and known.note == one.message:
+        known = self._known.get(refusal.pod.uid)
+        if known is not None and known.note == refusal.message:
             known.count += 1
             if now - known.sent >= SERIES_SECONDS and self._may():
                 known.sent = now
-                self._later(("series", one.pod.uid), lambda: self._series(known))
+                self._later(("series", refusal.pod.uid), lambda: self._series(known))
             return
         if not self._may():
             self._core.measures.asked("event", "dropped")
             return
         note = event_messages.EventMessage(
-            one.pod, "FailedScheduling", "Scheduling", one.message, warning=True
+            refusal.pod, "FailedScheduling", "Scheduling", refusal.message, warning=True
         )
         event = self._event(note)
-        self._known[one.pod.uid] = _Known(one.message, event, now)
+        self._known[refusal.pod.uid] = _Known(refusal.message, event, now)
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
 
@@ -203,16 +203,18 @@ class Reporter:
         except refusals.ObjectsError as error:
             self._core.measures.asked("event", error.code)
 
-    async def _condition(self, one: Refusal, told: tuple[str, str, str]) -> None:
-        body = self._events.condition(one, before=one.pod.told)
-        entry = self._core.queue.get(one.pod.key)
-        if entry is None or entry.pod.uid != one.pod.uid:
+    async def _condition(self, refusal: Refusal, told: tuple[str, str, str]) -> None:
+        body = self._events.condition(refusal, before=refusal.pod.told)
+        entry = self._core.queue.get(refusal.pod.key)
+        if entry is None or entry.pod.uid != refusal.pod.uid:
             return  # it has found a node meanwhile, or is gone
         if await self._insist(
             "condition",
-            lambda: self._store.patch(ref(one.pod), objects.Strategic(body), subresource="status"),
+            lambda: self._store.patch(
+                ref(refusal.pod), objects.Strategic(body), subresource="status"
+            ),
         ):
-            one.pod.told = told
+            refusal.pod.told = told
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))

@@ -62,10 +62,10 @@ class ReservationController:
         self._lanes = asyncio.Semaphore(_LANES)
         self._resynced = self._collected = steady()
 
-    def submit(self, one: Hold) -> None:
+    def submit(self, hold: Hold) -> None:
         """A reservation found its node."""
-        self._binding.add(one.pod.reserve_pod_of)
-        self._holds.put_nowait(one)
+        self._binding.add(hold.pod.reserve_pod_of)
+        self._holds.put_nowait(hold)
 
     def refused(self, pod: Pod, message: str) -> None:
         """A reservation found none."""
@@ -106,15 +106,15 @@ class ReservationController:
             self._resynced = self._steady()
             cache.touched.update(cache.by_uid)
         due = [
-            one
-            for one in reservation_events.due(self._core, wall)
-            if one.spec.uid not in self._binding
+            info
+            for info in reservation_events.due(self._core, wall)
+            if info.spec.uid not in self._binding
         ]
         for info in due:
             reservation_events.step(self._core, info, self._steady(), wall)
-        wanted = [(one, cache.status(one, wall)) for one in due]
+        wanted = [(info, cache.status(info, wall)) for info in due]
         await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
-        rejected = [(one, one.status(wall)) for one in cache.rejected.values()]
+        rejected = [(rejected, rejected.status(wall)) for rejected in cache.rejected.values()]
         await self._all([self._reject(one.name, one, s) for one, s in rejected if s != one.stored])
         if self._steady() - self._collected >= self._arguments.gc_interval:
             self._collected = self._steady()
@@ -166,23 +166,23 @@ class ReservationController:
 
     # Bindings.
 
-    async def _bind(self, one: Hold) -> None:
-        info = self._core.reservations.of(one.pod)
+    async def _bind(self, hold: Hold) -> None:
+        info = self._core.reservations.of(hold.pod)
         try:
             if info is not None and info.row >= 0:
-                await self._bound(info, one)
+                await self._bound(info, hold)
         finally:
-            self._binding.discard(one.pod.reserve_pod_of)
-            self._core.reservations.touched.add(one.pod.reserve_pod_of)
+            self._binding.discard(hold.pod.reserve_pod_of)
+            self._core.reservations.touched.add(hold.pod.reserve_pod_of)
             self._moved.set()
 
-    async def _bound(self, info: ReservationInfo, one: Hold) -> None:
+    async def _bound(self, info: ReservationInfo, hold: Hold) -> None:
         for attempt in range(_ATTEMPTS):
-            error = await self._attempt(info, one)
+            error = await self._attempt(info, hold)
             if error is None:
-                self._core.queue.forget(one.pod)
+                self._core.queue.forget(hold.pod)
                 reservation_events.woken(self._core, info, self._steady())
-                note = f"Successfully assigned {info.spec.name} to {one.node}"
+                note = f"Successfully assigned {info.spec.name} to {hold.node}"
                 self._tell(info, "Scheduled", note)
                 return
             self._core.measures.asked("reservation", error.code)
@@ -193,12 +193,12 @@ class ReservationController:
             await asyncio.sleep(_PAUSE * 2**attempt)
         if info.row >= 0:
             reservation_events.release(
-                self._core.cycles[one.pod.pod_class.scheduler], info, one.pod
+                self._core.cycles[hold.pod.pod_class.scheduler], info, hold.pod
             )
             self._core.reservations.unplaced(info)
-            await self._again(info, one)
+            await self._again(info, hold)
 
-    async def _again(self, info: ReservationInfo, one: Hold) -> None:
+    async def _again(self, info: ReservationInfo, hold: Hold) -> None:
         """It was not bound by us: perhaps by somebody else, or it is our turn again later."""
         now = self._steady()
         try:
@@ -208,10 +208,10 @@ class ReservationController:
         if there:
             reservation_events.changed(self._core, there, there, now)
         if info.row < 0:
-            self._core.queue.erred(one.pod, now)
+            self._core.queue.erred(hold.pod, now)
         reservation_events.woken(self._core, info, now)
 
-    async def _attempt(self, info: ReservationInfo, one: Hold) -> refusals.ObjectsError | None:
+    async def _attempt(self, info: ReservationInfo, hold: Hold) -> refusals.ObjectsError | None:
         """Write a binding; an answer that was lost is asked for."""
         status = self._core.reservations.status(info, self._events.wall())
         ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
@@ -223,7 +223,7 @@ class ReservationController:
             node = stored.get("nodeName") if isinstance(stored, Mapping) else ""
             if node:
                 return None if node == info.node else refusals.Conflict("it has a node already")
-            await self._promise(info, one, ref)
+            await self._promise(info, hold, ref)
             body = await self._patch(info.spec.name, info.stored, status, info.revision)
         except refusals.ObjectsError as error:
             return error
@@ -231,9 +231,9 @@ class ReservationController:
         self._core.measures.asked("reservation", "ok")
         return None
 
-    async def _promise(self, info: ReservationInfo, one: Hold, ref: objects.Ref) -> None:
+    async def _promise(self, info: ReservationInfo, hold: Hold, ref: objects.Ref) -> None:
         """Write what plugins chose; remember and tell who is adopted (rule 3)."""
-        note = {**one.marks, **preallocation.annotation(info)}
+        note = {**hold.marks, **preallocation.annotation(info)}
         if not note:
             return
         body = await self._store.patch(
@@ -256,11 +256,11 @@ class ReservationController:
         )
         rows = self._core.pod_cache.columns.rows
         over = [
-            one
-            for one in self._core.reservations.by_uid.values()
-            if lifecycle.removable(one.stored, rules, wall, node_exists=one.stored.node in rows)
+            info
+            for info in self._core.reservations.by_uid.values()
+            if lifecycle.removable(info.stored, rules, wall, node_exists=info.stored.node in rows)
         ]
-        await self._all([self._delete(one) for one in over])
+        await self._all([self._delete(info) for info in over])
 
     async def _delete(self, info: ReservationInfo) -> None:
         try:
@@ -285,8 +285,8 @@ class ReservationController:
 
 def arguments(profiles: Mapping[str, Profile]) -> Arguments:
     """How reservations are kept: as the first profile says that has a say."""
-    found = [reservation_of(one.plugins) for one in profiles.values()]
-    return next((one.arguments for one in found if one is not None), Arguments())
+    found = [reservation_of(profile.plugins) for profile in profiles.values()]
+    return next((plugin.arguments for plugin in found if plugin is not None), Arguments())
 
 
 def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
 
 def release(cycle: Cycle, info: ReservationInfo, pod: Pod) -> None:
     """Undo what plugins have reserved for a stand-in."""
-    for one in reversed(cycle.profile.plugins):
-        one.unreserve(pod, info.node)
+    for plugin in reversed(cycle.profile.plugins):
+        plugin.unreserve(pod, info.node)
 
 
 def changed(core: Core, old: objects.Object | None, new: objects.Object | None, now: float) -> None:

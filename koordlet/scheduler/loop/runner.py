@@ -100,10 +100,10 @@ class Loop:
         self._moved.set()
         self.reservation_controller.poke()
 
-    def _bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
+    def _bound(self, bind: Bind, error: refusals.ObjectsError | None) -> None:
         if error is not None:
-            self.core.decisions.failed(one, f"binding rejected: {error}", self.now())
-        self.reporter.bound(one, error)
+            self.core.decisions.failed(bind, f"binding rejected: {error}", self.now())
+        self.reporter.bound(bind, error)
         self._poke()
 
     async def run(self) -> None:

@@ -64,7 +64,7 @@ class Decoder:
             node=node,
             terminating=meta.get("deletionTimestamp") is not None,
             preempts=preempts,
-            gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
+            gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             operates=bool(node) and _operates(meta, status),
             **({**_drawn(meta), **_given(meta, status)} if node else {}),
@@ -114,7 +114,7 @@ class Decoder:
         return wire.integer(spec, "priority", value), preempts
 
     def _default(self) -> Priority | None:
-        return next((one for one in self._priorities.values() if one.default), None)
+        return next((priority for priority in self._priorities.values() if priority.default), None)
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         notes = self._annotations(meta)
@@ -138,9 +138,13 @@ def _part(body: Body, key: str) -> Body:
 
 def _told(status: Body) -> tuple[str, str, str]:
     nominated = wire.text(status, "nominatedNodeName")
-    for one in wire.bodies(status, "conditions"):
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            return str(one.get("reason") or ""), str(one.get("message") or ""), nominated
+    for condition in wire.bodies(status, "conditions"):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return (
+                str(condition.get("reason") or ""),
+                str(condition.get("message") or ""),
+                nominated,
+            )
     return "", "", nominated
 
 
@@ -167,8 +171,8 @@ def _operates(meta: Body, status: Body) -> bool:
     if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
         return False
     ready = any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in wire.bodies(status, "conditions")
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in wire.bodies(status, "conditions")
     )
     return ready and status.get("phase") == "Running"
 
@@ -191,14 +195,17 @@ def _given(meta: Body, status: Body) -> dict[str, Any]:
 def _preempted(status: Body) -> bool:
     wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
     several = wire.bodies(status, "conditions")
-    return any((one.get("type"), one.get("status"), one.get("reason")) == wanted for one in several)
+    return any(
+        (condition.get("type"), condition.get("status"), condition.get("reason")) == wanted
+        for condition in several
+    )
 
 
 def _assigned(status: Body) -> float:
-    for one in wire.bodies(status, "conditions"):
-        if one.get("type") == "PodScheduled" and one.get("status") == "True":
+    for condition in wire.bodies(status, "conditions"):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             try:
-                return moment.parse(one.get("lastTransitionTime"))
+                return moment.parse(condition.get("lastTransitionTime"))
             except ValueError:
                 return 0.0
     return 0.0
@@ -207,13 +214,13 @@ def _assigned(status: Body) -> float:
 def _references(meta: Body) -> tuple[OwnerReference, ...]:
     return tuple(
         OwnerReference(
-            wire.text(one, "apiVersion"),
-            wire.text(one, "kind"),
-            wire.text(one, "name"),
-            wire.text(one, "uid"),
-            one.get("controller") is True,
+            wire.text(reference, "apiVersion"),
+            wire.text(reference, "kind"),
+            wire.text(reference, "name"),
+            wire.text(reference, "uid"),
+            reference.get("controller") is True,
         )
-        for one in wire.bodies(meta, "ownerReferences")
+        for reference in wire.bodies(meta, "ownerReferences")
     )
 
 
@@ -230,7 +237,7 @@ def _decode(
     affinity = wire.mapping(spec, "affinity")
     node = wire.mapping(affinity, "nodeAffinity")
     plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
-    sidecars = [one for one in init if one.get("restartPolicy") == "Always"]
+    sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
     return PodClass(
         namespace=namespace,
@@ -246,13 +253,14 @@ def _decode(
             map(terms.node_term, wire.bodies(wire.mapping(node, _REQUIRED), "nodeSelectorTerms"))
         ),
         preferred=tuple(
-            (terms.weight(one), terms.node_term(wire.mapping(one, "preference")))
-            for one in wire.bodies(node, _PREFERRED)
+            (terms.weight(term), terms.node_term(wire.mapping(term, "preference")))
+            for term in wire.bodies(node, _PREFERRED)
         ),
         tolerations=tuple(map(terms.toleration, wire.bodies(spec, "tolerations"))),
         **_pod_affinity(affinity, namespace, labels),
         spread=tuple(
-            terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
+            terms.spread(constraint, labels)
+            for constraint in wire.bodies(spec, "topologySpreadConstraints")
         ),
         ports=frozenset(
             HostPort(*port) for one in (*plain, *sidecars) for port in class_key.ports(one, spec)
@@ -281,30 +289,32 @@ def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> 
     ):
         body = wire.mapping(affinity, key)
         found[needs] = tuple(
-            terms.pod_term(one, namespace, labels) for one in wire.bodies(body, _REQUIRED)
+            terms.pod_term(term, namespace, labels) for term in wire.bodies(body, _REQUIRED)
         )
         found[wishes] = tuple(
             (
-                terms.weight(one),
-                terms.pod_term(wire.mapping(one, "podAffinityTerm"), namespace, labels),
+                terms.weight(term),
+                terms.pod_term(wire.mapping(term, "podAffinityTerm"), namespace, labels),
             )
-            for one in wire.bodies(body, _PREFERRED)
+            for term in wire.bodies(body, _PREFERRED)
         )
     return found
 
 
 def _image_volumes(spec: Body) -> list[str]:
     return [
-        nodes.image_name(wire.text(wire.mapping(one, "image"), "reference"))
-        for one in wire.bodies(spec, "volumes")
-        if "image" in one
+        nodes.image_name(wire.text(wire.mapping(volume, "image"), "reference"))
+        for volume in wire.bodies(spec, "volumes")
+        if "image" in volume
     ]
 
 
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
     """The features of a node without which a pod cannot run there."""
     found = set()
-    rules = (rule for one in containers for rule in wire.bodies(one, "restartPolicyRules"))
+    rules = (
+        rule for container in containers for rule in wire.bodies(container, "restartPolicyRules")
+    )
     if any(rule.get("action") == "RestartAllContainers" for rule in rules):
         found.add("RestartAllContainersOnContainerExits")
     if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:

@@ -75,7 +75,7 @@ class DisruptionBudgets:
 
     def take(self, victims: Collection[Pod], now: float) -> None:
         """These are sent away."""
-        self._unseen.update(one.uid for one in victims)
+        self._unseen.update(victim.uid for victim in victims)
         take(self._known.values(), victims, now)
 
     def ends(self, uid: str) -> None:
@@ -115,7 +115,7 @@ class Protection:
         known = self._known.get(pod_class)
         if known is None:
             several = self._by_space.get(pod_class.namespace, ())
-            known = tuple(one for one in several if self._budgets[one].means(pod_class))
+            known = tuple(name for name in several if self._budgets[name].means(pod_class))
             self._known[pod_class] = known
         return known
 

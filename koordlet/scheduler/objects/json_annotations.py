@@ -23,7 +23,7 @@ def body(spelled: object) -> Body:
 def bodies(spelled: object) -> list[Body]:
     """The objects of a list in a text; empty where there is none."""
     found = _decoded(spelled)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
 def meant(annotations: Mapping[str, str], key: str) -> Body:

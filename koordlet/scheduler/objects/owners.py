@@ -58,28 +58,28 @@ class PodOwners:
         """One object; ``BadObjectError`` where its selector cannot be read."""
         self.put(decode(body))
 
-    def put(self, one: PodOwner) -> None:
+    def put(self, owner: PodOwner) -> None:
         """An object comes, or is another than before."""
-        self.drop(one)
-        if one.kind == "Service":
-            if one.wanted:
-                self._services.setdefault(one.namespace, {})[one.name] = one
-        elif one.selector is not None:
-            self._controllers[one.namespace, one.kind, one.name] = one.selector
+        self.drop(owner)
+        if owner.kind == "Service":
+            if owner.wanted:
+                self._services.setdefault(owner.namespace, {})[owner.name] = owner
+        elif owner.selector is not None:
+            self._controllers[owner.namespace, owner.kind, owner.name] = owner.selector
 
-    def drop(self, one: PodOwner) -> None:
+    def drop(self, owner: PodOwner) -> None:
         """It goes."""
-        if one.kind == "Service":
-            self._services.get(one.namespace, {}).pop(one.name, None)
+        if owner.kind == "Service":
+            self._services.get(owner.namespace, {}).pop(owner.name, None)
         else:
-            self._controllers.pop((one.namespace, one.kind, one.name), None)
+            self._controllers.pop((owner.namespace, owner.kind, owner.name), None)
 
     def selector(self, pod_class: PodClass) -> selectors.Compiled | None:
         """Everything that must match, or ``None`` where nothing groups the pod."""
         merged: dict[str, str] = {}
-        for one in self._services.get(pod_class.namespace, {}).values():
-            if all(pod_class.labels.get(key) == value for key, value in one.wanted.items()):
-                merged.update(one.wanted)
+        for service in self._services.get(pod_class.namespace, {}).values():
+            if all(pod_class.labels.get(key) == value for key, value in service.wanted.items()):
+                merged.update(service.wanted)
         found = (
             *_exact(merged),
             *self._controllers.get((pod_class.namespace, *pod_class.owner), ()),

@@ -79,7 +79,14 @@ class PodClass:
     @property
     def owner(self) -> tuple[str, str]:
         """Kind and name of its controller; empty where it has none."""
-        return next(((one.kind, one.name) for one in self.references if one.controller), ("", ""))
+        return next(
+            (
+                (reference.kind, reference.name)
+                for reference in self.references
+                if reference.controller
+            ),
+            ("", ""),
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

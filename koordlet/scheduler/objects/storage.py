@@ -141,8 +141,8 @@ def check(body: Body) -> None:
     if spec.get("selector") is not None:
         terms.selector(spec, "selector")
     required = wire.mapping(wire.mapping(spec, "nodeAffinity"), "required")
-    for one in wire.bodies(required, "nodeSelectorTerms"):
-        terms.node_term(one)
+    for term in wire.bodies(required, "nodeSelectorTerms"):
+        terms.node_term(term)
     for key in ("provisioner", "volumeBindingMode", "storageClassName"):
         wire.text(body, key)
     for one in wire.bodies(body, "allowedTopologies"):
@@ -170,9 +170,9 @@ def _named(body: Body, several: Mapping[str, Sequence[str]]) -> None:
 def claim_names(pod_class: PodClass) -> dict[str, bool]:
     """The claims that a class mounts, and whether one is made for the pod alone."""
     return {
-        wire.text(wire.mapping(one, "persistentVolumeClaim"), "claimName"): "ephemeral" in one
-        for one in pod_class.volumes
-        if one.get("persistentVolumeClaim") is not None
+        wire.text(wire.mapping(volume, "persistentVolumeClaim"), "claimName"): "ephemeral" in volume
+        for volume in pod_class.volumes
+        if volume.get("persistentVolumeClaim") is not None
     }
 
 
@@ -185,8 +185,8 @@ def _migrated(spec: Body) -> tuple[str, str] | None:
 
 def _limits(body: Body) -> dict[str, int]:
     found = {}
-    for one in wire.bodies(wire.mapping(body, "spec"), "drivers"):
-        room = wire.mapping(one, "allocatable")
+    for driver in wire.bodies(wire.mapping(body, "spec"), "drivers"):
+        room = wire.mapping(driver, "allocatable")
         if room.get("count") is not None:
-            found[wire.text(one, "name")] = wire.integer(room, "count")
+            found[wire.text(driver, "name")] = wire.integer(room, "count")
     return found

@@ -105,7 +105,7 @@ class SpreadConstraint:
 
 def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
     """Whether labels satisfy a selector."""
-    return all(one.matches(labels) for one in selector.labels)
+    return all(requirement.matches(labels) for requirement in selector.labels)
 
 
 def weight(body: Body) -> int:
@@ -162,22 +162,27 @@ def fulfils(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
     """Whether one object of this name and with these labels satisfies a term, alone."""
     if term.broken or term.empty:
         return False
-    if not all(_meets(one, labels) for one in term.labels):
+    if not all(_meets(requirement, labels) for requirement in term.labels):
         return False
-    return all((name in one.values) is (one.operator == "In") for one in term.fields)
+    return all(
+        (name in requirement.values) is (requirement.operator == "In")
+        for requirement in term.fields
+    )
 
 
-def _meets(one: NodeRequirement, labels: Mapping[str, str]) -> bool:
-    match one.operator:
+def _meets(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:
+    match requirement.operator:
         case "Exists":
-            return one.key in labels
+            return requirement.key in labels
         case "DoesNotExist":
-            return one.key not in labels
+            return requirement.key not in labels
         case "In":
-            return labels.get(one.key) in one.values
+            return labels.get(requirement.key) in requirement.values
         case "NotIn":
-            return labels.get(one.key) not in one.values
-    return beyond(labels.get(one.key, ""), one.operator, whole(one.values[0]))
+            return labels.get(requirement.key) not in requirement.values
+    return beyond(
+        labels.get(requirement.key, ""), requirement.operator, whole(requirement.values[0])
+    )
 
 
 def beyond(value: str, operator: str, bound: int | None) -> bool:

@@ -57,9 +57,9 @@ def decode(body: Body) -> tuple[str, NodeUsage]:
         reported=bool(use),
         node=use,
         system=_amounts(node, "systemUsage"),
-        windows={_seconds(one): _statistics(one) for one in windows},
-        pods={_key(one): _amounts(one, "podUsage") for one in several},
-        prod=frozenset(_key(one) for one in several if one.get("priority") == "koord-prod"),
+        windows={_seconds(window): _statistics(window) for window in windows},
+        pods={_key(entry): _amounts(entry, "podUsage") for entry in several},
+        prod=frozenset(_key(entry) for entry in several if entry.get("priority") == "koord-prod"),
     )
 
 

@@ -44,9 +44,9 @@ def sequence(body: Body, key: str) -> Sequence[Any]:
 def bodies(body: Body, key: str) -> list[Body]:
     """A field that is a list of objects."""
     found = sequence(body, key)
-    for one in found:
-        if not isinstance(one, Mapping):
-            raise BadObjectError(f"{key} holds no objects: {show(one)}")
+    for item in found:
+        if not isinstance(item, Mapping):
+            raise BadObjectError(f"{key} holds no objects: {show(item)}")
     return list(found)
 
 
@@ -62,7 +62,7 @@ def text(body: Body, key: str, default: str = "") -> str:
 
 def strings(body: Body, key: str) -> tuple[str, ...]:
     """A field that is a list of texts."""
-    return tuple(str(one) for one in sequence(body, key))
+    return tuple(str(item) for item in sequence(body, key))
 
 
 def integer(body: Body, key: str, default: int = 0) -> int:

@@ -68,7 +68,7 @@ class Chooser:
         if isinstance(found, device_room.DeviceRefusal):
             return None
         several = columns.devices[mine.node].several if found else ()
-        chosen = {(one.kind, one.minor): one.amounts for one in found}
+        chosen = {(part.kind, part.minor): part.amounts for part in found}
         for pod in heirs if found else ():
             if not _within(pod, several, chosen):
                 return None
@@ -105,7 +105,7 @@ def _within(
     chosen: Mapping[device_room.Key, devices.Amounts],
 ) -> bool:
     """Whether all that a pod has of a node's devices is part of what was chosen."""
-    known = {(one.kind, one.minor): one for one in several}
+    known = {(part.kind, part.minor): part for part in several}
     for one in pod.devices:
         key = one.kind, one.minor
         its = (

@@ -66,7 +66,11 @@ class DeviceShare(Plugin):
         if kind not in {"LeastAllocated", "MostAllocated"}:
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         named = wire.bodies(strategy, "resources")
-        weights = {one.name: one.weight for one in resources.weighted(named)} if named else None
+        weights = (
+            {weighted.name: weighted.weight for weighted in resources.weighted(named)}
+            if named
+            else None
+        )
         self.taste = DevicePreference(weights or device_room.SCORED, most=kind == "MostAllocated")
         self._columns: Columns | None = None
 
@@ -95,7 +99,7 @@ class DeviceShare(Plugin):
         for key in _UNSERVED:
             if pod_class.annotations.get(key):
                 return DeviceRefusal((f"node(s) annotation {key} is not served",), final=True)
-        if told.partitioned and any(_whole(one) for one in wants):
+        if told.partitioned and any(_whole(want) for want in wants):
             return DeviceRefusal((_PARTITIONED,), final=True)
         return device_room.admit(wants, columns, row, apart, self.taste)
 

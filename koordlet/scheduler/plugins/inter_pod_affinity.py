@@ -52,7 +52,7 @@ class InterPodAffinity(Plugin):
 def _all_match(
     wanted: tuple[terms.PodTerm, ...], known: terms.Namespaces, pod_class: PodClass
 ) -> int:
-    return int(all(one.matches(pod_class.namespace, pod_class.labels, known) for one in wanted))
+    return int(all(term.matches(pod_class.namespace, pod_class.labels, known) for term in wanted))
 
 
 def _holds(kind: str, weight: int, term: terms.PodTerm, pod_class: PodClass) -> int:
@@ -114,8 +114,8 @@ class Required(Filter):
     kind = Kind.CONTEXT
 
     def __init__(self, pod_class: PodClass, columns: Columns) -> None:
-        self._near = [sums_of(columns, pod_class.affinity, one.key) for one in pod_class.affinity]
-        self._far = [sums_of(columns, (one,), one.key) for one in pod_class.anti_affinity]
+        self._near = [sums_of(columns, pod_class.affinity, term.key) for term in pod_class.affinity]
+        self._far = [sums_of(columns, (term,), term.key) for term in pod_class.anti_affinity]
         self._others = _Existing(pod_class, columns, ("anti_affinity",))
         known = columns.namespaces
         self._first = bool(_all_match(pod_class.affinity, known, pod_class))
@@ -132,13 +132,13 @@ class Required(Filter):
 
     def _near_to(self, rows: Rows) -> Bools:
         found = np.ones(rows.size, np.bool_)
-        lonely = self._first and not any(each.totals().any() for each in self._near)
-        for each in self._near:
-            table = each.totals() > 0
+        lonely = self._first and not any(sums.totals().any() for sums in self._near)
+        for sums in self._near:
+            table = sums.totals() > 0
             if lonely:
                 table = np.ones(table.size, np.bool_)
             table[-1] = False
-            found &= table[each.domains[rows]]
+            found &= table[sums.domains[rows]]
         return found
 
     def allowed(self, rows: Rows) -> Bools:
@@ -151,8 +151,8 @@ class Required(Filter):
         found = np.where(self._near_to(rows), 0, 1).astype(np.int64)
         for code, group in ((2, self._far), (3, list(self._others.items().values()))):
             passing = np.ones(rows.size, np.bool_)
-            for each in group:
-                self._far_from(each, rows, passing)
+            for sums in group:
+                self._far_from(sums, rows, passing)
             found = np.where((found == 0) & ~passing, code, found)
         return found
 

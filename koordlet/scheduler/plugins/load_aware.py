@@ -328,7 +328,7 @@ def _custom(pod_class: PodClass) -> Shares:
 
 def _sum(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
-    for one in several:
-        for name, much in one.items():
+    for entry in several:
+        for name, much in entry.items():
             total[name] = total.get(name, 0) + much
     return total

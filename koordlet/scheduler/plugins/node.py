@@ -56,7 +56,7 @@ def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
 
     def refuses(taints: Any) -> bool:
         return any(
-            not any(terms.tolerates(one, taint) for one in pod_class.tolerations)
+            not any(terms.tolerates(toleration, taint) for toleration in pod_class.tolerations)
             for taint in taints
             if taint.effect in _HARD
         )
@@ -77,12 +77,16 @@ class TaintToleration(Plugin):
         return Masked(~refused, "node(s) had untolerated taint(s)")
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
-        soft = [one for one in pod_class.tolerations if one.effect in {"", "PreferNoSchedule"}]
+        soft = [
+            toleration
+            for toleration in pod_class.tolerations
+            if toleration.effect in {"", "PreferNoSchedule"}
+        ]
         column = columns.index.taints()
         table = [
             sum(
                 taint.effect == "PreferNoSchedule"
-                and not any(terms.tolerates(one, taint) for one in soft)
+                and not any(terms.tolerates(toleration, taint) for toleration in soft)
                 for taint in taints  # type: ignore[attr-defined]
             )
             for taints in column.values
@@ -144,8 +148,8 @@ class NodeAffinity(Plugin):
             found = wire.bodies(needed, "nodeSelectorTerms")
             self._required = tuple(map(terms.node_term, found))
         self._preferred = tuple(
-            (wire.integer(one, "weight"), terms.node_term(wire.mapping(one, "preference")))
-            for one in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")
+            (wire.integer(term, "weight"), terms.node_term(wire.mapping(term, "preference")))
+            for term in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")
         )
 
     def names(self, pod_class: PodClass) -> frozenset[str] | None:
@@ -153,7 +157,11 @@ class NodeAffinity(Plugin):
             return None
         union: set[str] = set()
         for term in pod_class.required:
-            named = [set(one.values) for one in term.fields if one.operator == "In"]
+            named = [
+                set(requirement.values)
+                for requirement in term.fields
+                if requirement.operator == "In"
+            ]
             if not named:
                 return None
             union |= set.intersection(*named)

@@ -84,7 +84,7 @@ class NodeNUMAResource(Plugin):
             return True
         labelled = (peer_keys.BIND_POLICY, peer_keys.NUMA_POLICY)
         return any(bool((columns.index.label(key).ids >= 0).any()) for key in labelled) or any(
-            one.whole_cores or one.numa_policy for one in self.machines.values()
+            machine.whole_cores or machine.numa_policy for machine in self.machines.values()
         )
 
     def request(self, pod_class: PodClass) -> TopologyRequest:
@@ -114,9 +114,9 @@ class NodeNUMAResource(Plugin):
             alone=alone == "Required" or (not alone and numa in _NUMA),
             others={key: one for key, one in asked.items() if key != requests.CPU and one > 0},
             weights=tuple(
-                (one.name, one.weight)
-                for one in self._resources
-                if one.name in FIXED or asked.get(one.name, 0)
+                (weighted.name, weighted.weight)
+                for weighted in self._resources
+                if weighted.name in FIXED or asked.get(weighted.name, 0)
             ),
         )
 

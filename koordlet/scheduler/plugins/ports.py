@@ -48,8 +48,8 @@ class FreePorts(Filter):
         return Verdict((reason,), resolvable=True)
 
 
-def clash(one: HostPort, other: HostPort) -> bool:
+def clash(port: HostPort, other: HostPort) -> bool:
     """Same protocol and port, and an address in common."""
-    if (one.protocol, one.port) != (other.protocol, other.port):
+    if (port.protocol, port.port) != (other.protocol, other.port):
         return False
-    return one.address == other.address or _ANY in {one.address, other.address}
+    return port.address == other.address or _ANY in {port.address, other.address}

@@ -43,7 +43,7 @@ _SIGNALS = {
 
 def conditions(told: Iterable[str]) -> frozenset[str]:
     """The conditions that signals and conditions of an agent amount to; others are not ours."""
-    meant = {_SIGNALS.get(one, one) for one in told}
+    meant = {_SIGNALS.get(signal, signal) for signal in told}
     return frozenset(meant & TAINTS.keys())
 
 
@@ -70,7 +70,7 @@ class NodePressure(Plugin):
 
 
 def _tolerated(pod_class: PodClass, taint: terms.Taint) -> bool:
-    return any(terms.tolerates(one, taint) for one in pod_class.tolerations)
+    return any(terms.tolerates(toleration, taint) for toleration in pod_class.tolerations)
 
 
 class _Pressed(Filter):

@@ -71,7 +71,9 @@ class Reservation(Plugin):
     def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         claim = claim_of(pod_class)
         several = claim.hides.values() if claim is not None else ()
-        return [one.reserve_pod for one in several if one.usable and one.reserve_pod is not None]
+        return [
+            info.reserve_pod for info in several if info.usable and info.reserve_pod is not None
+        ]
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if self.cache is None:

@@ -42,7 +42,8 @@ class Weighted:
 def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
     """Resources of a strategy; cpu and memory where none are given."""
     found = tuple(
-        Weighted(wire.text(one, "name"), wire.integer(one, "weight", 1) or 1) for one in bodies
+        Weighted(wire.text(entry, "name"), wire.integer(entry, "weight", 1) or 1)
+        for entry in bodies
     )
     if any(not 1 <= one.weight <= 100 for one in found):
         raise BadObjectError("a weight of a resource is from 1 to 100")
@@ -79,7 +80,7 @@ class NodeResourcesFit(Plugin):
             for name, amount in pod_class.requests.real.items()
             if amount > 0 and not self._ignores(name)
         ]
-        asked = sorted(one for one in asked if one[0] != _PODS)
+        asked = sorted(pair for pair in asked if pair[0] != _PODS)
         names = {row: name for name, row in columns.resources.items()}
         called = [names[row] for row, _ in asked]
         claim = claim_of(pod_class)
@@ -119,7 +120,7 @@ class Fit(Filter):
         self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
         self._pairs = list(asked)
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
-        self._bits: Ints = np.array([[one] for one in bits], np.int64).reshape(-1, 1)
+        self._bits: Ints = np.array([[bit] for bit in bits], np.int64).reshape(-1, 1)
 
     def codes(self, rows: Rows) -> Ints:
         every, held = self._columns.allocatable, self._columns.requested
@@ -311,7 +312,9 @@ class Ratio(Score):
 
 def shape(bodies: Sequence[wire.Body]) -> tuple[tuple[int, int], ...]:
     """The points of a ramp: shares of use and scores times ten."""
-    found = tuple((wire.integer(one, "utilization"), wire.integer(one, "score")) for one in bodies)
+    found = tuple(
+        (wire.integer(entry, "utilization"), wire.integer(entry, "score")) for entry in bodies
+    )
     shares = [share for share, _ in found]
     if not found or shares != sorted(set(shares)) or not 0 <= shares[0] <= shares[-1] <= 100:
         raise BadObjectError("shape: utilization must rise strictly within 0 to 100")

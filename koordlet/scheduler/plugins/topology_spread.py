@@ -47,9 +47,9 @@ class PodTopologySpread(Plugin):
         self.owners = PodOwners()
         kind = wire.text(args, "defaultingType", "System")
         several = wire.bodies(args, "defaultConstraints")
-        if any(one.get("labelSelector") is not None for one in several):
+        if any(entry.get("labelSelector") is not None for entry in several):
             raise BadObjectError("defaultConstraints: the selector is that of each pod's owners")
-        given = tuple(terms.spread(one, {}) for one in several)
+        given = tuple(terms.spread(entry, {}) for entry in several)
         if kind not in {"System", "List"} or (given and kind == "System"):
             raise BadObjectError(f"defaultingType {kind!r} with {len(given)} defaultConstraints")
         self._system = kind == "System"
@@ -59,12 +59,12 @@ class PodTopologySpread(Plugin):
         self, pod_class: PodClass, *, hard: bool
     ) -> tuple[terms.SpreadConstraint, ...]:
         if pod_class.spread:
-            return tuple(one for one in pod_class.spread if one.hard is hard)
-        chosen = [one for one in self._defaults if one.hard is hard]
+            return tuple(constraint for constraint in pod_class.spread if constraint.hard is hard)
+        chosen = [constraint for constraint in self._defaults if constraint.hard is hard]
         selector = self.owners.selector(pod_class) if chosen else None
         if selector is None:
             return ()
-        return tuple(replace(one, selector=selector) for one in chosen)
+        return tuple(replace(constraint, selector=selector) for constraint in chosen)
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         found = self._constraints(pod_class, hard=True)
@@ -90,20 +90,20 @@ def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodCl
 
 
 def _eligible(
-    pod_class: PodClass, columns: Columns, one: terms.SpreadConstraint, keyed: Bools
+    pod_class: PodClass, columns: Columns, constraint: terms.SpreadConstraint, keyed: Bools
 ) -> Bools:
     found = keyed & columns.alive
-    if one.honor_affinity:
+    if constraint.honor_affinity:
         found &= node.matching(pod_class, columns)
-    if one.honor_taints:
+    if constraint.honor_taints:
         found &= ~node.untolerated(pod_class, columns)
     return found
 
 
 def _keyed(columns: Columns, constraints: Sequence[terms.SpreadConstraint]) -> Bools:
     found = np.ones(columns.size, np.bool_)
-    for one in constraints:
-        found &= columns.index.label(one.key).ids >= 0
+    for constraint in constraints:
+        found &= columns.index.label(constraint.key).ids >= 0
     return found
 
 
@@ -126,14 +126,16 @@ class Hard(Filter):
     ) -> None:
         keyed = _keyed(columns, constraints)
         self._counted = []
-        for one in constraints:
-            column = columns.index.label(one.key)
-            eligible = _eligible(pod_class, columns, one, keyed)
-            tally = tally_of(columns, pod_class.namespace, one.selector)
+        for constraint in constraints:
+            column = columns.index.label(constraint.key)
+            eligible = _eligible(pod_class, columns, constraint, keyed)
+            tally = tally_of(columns, pod_class.namespace, constraint.selector)
             sums = DomainSums(tally, column.ids, len(column.values), eligible)
-            itself = one.selector is not None and terms.holds(one.selector, pod_class.labels)
+            itself = constraint.selector is not None and terms.holds(
+                constraint.selector, pod_class.labels
+            )
             domains = np.unique(column.ids[eligible])
-            self._counted.append(_Counted(one, sums, domains, int(itself)))
+            self._counted.append(_Counted(constraint, sums, domains, int(itself)))
 
     def _open(self, counted: _Counted) -> Bools:
         """By domain, and False behind them for nodes without the key."""
@@ -147,15 +149,15 @@ class Hard(Filter):
 
     def allowed(self, rows: Rows) -> Bools:
         found = np.ones(rows.size, np.bool_)
-        for each in self._counted:
-            found &= self._open(each)[each.sums.domains[rows]]
+        for counted in self._counted:
+            found &= self._open(counted)[counted.sums.domains[rows]]
         return found
 
     def codes(self, rows: Rows) -> Ints:
         found = np.zeros(rows.size, np.int64)
-        for each in self._counted:
-            domains = each.sums.domains[rows]
-            code = np.where(domains < 0, 2, np.where(self._open(each)[domains], 0, 1))
+        for counted in self._counted:
+            domains = counted.sums.domains[rows]
+            code = np.where(domains < 0, 2, np.where(self._open(counted)[domains], 0, 1))
             found = np.where(found, found, code)
         return found
 
@@ -184,12 +186,12 @@ class Soft(Score):
         everywhere = np.ones(columns.size, np.bool_)
         self._keyed = keyed if every_key else everywhere
         self._parts: list[tuple[terms.SpreadConstraint, Tally, DomainSums]] = []
-        for one in constraints:
-            column = columns.index.label(one.key)
-            tally = tally_of(columns, pod_class.namespace, one.selector)
-            eligible = _eligible(pod_class, columns, one, self._keyed)
+        for constraint in constraints:
+            column = columns.index.label(constraint.key)
+            tally = tally_of(columns, pod_class.namespace, constraint.selector)
+            eligible = _eligible(pod_class, columns, constraint, self._keyed)
             sums = DomainSums(tally, column.ids, len(column.values), eligible)
-            self._parts.append((one, tally, sums))
+            self._parts.append((constraint, tally, sums))
         self._size = columns.size
 
     def raw(self, rows: Rows) -> Ints:

@@ -212,7 +212,7 @@ class _Choice(_Reach):
             return found | np.where(served, 0, np.where(one.short[rows], _SHORT, _NOTHING))
         # Each may find something; whether all do is asked node by node.
         more = [outcome(several, row) for row in rows.tolist()]
-        return found | np.array([one if isinstance(one, int) else 0 for one in more], np.int64)
+        return found | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
 
 
 def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | int:
@@ -262,7 +262,9 @@ def _waiting(
         for name, one in mine or storage.volumes.items()
         if promised.get(name, key) == key and (mine or not _taken(one)) and _suits(spec, one)
     ]
-    free = sorted((one for one in free if one.size >= size), key=lambda one: (one.size, one.name))
+    free = sorted(
+        (volume for volume in free if volume.size >= size), key=lambda one: (one.size, one.name)
+    )
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
 
@@ -306,9 +308,9 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     if not allowed:
         return np.ones(columns.size, np.bool_)
     found = np.zeros(columns.size, np.bool_)
-    for one in allowed:
+    for topology in allowed:
         inside = np.ones(columns.size, np.bool_)
-        for want in wire.bodies(one, "matchLabelExpressions"):
+        for want in wire.bodies(topology, "matchLabelExpressions"):
             needed = terms.NodeRequirement(
                 wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
             )
@@ -323,12 +325,12 @@ def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
         return np.ones(columns.size, np.bool_)
     name = wire.text(wire.mapping(kind, "metadata"), "name")
     found = np.zeros(columns.size, np.bool_)
-    for one in storage.capacities.values():
-        if wire.text(one, "storageClassName") != name or one.get("nodeTopology") is None:
+    for capacity in storage.capacities.values():
+        if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:
             continue
-        key = "capacity" if one.get("maximumVolumeSize") is None else "maximumVolumeSize"
-        if one.get(key) is not None and _amount(one[key]) >= size:
-            found |= _inside(terms.selector(one, "nodeTopology"), columns)
+        key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
+        if capacity.get(key) is not None and _amount(capacity[key]) >= size:
+            found |= _inside(terms.selector(capacity, "nodeTopology"), columns)
     return found
 
 

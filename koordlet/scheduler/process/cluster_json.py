@@ -50,7 +50,7 @@ def document(
     """The whole document."""
     columns, cache = core.pod_cache.columns, core.reservations
     nodes = [_node(columns, cache, name, row) for name, row in columns.rows.items()]
-    waiting = [one for one in core.queue if one.place is not QueuePlace.TAKEN]
+    waiting = [queued for queued in core.queue if queued.place is not QueuePlace.TAKEN]
     return {
         "version": "v1",
         "agent": version,
@@ -63,7 +63,7 @@ def document(
             _waiting(one, now, cache) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
         ],
         "queues": {place.value: core.queue.count(place) for place in QueuePlace},
-        "pods": sum(one["pods"] for one in nodes),
+        "pods": sum(node["pods"] for node in nodes),
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
         "decisions": [_decision(one, now, cache) for one in decisions],
@@ -94,9 +94,9 @@ def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Bod
     return {
         "name": name,
         # Reserve pods do not run.
-        "pods": sum(not one.reserve_pod_of for one in columns.pods[row].values()),
+        "pods": sum(not pod.reserve_pod_of for pod in columns.pods[row].values()),
         "unschedulable": node is not None and node.unschedulable,
-        "taints": [] if node is None else [f"{one.key}:{one.effect}" for one in node.taints],
+        "taints": [] if node is None else [f"{taint.key}:{taint.effect}" for taint in node.taints],
         "resources": found,
     }
 
@@ -117,45 +117,45 @@ def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _waiting(one: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
-    pod = one.pod
+def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
+    pod = queued.pod
     return {
         "pod": _name(pod.reserve_pod_of, cache) if pod.reserve_pod_of else pod.key,
         "reservation": bool(pod.reserve_pod_of),
-        "queue": one.place.value,
+        "queue": queued.place.value,
         "priority": pod.priority,
-        "attempts": one.attempts,
-        "waitingSeconds": round(max(0.0, now.steady - one.first), 1),
-        "why": one.why or pod.told[1],
+        "attempts": queued.attempts,
+        "waitingSeconds": round(max(0.0, now.steady - queued.first), 1),
+        "why": queued.why or pod.told[1],
         "nominated": pod.nominated or None,
         "requests": _shown(pod.pod_class.requests.real),
     }
 
 
-def _reservation(one: ReservationInfo) -> Body:
+def _reservation(info: ReservationInfo) -> Body:
     return {
-        "name": one.spec.name,
-        "uid": one.spec.uid,
-        "phase": one.phase.value,
-        "node": one.node or None,
-        "allocatable": _shown(one.spec.allocatable),
-        "allocated": _shown(one.allocated),
-        "owners": sorted(one.owners),
-        "why": one.spec.fault,
+        "name": info.spec.name,
+        "uid": info.spec.uid,
+        "phase": info.phase.value,
+        "node": info.node or None,
+        "allocatable": _shown(info.spec.allocatable),
+        "allocated": _shown(info.allocated),
+        "owners": sorted(info.owners),
+        "why": info.spec.fault,
     }
 
 
-def _decision(one: recent_decisions.Decision, now: Instant, cache: ReservationCache) -> Body:
-    ranking = one.ranking
+def _decision(decision: recent_decisions.Decision, now: Instant, cache: ReservationCache) -> Body:
+    ranking = decision.ranking
     return {
-        "at": now.at(one.at),
-        "pod": _name(one.pod, cache) if one.reservation else one.pod,
-        "node": one.node or None,
-        "reservation": one.reservation,
-        "message": one.message,
-        "victims": list(one.victims),
+        "at": now.at(decision.at),
+        "pod": _name(decision.pod, cache) if decision.reservation else decision.pod,
+        "node": decision.node or None,
+        "reservation": decision.reservation,
+        "message": decision.message,
+        "victims": list(decision.victims),
         "feasible": None if ranking is None else ranking.feasible,
-        "scores": None if ranking is None else [list(each) for each in ranking.best],
+        "scores": None if ranking is None else [list(ranked) for ranked in ranking.best],
     }
 
 

@@ -130,7 +130,7 @@ async def run(options: Options) -> None:
         )
         face = pages.Pages(one)
         shown = _shown(options, store, face)
-        addresses = [await each.start() for each in shown]
+        addresses = [await listener.start() for listener in shown]
         spoken = await _speaking(options, store, one)
         log.get().info(
             "scheduler.started",
@@ -151,8 +151,8 @@ async def run(options: Options) -> None:
             await asyncio.gather(working, told, return_exceptions=True)
             if spoken is not None:
                 await spoken.stop()
-            for each in shown:
-                await each.stop()
+            for listener in shown:
+                await listener.stop()
 
 
 def _shown(options: Options, store: objects.Objects, face: pages.Pages) -> list[server.Server]:
@@ -171,19 +171,19 @@ def _shown(options: Options, store: objects.Objects, face: pages.Pages) -> list[
     return servers
 
 
-async def _working(store: objects.Objects, one: runner.Loop, *, alone: bool) -> None:
+async def _working(store: objects.Objects, scheduler: runner.Loop, *, alone: bool) -> None:
     """The loop, and without a cluster what its controllers would do."""
     if not alone:
-        await one.run()
+        await scheduler.run()
         return
-    keeping = controllers.Controllers(store, one.agents.reporting, time.time)
+    keeping = controllers.Controllers(store, scheduler.agents.reporting, time.time)
     async with asyncio.TaskGroup() as group:
-        group.create_task(one.run())
+        group.create_task(scheduler.run())
         group.create_task(keeping.run())
 
 
 async def _speaking(
-    options: Options, store: objects.Objects, one: runner.Loop
+    options: Options, store: objects.Objects, scheduler: runner.Loop
 ) -> grpc_server.Server | None:
     """The gRPC services: what agents report, always; calls only where no API server takes them."""
     alone = options.kubeconfig is None
@@ -198,12 +198,14 @@ async def _speaking(
     speaks: speakers.Speakers = speakers.Names(said.trust_domain if said is not None else "")
     if said is not None and said.audience:
         speaks = speakers.Tokens(store, said.audience, said.accounts, names=speaks)
-    taking = ingest.Ingest(one.report, one.agents.heard, speaks=speaks, decides=lambda: one.leading)
+    taking = ingest.Ingest(
+        scheduler.report, scheduler.agents.heard, speaks=speaks, decides=lambda: scheduler.leading
+    )
     offered: list[services.Service] = [taking]
     if alone:
         offered += [
             reservations.Reservations(service.ReservationService(store)),
-            placing.Placing(standalone_api.StandaloneApi(store, one)),
+            placing.Placing(standalone_api.StandaloneApi(store, scheduler)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None if said is None else _listening(said)

@@ -57,9 +57,9 @@ class StandaloneApi:
             node = columns.nodes[row]
             amounts = [
                 {
-                    one: _quantity(one, int(table[columns.resources[one], row]))
-                    for one in names
-                    if table[columns.resources[one], row]
+                    name: _quantity(name, int(table[columns.resources[name], row]))
+                    for name in names
+                    if table[columns.resources[name], row]
                 }
                 for table in (columns.allocatable, columns.requested)
             ]
@@ -99,7 +99,7 @@ class StandaloneApi:
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         """Take objects in, each by itself."""
-        return [await self._take(one, dry_run=dry_run) for one in manifests]
+        return [await self._take(manifest, dry_run=dry_run) for manifest in manifests]
 
     async def _take(self, manifest: str, *, dry_run: bool) -> placing.Taken:
         kind, namespace, name = "", "", ""
@@ -167,9 +167,9 @@ class StandaloneApi:
             return {"priority": _CRITICAL[named]}
         listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
         known = (
-            next((one for one in listing.items if objects.text(one, "name") == named), None)
+            next((item for item in listing.items if objects.text(item, "name") == named), None)
             if named
-            else next((one for one in listing.items if one.get("globalDefault") is True), None)
+            else next((item for item in listing.items if item.get("globalDefault") is True), None)
         )
         if known is None and named:
             raise refusals.Invalid(f"there is no PriorityClass {named!r}", culprit=culprit)
@@ -220,13 +220,15 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
     """Whether a pod is best-effort: no container requests or limits anything."""
     several = (*_list(spec, "containers"), *_list(spec, "initContainers"))
     return not any(
-        _part(_part(one, "resources"), key) for one in several for key in ("requests", "limits")
+        _part(_part(container, "resources"), key)
+        for container in several
+        for key in ("requests", "limits")
     )
 
 
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     found = body.get(key)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
 def _decoded(manifest: str) -> dict[str, Any]:

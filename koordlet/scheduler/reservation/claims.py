@@ -107,11 +107,11 @@ def _owner_keys(owner: ReservationOwner) -> set[_Key]:
 
 
 def _selector_keys(selector: selectors.Compiled | None) -> set[_Key]:
-    for one in selector.labels if selector is not None else ():
-        if one.operator is selectors.Operator.IN:
-            return {("label", one.key, value) for value in one.values}
-        if one.operator is selectors.Operator.EXISTS:
-            return {("labelled", one.key)}
+    for requirement in selector.labels if selector is not None else ():
+        if requirement.operator is selectors.Operator.IN:
+            return {("label", requirement.key, value) for value in requirement.values}
+        if requirement.operator is selectors.Operator.EXISTS:
+            return {("labelled", requirement.key)}
     return {_ALL}
 
 
@@ -122,9 +122,9 @@ def _own_keys(pod: Pod) -> tuple[_Key, ...]:
 def _pod_keys(pod: Pod) -> Iterator[_Key]:
     yield _ALL
     yield from _own_keys(pod)
-    for one in pod.pod_class.references:
-        yield "controller", one.uid
-        yield "controlled", one.name
+    for reference in pod.pod_class.references:
+        yield "controller", reference.uid
+        yield "controlled", reference.name
     for key, value in pod.pod_class.labels.items():
         yield "label", key, value
         yield "labelled", key
@@ -153,8 +153,8 @@ class Claim:
         if not found:
             return []
         if self.wish.ignores:
-            return [one for one in found.values() if one.phase.holds]
-        return [one for one in found.values() if one.usable]
+            return [info for info in found.values() if info.phase.holds]
+        return [info for info in found.values() if info.usable]
 
     def consider(self, info: ReservationInfo, columns: Columns) -> bool:
         """A reservation is here, or is another than before; whether that means this class."""
@@ -175,7 +175,7 @@ class Claim:
         several[info.spec.uid] = info
         if len(several) > 1:
             ordered = sorted(several.values(), key=lambda one: one.position)
-            self.rows[info.row] = {one.spec.uid: one for one in ordered}
+            self.rows[info.row] = {known.spec.uid: known for known in ordered}
         if _shows(info, self.pod.pod_class):
             self.hides[info.spec.uid] = info
         return True

@@ -89,7 +89,7 @@ class ReservationFit:
             return FitResult((NO_MATCH,), resolvable=False) if required else FitResult()
         if self._claim.wish.ignores:
             return self._ignoring(row, usable)
-        hidden = sum(one.reserve_pod is not None and not one.operating for one in usable)
+        hidden = sum(info.reserve_pod is not None and not info.operating for info in usable)
         fitting: list[ReservationInfo] = []
         node: list[str] = []
         inside: list[str] = []
@@ -100,7 +100,7 @@ class ReservationFit:
             lacking = self._lacking(info) or self._without_devices(info, row)
             if not short and not lacking:
                 fitting.append(info)
-            node += [one for one in short if one not in node]
+            node += [reason for reason in short if reason not in node]
             inside += lacking
         if fitting:
             chosen = fitting[0] if len(fitting) == 1 else choose(fitting, self._asked)
@@ -165,7 +165,7 @@ class ReservationFit:
 
 def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> ReservationInfo:
     """The reservation that a pod draws on, of those that serve it on one node."""
-    ordered = [one for one in fitting if one.spec.order > 0]
+    ordered = [info for info in fitting if info.spec.order > 0]
     if ordered:
         return min(ordered, key=lambda one: one.spec.order)
     return max(fitting, key=lambda one: score(one, asked))

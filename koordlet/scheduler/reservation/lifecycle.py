@@ -94,7 +94,7 @@ def status(info: ReservationInfo, now: float, message: str = "") -> ReservationS
 def owners(info: ReservationInfo) -> tuple[dict[str, str], ...]:
     """Who draws on it, by UID."""
     ordered = sorted(info.owners.values(), key=lambda pod: pod.uid)
-    return tuple({"namespace": one.namespace, "name": one.name, "uid": one.uid} for one in ordered)
+    return tuple({"namespace": pod.namespace, "name": pod.name, "uid": pod.uid} for pod in ordered)
 
 
 def _pending(stored: ReservationStatus, now: float, message: str) -> ReservationStatus:
@@ -135,7 +135,7 @@ def _why(info: ReservationInfo, now: float) -> str:
 def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tuple[Condition, ...]:
     """One condition in its place; times move only when something did."""
     spelled = moment.spell(now)
-    old = next((one for one in conditions if one.type == made.type), None)
+    old = next((condition for condition in conditions if condition.type == made.type), None)
     if old is None:
         return (*conditions, dataclasses.replace(made, probed=spelled, changed=spelled))
     same = (old.status, old.reason, old.message) == (made.status, made.reason, made.message)
@@ -143,7 +143,7 @@ def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tup
         return conditions
     keeps = old.status is made.status or made.reason == "Succeeded"
     new = dataclasses.replace(made, probed=spelled, changed=old.changed if keeps else spelled)
-    return tuple(new if one is old else one for one in conditions)
+    return tuple(new if condition is old else condition for condition in conditions)
 
 
 def removable(

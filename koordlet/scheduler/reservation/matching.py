@@ -93,7 +93,7 @@ def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
 
 def owned(spec: ReservationSpec, pod: Pod) -> bool:
     """Whether a pod is among the owners."""
-    return not spec.fault and any(owns(one, pod) for one in spec.owners)
+    return not spec.fault and any(owns(owner, pod) for owner in spec.owners)
 
 
 def owns(owner: ReservationOwner, pod: Pod) -> bool:
@@ -117,7 +117,7 @@ def _is(wanted: ObjectOwner, pod: Pod) -> bool:
 def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
-    return any(_refers(one, wanted) for one in pod.pod_class.references)
+    return any(_refers(reference, wanted) for reference in pod.pod_class.references)
 
 
 def _refers(found: OwnerReference, wanted: ControllerOwner) -> bool:
@@ -165,12 +165,12 @@ def untolerated(spec: ReservationSpec, pod: Pod, wanted: ReservationDemand) -> s
     """The first taint that a pod does not bear, as it is told; empty where it bears all."""
     affinity = wanted.affinity
     bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
-    hard = (one for one in spec.taints if one.effect in _HARD and not _bears(bears, one))
-    return next((f"{{{one.key}: {one.value}}}" for one in hard), "")
+    hard = (taint for taint in spec.taints if taint.effect in _HARD and not _bears(bears, taint))
+    return next((f"{{{taint.key}: {taint.value}}}" for taint in hard), "")
 
 
 def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool:
-    return any(terms.tolerates(one, mark) for one in tolerations)
+    return any(terms.tolerates(toleration, mark) for toleration in tolerations)
 
 
 def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[str, str]) -> bool:
@@ -181,4 +181,4 @@ def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[st
         return False
     if affinity.required is None:
         return True
-    return any(terms.fulfils(one, spec.name, labels) for one in affinity.required)
+    return any(terms.fulfils(term, spec.name, labels) for term in affinity.required)

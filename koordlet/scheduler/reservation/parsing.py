@@ -100,7 +100,7 @@ def spec_of(pod: Pod) -> ReservationSpec:
     """A pod in operating mode ``Reservation`` as one: used once, Aligned, never expires."""
     try:
         found = json.loads(pod.pod_class.annotations.get(keys.OWNERS) or "[]")
-        owners = owners_of([one for one in found if isinstance(one, Mapping)])
+        owners = owners_of([owner for owner in found if isinstance(owner, Mapping)])
         fault = "" if owners else "the pod misses its owners"
     except (ValueError, TypeError, RecursionError) as error:
         owners, fault = (), f"annotation {keys.OWNERS}: {str(error)[:80]}"
@@ -334,7 +334,8 @@ def read_status(body: Body) -> ReservationStatus:
         allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},
         allocated={str(k): str(v) for k, v in wire.mapping(status, "allocated").items()},
         owners=tuple(
-            {str(k): str(v) for k, v in one.items()} for one in wire.bodies(status, "currentOwners")
+            {str(k): str(v) for k, v in owner.items()}
+            for owner in wire.bodies(status, "currentOwners")
         ),
     )
 

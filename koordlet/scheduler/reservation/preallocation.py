@@ -75,7 +75,7 @@ class Adopter:
         """Running pods of a node that may be adopted, in the order of preference."""
         node = self._columns.nodes[row]
         labels = node.labels if node is not None else {}
-        found = [one for one in self._columns.pods[row].values() if self._may(one, labels)]
+        found = [pod for pod in self._columns.pods[row].values() if self._may(pod, labels)]
         if self._cluster:
             return sorted(found, key=lambda pod: (-self._priority(pod), pod.uid))
         return sorted(found, key=lambda pod: (-self._share(pod), pod.uid))
@@ -87,7 +87,8 @@ class Adopter:
             meant = pod.pod_class.labels.get(self._config.label) == "true"
         else:
             meant = any(
-                one.selector is not None and matching.owns(one, pod) for one in self._spec.owners
+                owner.selector is not None and matching.owns(owner, pod)
+                for owner in self._spec.owners
             )
         if not meant:
             return False
@@ -129,8 +130,8 @@ class Adopter:
                 its = (self._priority(pod) if self._cluster else 0, self._share(pod))
                 if best is None or its > rank:
                     best, rank = pod, its
-            node += [one for one in short if one not in node]
-            inside += [one for one in lacking if one not in inside]
+            node += [reason for reason in short if reason not in node]
+            inside += [reason for reason in lacking if reason not in inside]
         if best is not None:
             return Adoption(pods=(best,), score=rank[1])
         return self._without(row, node, inside)
@@ -144,7 +145,7 @@ class Adopter:
             for name, amount in pod.pod_class.requests.real.items():
                 trial[name] = trial.get(name, 0) + amount
             exceeding = self._exceeding(trial)
-            inside += [one for one in exceeding if one not in inside]
+            inside += [reason for reason in exceeding if reason not in inside]
             if exceeding:
                 continue
             taken.append(pod)
@@ -179,8 +180,10 @@ class Adopter:
 
     def _plain(self, row: int) -> tuple[str, ...]:
         """The ordinary rule of fit, in its words."""
-        found = [one.removesuffix(" by node") for one in self._short(row, {})]
-        return tuple("Too many pods" if one == "Insufficient pods" else one for one in found)
+        found = [reason.removesuffix(" by node") for reason in self._short(row, {})]
+        return tuple(
+            "Too many pods" if reason == "Insufficient pods" else reason for reason in found
+        )
 
 
 def released(info: ReservationInfo, columns: Columns) -> bool:

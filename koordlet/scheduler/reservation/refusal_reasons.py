@@ -58,7 +58,11 @@ def reasons(
     if not total:
         return ""
     parts = [f"{named} Reservation(s) {_EXACT_NAME}"] if named else []
-    parts += [f"{mismatches[one]} Reservation(s) {one}" for one in _ORDER if mismatches[one]]
+    parts += [
+        f"{mismatches[mismatch]} Reservation(s) {mismatch}"
+        for mismatch in _ORDER
+        if mismatches[mismatch]
+    ]
     parts += [
         f"{count} Reservation(s) {Mismatch.TAINT} {one}" for one, count in sorted(taints.items())
     ]

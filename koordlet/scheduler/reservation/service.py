@@ -107,9 +107,9 @@ class ReservationService:
         except refusals.ObjectsError:
             return []
         return [
-            ReservationEntry(_when(one), f"{one.get('reason')}: {one.get('note')}")
-            for one in found.items
-            if _part(one, "regarding").get("uid") == uid and uid
+            ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
+            for item in found.items
+            if _part(item, "regarding").get("uid") == uid and uid
         ]
 
 
@@ -130,15 +130,19 @@ def _own_entries(body: objects.Object) -> list[ReservationEntry]:
         spec, status = parsing.read(body), parsing.read_status(body)
     except BadObjectError as error:
         return [*found, ReservationEntry(found[0].at, f"cannot be read: {error}")]
-    for one in status.conditions:
-        verdict = "" if one.status else "not "
-        message = f": {one.message}" if one.message else ""
-        found.append(ReservationEntry(one.changed, f"{verdict}{one.type} ({one.reason}){message}"))
-        if one.probed > one.changed:
-            found.append(ReservationEntry(one.probed, f"{one.reason}{message}"))
+    for condition in status.conditions:
+        verdict = "" if condition.status else "not "
+        message = f": {condition.message}" if condition.message else ""
+        found.append(
+            ReservationEntry(
+                condition.changed, f"{verdict}{condition.type} ({condition.reason}){message}"
+            )
+        )
+        if condition.probed > condition.changed:
+            found.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
     if spec.expires_at is not None and not status.phase.over:
         found.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
-    return [one for one in found if one.at]
+    return [entry for entry in found if entry.at]
 
 
 def _tokened(body: objects.Object, token: str) -> dict[str, Any]:

@@ -183,16 +183,16 @@ class ReservationStatus:
 
     def condition(self, kind: str) -> Condition | None:
         """One condition by its type."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
     def body(self) -> dict[str, object]:
         """As the object has it; empty parts are left out."""
         found: dict[str, object] = {
             "phase": self.phase.value,
             "nodeName": self.node,
-            "conditions": [one.body() for one in self.conditions],
+            "conditions": [condition.body() for condition in self.conditions],
             "allocatable": dict(self.allocatable),
             "allocated": dict(self.allocated),
-            "currentOwners": [dict(one) for one in self.owners],
+            "currentOwners": [dict(owner) for owner in self.owners],
         }
         return {key: value for key, value in found.items() if value}

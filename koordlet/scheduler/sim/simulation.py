@@ -134,7 +134,7 @@ class Simulation:
             return
         reserve_pod = self._reservations.put(body)
         self._cluster.warnings += [
-            f"{name_of(body)}: {one}" for one in reservation_parsing.warnings(body)
+            f"{name_of(body)}: {warning}" for warning in reservation_parsing.warnings(body)
         ]
         rejected = self._reservations.rejected.get(name)
         if rejected is not None:
@@ -173,7 +173,11 @@ class Simulation:
             )
             return
         why = next(
-            (said for one in self._gates[cycle.profile.name] if (said := one.pre_enqueue(pod))),
+            (
+                said
+                for plugin in self._gates[cycle.profile.name]
+                if (said := plugin.pre_enqueue(pod))
+            ),
             self._cluster.decoder.judge.why(pod),
         )
         if pod.terminating:
@@ -230,7 +234,7 @@ class Simulation:
             if self._scores:
                 placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
             best = np.flatnonzero(found.totals == found.totals.max())
-            placed["ties"] = [named[each] for each in best.tolist()]
+            placed["ties"] = [named[place] for place in best.tolist()]
         if not self._prepared(cycle, pod, node.name):
             return
         placed["reservation"] = pod.drawn_name or None
@@ -271,7 +275,7 @@ class Simulation:
         for victim in found.victims:
             self._columns.remove(victim)
         pod.nominated = getattr(node, "name", "")
-        victims = [one.key for one in found.victims]
+        victims = [victim.key for victim in found.victims]
         told = {"pod": pod.key, "node": pod.nominated, "victims": victims}
         info = self._reservations.of(pod)
         if info is not None:

@@ -24,15 +24,15 @@ def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
     selector = terms.selector(spec, "selector")
     namespace = wire.text(meta, "namespace") or "default"
     mine = [
-        one
-        for one in pods
-        if wire.text(wire.mapping(one, "metadata"), "namespace") == namespace
+        pod
+        for pod in pods
+        if wire.text(wire.mapping(pod, "metadata"), "namespace") == namespace
         and selector is not None
-        and terms.holds(selector, wire.labels(wire.mapping(one, "metadata")))
-        and not ended(one)
+        and terms.holds(selector, wire.labels(wire.mapping(pod, "metadata")))
+        and not ended(pod)
     ]
     leaving = _leaving(budget, mine, now)
-    healthy = sum(_healthy(one) and _name(one) not in leaving for one in mine)
+    healthy = sum(_healthy(pod) and _name(pod) not in leaving for pod in mine)
     desired = _desired(spec, len(mine))
     allowed = max(0, healthy - desired) if mine else 0
     return {
@@ -48,7 +48,7 @@ def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
 def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
     """Pods that are about to go: said so lately, and not deleted yet."""
     said = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
-    staying = {_name(one) for one in pods if not _terminating(one)}
+    staying = {_name(pod) for pod in pods if not _terminating(pod)}
     found = {}
     for name, since in said.items():
         try:
@@ -86,7 +86,7 @@ def _healthy(pod: Body) -> bool:
     if _terminating(pod) or not wire.text(wire.mapping(pod, "spec"), "nodeName"):
         return False
     said = wire.bodies(wire.mapping(pod, "status"), "conditions")
-    ready = [one.get("status") for one in said if one.get("type") == "Ready"]
+    ready = [condition.get("status") for condition in said if condition.get("type") == "Ready"]
     return not ready or ready[0] == "True"
 
 

@@ -100,12 +100,12 @@ class Controllers:
             node = await self._store.create(kinds.NODES, {"metadata": registration.metadata(name)})
         status = wire.mapping(node, "status")
         several = wire.bodies(status, "conditions")
-        before = {wire.text(one, "type"): one for one in several}
+        before = {wire.text(condition, "type"): condition for condition in several}
         made = registration.conditions(said, before, moment.spell(self._wall()))
-        names = {one["type"] for one in made}
-        rest = [dict(one) for one in several if one.get("type") not in names]
+        names = {condition["type"] for condition in made}
+        rest = [dict(condition) for condition in several if condition.get("type") not in names]
         wish: dict[str, Any] = {}
-        if [*rest, *made] != [dict(one) for one in several]:
+        if [*rest, *made] != [dict(condition) for condition in several]:
             wish["conditions"] = [*rest, *made]
         mine = wire.mapping(objects.metadata(node), "annotations").get(registration.MARK) == "true"
         if mine and room is not None and room != status.get("allocatable"):
@@ -118,7 +118,7 @@ class Controllers:
         """Rule 2."""
         now = self._wall()
         solid = {"cpu", "memory", "pods"}
-        same = all(room.get(one) == was.get(one) for one in solid)
+        same = all(room.get(name) == was.get(name) for name in solid)
         if same and 0 <= now - self._offered.get(name, 0.0) < _OFFERS:
             return {}
         self._offered[name] = now

@@ -32,8 +32,8 @@ def allocatable(said: nodereport.NodeReport) -> dict[str, str] | None:
     """What pods may have of the machine; ``None`` while it is not known."""
     if said.topology is None or not said.topology.cpus:
         return None
-    kept = cpuset.union(one.cpus for one in said.claims if one.owner in _WITHHELD)
-    memory = sum(one.memory_bytes or 0 for one in said.topology.nodes)
+    kept = cpuset.union(claim.cpus for claim in said.claims if claim.owner in _WITHHELD)
+    memory = sum(node.memory_bytes or 0 for node in said.topology.nodes)
     found = {
         "cpu": str(len(said.topology.online - kept)),
         "memory": str(memory),

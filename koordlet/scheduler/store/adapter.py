@@ -82,7 +82,7 @@ class Store:
             return rows.every(db, kind, namespace), rows.revision(db)
 
         found, revision = await self._database.read(read)
-        matching = tuple(one for one in found if compiled.matches(one))
+        matching = tuple(body for body in found if compiled.matches(body))
         for start in range(0, len(matching) or 1, self._page):
             yield objects.Page(matching[start : start + self._page], str(revision))
 

@@ -70,9 +70,9 @@ def _below(path: Path, value: Any, keys: merging.Keys) -> Iterator[tuple[Path, A
             yield from _below((*path, name), inner, keys)
     elif isinstance(value, list) and value and path[-1] in keys:
         names = keys[str(path[-1])]
-        for one in value:
-            step = tuple(zip(names, merging.identity(one, names), strict=True))
-            yield from _below((*path, step), one, keys)
+        for element in value:
+            step = tuple(zip(names, merging.identity(element, names), strict=True))
+            yield from _below((*path, step), element, keys)
     else:
         yield path, value
 
@@ -146,7 +146,7 @@ def _conflict(rivals: Mapping[FieldManager, frozenset[Path]]) -> refusals.Confli
         for other, paths in rivals.items()
         for path in sorted(paths, key=_spelled)
     )
-    words = [f"{one.message}: {one.field}" for one in causes]
+    words = [f"{cause.message}: {cause.field}" for cause in causes]
     return refusals.Conflict(
         f"Apply failed with {len(words)} conflict{'s' * (len(words) > 1)}: {'; '.join(words)}",
         fix="leave the field to its owner, or force",
@@ -177,9 +177,9 @@ def _without(value: Any, path: Path) -> Any:
     if not isinstance(value, list):
         return value
     result = []
-    for one in value:
-        mine = all(isinstance(one, Mapping) and one.get(key) == it for key, it in step)
-        left = _without(one, rest) if mine and rest else None if mine else one
+    for element in value:
+        mine = all(isinstance(element, Mapping) and element.get(key) == it for key, it in step)
+        left = _without(element, rest) if mine and rest else None if mine else element
         if left not in (None, {}, []):
             result.append(left)
     return result

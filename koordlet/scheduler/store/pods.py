@@ -32,7 +32,9 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
         key: value for key, value in _part(pod, "status").items() if key != "nominatedNodeName"
     }
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    rest = [one for one in _conditions(status) if one.get("type") != "PodScheduled"]
+    rest = [
+        condition for condition in _conditions(status) if condition.get("type") != "PodScheduled"
+    ]
     wanted = {
         "spec": {"nodeName": node},
         "status": {"conditions": [*rest, scheduled]},
@@ -75,7 +77,7 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
     phase = _part(pod, "status").get("phase")
     if phase in {*_ENDED, "Pending"} or objects.text(pod, "deletionTimestamp"):
         return None
-    found = [one for one in budgets if _covers(one, pod)]
+    found = [budget for budget in budgets if _covers(budget, pod)]
     if len(found) > 1:
         raise refusals.Failed(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
@@ -117,7 +119,11 @@ def doomed(pod: Body, now: str) -> Body:
         "message": "Eviction API: evicting",
     }
     status = _part(pod, "status")
-    rest = [one for one in _conditions(status) if one.get("type") != "DisruptionTarget"]
+    rest = [
+        condition
+        for condition in _conditions(status)
+        if condition.get("type") != "DisruptionTarget"
+    ]
     return {**pod, "status": {**status, "conditions": [*rest, condition]}}
 
 
@@ -125,15 +131,17 @@ def _why_none(status: Mapping[str, Any], name: str) -> str:
     """The first that applies."""
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
-    found = [one for one in _conditions(status) if one.get("status") == "False"]
-    failed = next((one for one in found if one.get("reason") == "SyncFailed"), None)
+    found = [condition for condition in _conditions(status) if condition.get("status") == "False"]
+    failed = next(
+        (condition for condition in found if condition.get("reason") == "SyncFailed"), None
+    )
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
     if healthy <= desired:
         return (
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
-    said = next((one for one in found if one.get("message")), None)
+    said = next((condition for condition in found if condition.get("message")), None)
     return refused if said is None else f"{refused} ({said.get('reason')}): {said['message']}"
 
 
@@ -149,7 +157,10 @@ def _covers(budget: Body, pod: Body) -> bool:
 
 def _unready_is_free(pod: Body, budget: Body) -> bool:
     conditions = _conditions(_part(pod, "status"))
-    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+    if any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
+    ):
         return False
     if _part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -161,7 +172,11 @@ def _unready_is_free(pod: Body, budget: Body) -> bool:
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The conditions that are some; nobody checks what a patch of the status brings."""
     found = status.get("conditions")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return (
+        [condition for condition in found if isinstance(condition, Mapping)]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def _number(status: Mapping[str, Any], name: str) -> int:

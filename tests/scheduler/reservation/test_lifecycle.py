@@ -36,15 +36,6 @@ def test_what_is_over_stays() -> None:
         assert lifecycle.advanced(info(phase), NOW * 2, node_exists=False) is phase
 
 
-def test_the_next_look() -> None:
-    """Three to fifteen seconds where time can end it, never where it cannot."""
-    assert lifecycle.next_look(info(ttl="1s").spec, Phase.AVAILABLE, NOW) == 3.0
-    assert lifecycle.next_look(info(ttl="10s").spec, Phase.AVAILABLE, NOW) == 10.0
-    assert lifecycle.next_look(info().spec, Phase.PENDING, NOW) == 15.0
-    assert lifecycle.next_look(info(ttl="0").spec, Phase.PENDING, NOW) is None
-    assert lifecycle.next_look(info().spec, Phase.FAILED, NOW) is None
-
-
 def test_times_of_conditions() -> None:
     """Expiry moves the transition, success does not; the same again writes nothing."""
     one = info(Phase.AVAILABLE)
