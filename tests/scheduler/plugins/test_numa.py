@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from koordlet.model import cpuset
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.sim import simulation
@@ -82,6 +84,35 @@ def test_cpus_that_somebody_has_are_not_given_again() -> None:
     assert {"d/a": "6-7"} == cpusets(*bodies, bound("a", "2"))
     message = clusters.message("b", *bodies, bound("b", "4"))
     assert "1 not enough cpus available to satisfy request." in message
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cpus"),
+    [
+        ("PCPULevel", "PCPULevel", "4,6"),
+        ("PCPULevel", "None", "1,3"),
+        ("None", "PCPULevel", "1,3"),
+        ("NUMANodeLevel", "NUMANodeLevel", "1,3"),
+        ("unknown", "unknown", "1,3"),
+    ],
+)
+def test_preferred_exclusive_policy_keeps_pods_of_one_policy_on_cores_of_their_own(
+    first: str, second: str, cpus: str
+) -> None:
+    """The first pod spreads over the cores of 0 and 2; only a pod of the same policy avoids them.
+
+    One NUMA node is all there is, so that exclusion from it is given up.
+    """
+
+    def spread(name: str, exclusive: str) -> Body:
+        policies = {
+            "preferredCPUBindPolicy": "SpreadByPCPUs",
+            "preferredCPUExclusivePolicy": exclusive,
+        }
+        return bound(name, "2", {SPEC: policies})
+
+    found = cpusets(machine("n"), topology("n", sockets=1), spread("a", first), spread("b", second))
+    assert found == {"d/a": "0,2", "d/b": cpus}
 
 
 def test_messages_are_the_peers() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from koordlet.model import spelling
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation import parsing
+from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.reservation.spec import AllocatePolicy
 from tests.kit import reservations
 from tests.kit.clusters import node, pod
@@ -141,3 +143,24 @@ def test_defaults() -> None:
 
     assert (plain.once, plain.policy, plain.pre_allocation) == (True, AllocatePolicy.DEFAULT, None)
     assert early.policy is AllocatePolicy.RESTRICTED
+
+
+def test_resized_amounts_keep_the_spelling_of_the_resize_and_others_their_own() -> None:
+    """Powers of two or of ten: as the resize has it, and for other names as the template has it."""
+    resize = {"resources": {"memory": "16Gi", "example.com/disk": "20G"}}
+    spec = parsing.read(
+        reservation(
+            "r",
+            cpu="4",
+            memory="8G",
+            requests={"example.com/disk": "10Gi", "ephemeral-storage": "30G"},
+            meta={"annotations": {keys.RESIZE: json.dumps(resize)}},
+        )
+    )
+
+    assert spelling.resources(spec.allocatable, spec.decimal) == {
+        "cpu": "4",
+        "memory": "16Gi",
+        "example.com/disk": "20G",
+        "ephemeral-storage": "30G",
+    }
