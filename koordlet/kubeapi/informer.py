@@ -229,7 +229,7 @@ class Informer(Generic[Value]):
             await watch.aclose()
         # A server that ends every watch at once must not be asked a thousand times a second.
         if self._revision == seen and asyncio.get_running_loop().time() - started < 1:
-            raise refusals.Unavailable("the watch ends at once", culprit=str(self.kind))
+            raise refusals.Unavailable("the watch was closed at once", culprit=str(self.kind))
 
     def _follow(self, change: objects.Change) -> None:
         if change.verb is objects.Verb.BOOKMARK:

@@ -154,12 +154,12 @@ def from_object(selector: object) -> Compiled | None:
     if selector is None:
         return None
     if not isinstance(selector, Mapping):
-        msg = "a selector is a mapping"
+        msg = "the selector is not an object"
         raise ValueError(msg)
     wanted = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
     if not isinstance(wanted, Mapping) or not isinstance(expressions, Sequence):
-        msg = "matchLabels is no mapping or matchExpressions no list"
+        msg = "matchLabels is not an object, or matchExpressions is not a list"
         raise ValueError(msg)
     exact = [
         Requirement(str(key), Operator.IN, frozenset((str(value),)))

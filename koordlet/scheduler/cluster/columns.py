@@ -228,7 +228,7 @@ class Columns:
         """A pod takes its place; ``BadObjectError`` where the amounts would leave 64 bits."""
         real, nonzero = self.vectors(pod.pod_class)
         if np.maximum.reduce(self.requested[:, row]) > _MOST - requests.MOST_REQUEST:
-            raise BadObjectError("the amounts on its node would leave 64 bits")
+            raise BadObjectError("the amounts on its node would exceed 64 bits")
         self.requested[: real.size, row] += real
         self.nonzero[:, row] += nonzero
         self.pods[row][pod.key] = pod
@@ -284,7 +284,7 @@ class Columns:
     def _name(self, row: int) -> str:
         node = self.nodes[row]
         if node is None:
-            raise BadObjectError("its node is gone")
+            raise BadObjectError("its node was deleted")
         return node.name
 
     def remove(self, pod: Pod) -> int:

@@ -90,7 +90,7 @@ class Cluster:
             try:
                 add(body)
             except BadObjectError as error:
-                self.warnings.append(f"{name_of(body)} is left out: {error}")
+                self.warnings.append(f"{name_of(body)} is ignored: {error}")
 
 
 def name_of(body: Body) -> str:
@@ -133,7 +133,7 @@ def load(
     found.reservations = kinds.pop("Reservation", [])
     _reported(kinds, found)
     for kind, several in kinds.items():
-        warnings.append(f"{len(several)} of kind {kind[:60]} are not used")
+        warnings.append(f"{len(several)} objects of kind {kind[:60]} are ignored")
     return found
 
 
@@ -151,7 +151,7 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
     try:
         return [make(body)]
     except BadObjectError as error:
-        warnings.append(f"{name_of(body)} is left out: {error}")
+        warnings.append(f"{name_of(body)} is ignored: {error}")
         return []
 
 
@@ -161,7 +161,7 @@ def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Bo
     made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(
-            f"{name_of(body)} has no pods in the input: {len(made)} are taken as pending"
+            f"{name_of(body)} has no pods in the input: {len(made)} pending pods are assumed"
         )
     return made
 
@@ -195,7 +195,7 @@ def _node(body: Body, found: Cluster) -> None:
         _only_once(node.name, found.columns.rows)
         found.columns.put(node)
     except BadObjectError as error:
-        found.warnings.append(f"{name_of(body)} is left out: {error}")
+        found.warnings.append(f"{name_of(body)} is ignored: {error}")
 
 
 def budget(body: Body) -> disruption.DisruptionBudget:
@@ -232,7 +232,7 @@ def _pods(bodies: list[Body], found: Cluster) -> None:
             else:
                 found.pending.append(pod)
         except BadObjectError as error:
-            found.warnings.append(f"{name_of(body)} is left out: {error}")
+            found.warnings.append(f"{name_of(body)} is ignored: {error}")
             spec = body.get("spec")
             if not (isinstance(spec, Mapping) and spec.get("nodeName")):
                 found.rejected.append((name_of(body).removeprefix("Pod "), f"rejected: {error}"))
@@ -240,7 +240,7 @@ def _pods(bodies: list[Body], found: Cluster) -> None:
 
 def _only_once(name: str, seen: Container[str]) -> None:
     if name in seen:
-        raise BadObjectError("it was there before; the first one counts")
+        raise BadObjectError("its name occurs twice, and the first object counts")
 
 
 def _row_of(pod: Pod, columns: Columns) -> int:

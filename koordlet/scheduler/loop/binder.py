@@ -87,7 +87,12 @@ class Binder:
                 self._due.put_nowait(bind)
                 return
             if self._clock() >= until:
-                self._failed(bind, refusals.Failed("no consent in time", culprit=bind.pod.key))
+                self._failed(
+                    bind,
+                    refusals.Failed(
+                        "the plugins did not permit the pod in time", culprit=bind.pod.key
+                    ),
+                )
                 return
 
     async def run(self) -> None:
@@ -117,7 +122,9 @@ class Binder:
             return
         while self._core.awaits(pod):
             if not self._core.stands(bind.node):
-                self._failed(bind, refusals.Unavailable("it has gone", culprit=f"node {bind.node}"))
+                self._failed(
+                    bind, refusals.Unavailable("the node was deleted", culprit=f"node {bind.node}")
+                )
                 return
             error = await self._bind(bind)
             if error is None:

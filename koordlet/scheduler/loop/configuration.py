@@ -76,7 +76,7 @@ def _read(body: Body, where: str) -> Configuration:
     if version != "kubescheduler.config.k8s.io/v1":
         raise BadObjectError(f"apiVersion {version!r} is not kubescheduler.config.k8s.io/v1")
     if wire.integer(body, "parallelism", 1) <= 0:
-        raise BadObjectError("parallelism: a number above 0 is needed")
+        raise BadObjectError("parallelism: must be above 0")
     warnings: list[str] = []
     warnings += _stray(body, _TOP, where)
     found: dict[str, profile.Profile] = {}
@@ -86,9 +86,11 @@ def _read(body: Body, where: str) -> Configuration:
             raise BadObjectError(f"two profiles are named {made.name!r}")
         found[made.name] = made
     if len({one.sorter.name if one.sorter else "" for one in found.values()}) > 1:
-        raise BadObjectError("queueSort: all profiles need the same plugin, there is one queue")
+        raise BadObjectError(
+            "queueSort: all profiles must enable the same plugin, as they share one queue"
+        )
     if wire.bodies(body, "extenders"):
-        warnings.append(f"{where}: extenders are not supported and not asked")
+        warnings.append(f"{where}: extenders are not supported and are ignored")
     election = _election(wire.mapping(body, "leaderElection"))
     return Configuration(found, tuple(warnings), election, _backoff(body))
 
@@ -150,9 +152,7 @@ def _candidates(args: Body) -> profile.Candidates:
 
 def _stray(body: Body, known: frozenset[str], where: str) -> list[str]:
     """The API server's peers refuse them; a word about it is enough."""
-    return [
-        f"{where}: {key!r} is no field of it; it changes nothing" for key in body.keys() - known
-    ]
+    return [f"{where}: {key!r} is an unknown field and is ignored" for key in body.keys() - known]
 
 
 class _Reader:
@@ -166,7 +166,7 @@ class _Reader:
         self._sets = wire.mapping(body, "plugins")
         warnings += _stray(body, _PROFILE, f"{where}: a profile")
         warnings += [
-            f"{where}: plugins.{point} is no extension point; it changes nothing"
+            f"{where}: plugins.{point} is not an extension point and is ignored"
             for point in self._sets
             if point not in {"multiPoint", *_POINTS}
         ]
@@ -198,9 +198,11 @@ class _Reader:
         """0, the peer's own choice by size, is every node here; a share is taken as it is said."""
         share = wire.integer(self._body, _SHARE)
         if not 0 <= share <= _EVERY:
-            raise BadObjectError(f"{_SHARE}: {share} is no percentage")
+            raise BadObjectError(f"{_SHARE}: {share} is not a percentage")
         if 0 < share < _EVERY:
-            self._warnings.append(f"{self._where}: {share} % of the nodes are ranked, as it says")
+            self._warnings.append(
+                f"{self._where}: {share} % of the nodes are scored, as configured"
+            )
         return share or _EVERY
 
     def _sorter(self, made: Mapping[str, Plugin]) -> Plugin | None:
@@ -209,7 +211,9 @@ class _Reader:
         names = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
         found = [made[name] for name in names if name in made]
         if any(type(plugin).queue_key is Plugin.queue_key for plugin in found) or len(names) > 1:
-            raise BadObjectError("queueSort: one plugin that orders the queue is needed")
+            raise BadObjectError(
+                "queueSort: exactly one plugin that orders the queue must be enabled"
+            )
         return found[0] if found else None
 
     def _preempts(self) -> bool:
@@ -250,17 +254,21 @@ class _Reader:
         if name not in registry.LACKING:
             raise BadObjectError(f"plugin {name!r} is unknown")
         if enabled:
-            raise BadObjectError(f"plugin {name!r} is enabled, and this scheduler does not have it")
-        self._warnings.append(f"{self._where}: plugin {name} is not in this scheduler anyway")
+            raise BadObjectError(f"plugin {name!r} is enabled, but this scheduler does not have it")
+        self._warnings.append(
+            f"{self._where}: plugin {name} is disabled, and this scheduler does not have it"
+        )
 
     def _arguments(self) -> dict[str, Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}
         for entry in wire.bodies(self._body, "pluginConfig"):
             name = wire.text(entry, "name")
             if name in registry.LACKING:
-                self._warnings.append(f"{self._where}: arguments of {name}, which is not here")
+                self._warnings.append(
+                    f"{self._where}: arguments of plugin {name}, which this scheduler does not have"
+                )
             elif name not in self._known and name not in registry.BUILT_IN:
-                raise BadObjectError(f"pluginConfig of {name!r}, which is unknown")
+                raise BadObjectError(f"pluginConfig of the unknown plugin {name!r}")
             if name in found:
                 raise BadObjectError(f"pluginConfig: repeated config for plugin {name}")
             found[name] = wire.mapping(entry, "args")

@@ -158,7 +158,7 @@ class Core:
 
     def _enqueue(self, pod: Pod, now: float) -> None:
         if pod.terminating:
-            self.queue.gate(pod, "it is being deleted", now)
+            self.queue.gate(pod, "the pod is being deleted", now)
             return
         plugins = self._profiles[pod.pod_class.scheduler].gates()
         why = next((said for plugin in plugins if (said := plugin.pre_enqueue(pod))), "")

@@ -78,7 +78,7 @@ class Election:
             await asyncio.sleep(self.terms.retry_seconds)
             await self._attempt()
         raise LostError(
-            "the lease is lost", culprit=str(self._ref), fix="another scheduler may have it"
+            "the lease is lost", culprit=str(self._ref), fix="another scheduler may hold it"
         )
 
     async def release(self) -> None:

@@ -218,11 +218,17 @@ class ReservationController:
         try:
             there = await self._store.get(ref)
             if objects.text(there, "uid") != info.spec.uid:
-                return refusals.NotFound("another one has its name", culprit=info.spec.name)
+                return refusals.NotFound(
+                    "another reservation has this name", culprit=info.spec.name
+                )
             stored = there.get("status")
             node = stored.get("nodeName") if isinstance(stored, Mapping) else ""
             if node:
-                return None if node == info.node else refusals.Conflict("it has a node already")
+                return (
+                    None
+                    if node == info.node
+                    else refusals.Conflict("it is already bound to a node")
+                )
             await self._promise(info, hold, ref)
             body = await self._patch(info.spec.name, info.stored, status, info.revision)
         except refusals.ObjectsError as error:

@@ -34,9 +34,9 @@ def meant(annotations: Mapping[str, str], key: str) -> Body:
     try:
         found = json.loads(spelled)
     except (ValueError, RecursionError) as error:
-        raise BadObjectError(f"annotation {key} is no JSON: {str(error)[:80]}") from error
+        raise BadObjectError(f"annotation {key} is not JSON: {str(error)[:80]}") from error
     if not isinstance(found, Mapping):
-        raise BadObjectError(f"annotation {key} holds no object: {wire.show(found)}")
+        raise BadObjectError(f"annotation {key} is not a JSON object: {wire.show(found)}")
     return found
 
 

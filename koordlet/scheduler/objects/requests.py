@@ -49,7 +49,7 @@ def amounts(body: Body, key: str, most: int) -> Amounts:
     found: Amounts = {}
     for name, spelled in wire.mapping(body, key).items():
         if isinstance(spelled, bool) or not isinstance(spelled, str | int | float):
-            raise BadObjectError(f"{key}.{name} is no quantity: {wire.show(spelled)}")
+            raise BadObjectError(f"{key}.{name} is not a quantity: {wire.show(spelled)}")
         try:
             value = quantity.milli(spelled) if name == CPU else quantity.units(spelled)
         except ValueError as error:

@@ -136,7 +136,7 @@ def _requirement(body: Body) -> NodeRequirement:
     if not known or len(values) < least or (most is not None and len(values) > most):
         raise BadObjectError(f"operator {operator!r} with {len(values)} values")
     if operator in {"Gt", "Lt"} and whole(values[0]) is None:
-        raise BadObjectError(f"{operator} of {values[0]!r}, which is no integer")
+        raise BadObjectError(f"{operator} of {values[0]!r}, which is not an integer")
     return NodeRequirement(wire.text(body, "key"), operator, values)
 
 
@@ -231,7 +231,7 @@ def selector(body: Body, key: str, of_pod: Mapping[str, str] | None = None) -> A
     """A label selector with the pod's own ``matchLabelKeys`` and ``mismatchLabelKeys`` in it."""
     found = body.get(key)
     if found is not None and not isinstance(found, Mapping):
-        raise BadObjectError(f"{key} is no selector: {wire.show(found)}")
+        raise BadObjectError(f"{key} is not a selector: {wire.show(found)}")
     try:
         compiled = selectors.from_object(found)
     except ValueError as error:

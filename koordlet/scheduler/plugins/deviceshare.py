@@ -48,7 +48,7 @@ from koordlet.scheduler.reservation import keys
 
 #: Annotations that wish for more than this plugin knows.
 _UNSERVED = (peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION)
-_PARTITIONED = "node(s) GPU partitions are not served"
+_PARTITIONED = "node(s) GPU partitions are not supported"
 
 
 class DeviceShare(Plugin):

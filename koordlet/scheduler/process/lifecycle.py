@@ -245,7 +245,7 @@ def _raise(ended: asyncio.Future[None]) -> None:
         error = error.exceptions[0]
     if error is not None:
         raise error
-    raise errors.BugError("the loop has ended", culprit="scheduler")
+    raise errors.BugError("the scheduling loop ended without an error", culprit="scheduler")
 
 
 @contextlib.asynccontextmanager

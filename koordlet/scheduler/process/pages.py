@@ -96,12 +96,12 @@ class Pages:
         age = 0.0 if beat is None else self._loop.now() - beat
         if age <= _STALE_SECONDS:
             return message.text("ok\n")
-        return message.text(f"nothing was decided for {age:.0f} s\n", status=503)
+        return message.text(f"the scheduling loop has not run for {age:.0f} s\n", status=503)
 
     def _ready(self, _request: message.Request) -> message.Response:
         if self._loop.ready:
             return message.text("ok\n")
-        return message.text("waiting for the store, or for another scheduler\n", status=503)
+        return message.text("waiting for the store, or for the leader lease\n", status=503)
 
 
 def _file(request: message.Request) -> message.Response:

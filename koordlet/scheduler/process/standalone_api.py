@@ -50,7 +50,7 @@ class StandaloneApi:
         columns = self._loop.core.pod_cache.columns
         rows = {key: row for key, row in sorted(columns.rows.items()) if not name or key == name}
         if name and not rows:
-            raise refusals.NotFound("there is no such node", culprit=name)
+            raise refusals.NotFound("no node has this name", culprit=name)
         names = sorted(columns.resources, key=columns.resources.__getitem__)
         found = []
         for key, row in rows.items():
@@ -108,7 +108,7 @@ class StandaloneApi:
             kind, name = str(body.get("kind")), objects.text(body, "name")
             known = _TAKEN.get(kind)
             if known is None:
-                raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not taken in")
+                raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
             body = await self._completed(known, body)
             namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
@@ -172,7 +172,7 @@ class StandaloneApi:
             else next((item for item in listing.items if item.get("globalDefault") is True), None)
         )
         if known is None and named:
-            raise refusals.Invalid(f"there is no PriorityClass {named!r}", culprit=culprit)
+            raise refusals.Invalid(f"no PriorityClass is named {named!r}", culprit=culprit)
         if known is None:
             return {"priority": spec.get("priority", 0)}
         never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
@@ -187,7 +187,10 @@ class StandaloneApi:
             return placing.Why(node=placed.node)
         entry = core.queue.get(key)
         if entry is None:
-            raise refusals.NotFound("there is no such pod, or nobody schedules it", culprit=key)
+            raise refusals.NotFound(
+                "there is no such pod, or this scheduler does not serve its schedulerName",
+                culprit=key,
+            )
         message = entry.why or (entry.pod.told[1] if entry.place is not QueuePlace.ACTIVE else "")
         refused: dict[str, int] = {}
         if entry.place is QueuePlace.UNSCHEDULABLE:
@@ -235,9 +238,9 @@ def _decoded(manifest: str) -> dict[str, Any]:
     try:
         found = surrogates.whole(json.loads(manifest))
     except (ValueError, RecursionError) as error:
-        raise refusals.Malformed(f"no JSON: {str(error)[:200]}") from error
+        raise refusals.Malformed(f"not JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict) or not objects.text(found, "name"):
-        raise refusals.Invalid("no object with a name")
+        raise refusals.Invalid("the object has no name")
     return found
 
 

@@ -117,7 +117,10 @@ def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
     made = {
         Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
         Phase.WAITING: Condition(
-            type=READY, status=False, reason="Waiting", message="waiting for room to be released"
+            type=READY,
+            status=False,
+            reason="Waiting",
+            message="waiting until the adopted pods release their resources",
         ),
         Phase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
     }.get(info.phase)
@@ -128,8 +131,8 @@ def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
 
 def _why(info: ReservationInfo, now: float) -> str:
     if expired(info.spec, Phase.PENDING, now):
-        return f"its time was up at {moment.spell(info.spec.expires_at or now)}"
-    return f"node {info.node} is gone" if info.node else ""
+        return f"expired at {moment.spell(info.spec.expires_at or now)}"
+    return f"node {info.node} was deleted" if info.node else ""
 
 
 def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tuple[Condition, ...]:

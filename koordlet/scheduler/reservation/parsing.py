@@ -136,7 +136,7 @@ def warnings(body: Body) -> list[str]:
             continue
         if unknown := _unknown(one):
             found.append(
-                f"spec.owners[{place}] has {unknown!r}, which is unknown: it matches no pod"
+                f"spec.owners[{place}] has the unknown field {unknown!r} and matches no pod"
             )
         elif _everybody(one):
             found.append(f"spec.owners[{place}] matches every pod")
@@ -287,7 +287,7 @@ def owners_of(bodies: list[Body]) -> tuple[ReservationOwner, ...]:
 def _owner(body: Body, place: int) -> ReservationOwner:
     if unknown := _unknown(body):
         # An entry of which only a part is understood would match more pods than it was meant for.
-        raise BadObjectError(f"spec.owners[{place}] has {unknown!r}, which is unknown")
+        raise BadObjectError(f"spec.owners[{place}] has the unknown field {unknown!r}")
     try:
         of_pod, of_controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
         selector: selectors.Compiled | None = terms.selector(body, "labelSelector")

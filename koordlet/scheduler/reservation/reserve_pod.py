@@ -80,7 +80,7 @@ def _inner(inner: Body, spec: ReservationSpec, labels: Mapping[str, str]) -> dic
         spelled = labels.get(keys.PRIORITY, "")
         priority = terms.whole(spelled)
         if spelled and priority is None:
-            raise BadObjectError(f"label {keys.PRIORITY} is no integer: {spelled!r}")
+            raise BadObjectError(f"label {keys.PRIORITY} is not an integer: {spelled!r}")
         found["priority"] = _HIGHEST if priority is None else priority
     return found
 

@@ -65,7 +65,7 @@ class ReservationService:
             if _wish(there) == _wish(wanted):
                 return there
             raise refusals.AlreadyExists(
-                "it is there with another specification",
+                "a reservation of this name exists with another specification",
                 culprit=f"reservation {name}",
                 fix="delete it first, or choose another name",
                 reason="AlreadyExists",

@@ -129,7 +129,7 @@ class Simulation:
         name = objects.text(body, "name")
         if self._reservations.named(name) is not None or name in self._reservations.rejected:
             self._cluster.warnings.append(
-                f"{name_of(body)} is left out: it was there before; the first one counts"
+                f"{name_of(body)} is ignored: its name occurs twice, and the first object counts"
             )
             return
         reserve_pod = self._reservations.put(body)
@@ -169,7 +169,7 @@ class Simulation:
         cycle = self._cycle(pod)
         if cycle is None:
             self._cluster.warnings.append(
-                f"Pod {pod.key} is left alone: no profile is named {pod.pod_class.scheduler!r}"
+                f"Pod {pod.key} is not scheduled: no profile is named {pod.pod_class.scheduler!r}"
             )
             return
         why = next(

@@ -73,7 +73,7 @@ def _share(spelled: Any, whole: int) -> int:
         return math.ceil(int(spelled[:-1]) * whole / 100)
     if isinstance(spelled, int) and not isinstance(spelled, bool):
         return spelled
-    raise BadObjectError(f"{spelled!r} is neither a number nor a share")
+    raise BadObjectError(f"{spelled!r} is neither a number nor a percentage")
 
 
 def ended(pod: Body) -> bool:

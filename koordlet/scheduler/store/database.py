@@ -279,9 +279,15 @@ _DAMAGED = "put a backup in its place, or move it away to start empty"
 _WORDS = {
     sqlite3.SQLITE_FULL: ("the disk is full, nothing was written", "make room"),
     sqlite3.SQLITE_IOERR: ("the disk failed, nothing was written", "look at the kernel's log"),
-    sqlite3.SQLITE_READONLY: ("not writable", "give it to the user that the scheduler runs as"),
-    sqlite3.SQLITE_BUSY: ("another process has it open", "stop that one, or use another file"),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "is there a directory, and may we write in it?"),
+    sqlite3.SQLITE_READONLY: ("not writable", "make the scheduler's user its owner"),
+    sqlite3.SQLITE_BUSY: (
+        "another process has it open",
+        "stop the other process, or use another file",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        "check that its directory exists and is writable",
+    ),
     sqlite3.SQLITE_CORRUPT: ("damaged", _DAMAGED),
     sqlite3.SQLITE_NOTADB: ("not a store", _DAMAGED),
 }

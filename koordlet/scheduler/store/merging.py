@@ -101,7 +101,7 @@ def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: K
 def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     """What makes an element of a keyed list itself; ``Malformed`` where that is missing."""
     if not isinstance(element, Mapping):
-        raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is no mapping")
+        raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is not an object")
     # A protocol that nobody wrote is TCP, the only key with a default.
     found = tuple(element.get(name, "TCP" if name == "protocol" else None) for name in names)
     if found[0] is None:

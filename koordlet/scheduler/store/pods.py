@@ -83,7 +83,7 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
             " not support.",
             culprit=str(ref),
-            fix="leave the pod one budget",
+            fix="keep only one budget for the pod",
             reason="InternalError",
         )
     if not found or _unready_is_free(pod, found[0]):

@@ -84,7 +84,7 @@ def look(db: sqlite3.Connection) -> Damage:
         bad = sum(not proves(row) for row in db.execute("SELECT * FROM events"))
         others += [f"{bad} events"] if bad else []
     if _clock(db) is None:
-        others.append("the clock of revisions")
+        others.append("the revision counter")
     return Damage(lost=tuple(lost), others=tuple(others))
 
 

@@ -1,4 +1,4 @@
-"""The statements: objects, their events, and the clock of revisions.
+"""The statements: objects, their events, and the revision counter.
 
 Covers: every SQL statement of a running store. Each function runs inside of a transaction that
 ``database`` has begun. Does not cover: what an API server does with an object (``writing``).
@@ -99,7 +99,7 @@ def since(
     for row in rows:
         if not proof.proves(row):
             raise refusals.Gone(
-                f"what happened at revision {row[0]} is damaged",
+                f"the event of revision {row[0]} is damaged",
                 culprit=str(kind),
                 fix="list again",
                 reason="Expired",
@@ -147,7 +147,7 @@ def _write(body: Mapping[str, Any]) -> str:
     try:
         return json.dumps(body, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise refusals.Malformed(f"no JSON: {error}") from error
+        raise refusals.Malformed(f"not JSON: {error}") from error
 
 
 def _read(kind: kinds.Kind, text: str) -> dict[str, Any]:

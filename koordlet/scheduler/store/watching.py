@@ -92,7 +92,7 @@ def _after(
     if place > newest:
         # The file was put back to an older state: what the watcher knows is not so any more.
         raise refusals.Gone(
-            f"revision {place} is not there yet (newest: {newest})",
+            f"revision {place} does not exist yet (newest: {newest})",
             culprit=str(kind),
             fix="list again",
             reason="Expired",

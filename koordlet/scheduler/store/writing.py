@@ -91,7 +91,9 @@ def check_kind(kind: kinds.Kind, body: objects.Object) -> None:
                 reason="BadRequest",
             )
     if not isinstance(body.get("metadata", {}), Mapping):
-        raise refusals.Malformed("metadata is no mapping", culprit=str(kind), reason="BadRequest")
+        raise refusals.Malformed(
+            "metadata is not an object", culprit=str(kind), reason="BadRequest"
+        )
 
 
 def born(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
@@ -197,7 +199,7 @@ def _wanted(
         case objects.Strategic(body=body, revision=revision):
             if not rule.strategic:
                 raise refusals.Refused(
-                    "custom resources take no strategic merge patch",
+                    "custom resources do not accept strategic merge patches",
                     culprit=str(ref),
                     fix="use a merge patch or apply",
                     reason="UnsupportedMediaType",

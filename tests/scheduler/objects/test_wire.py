@@ -21,9 +21,9 @@ def test_labels_of_the_longest_name_and_value_are_taken() -> None:
     ("labels", "message"),
     [
         ({"n" * 318: ""}, "labels: a name of 318 characters: 'nnn"),
-        ({"n": "v" * 64}, "labels: the value of 'n' has 64 characters or is no text"),
-        ({"n": ["v"]}, "labels: the value of 'n' has 5 characters or is no text"),
-        (["n"], "labels is no object: ['n']"),
+        ({"n": "v" * 64}, "labels: the value of 'n' is not a string or has 64 characters"),
+        ({"n": ["v"]}, "labels: the value of 'n' is not a string or has 5 characters"),
+        (["n"], "labels is not an object: ['n']"),
     ],
 )
 def test_labels_beyond_the_bounds_are_refused(labels: Any, message: str) -> None:
@@ -44,10 +44,10 @@ def test_labels_that_yaml_took_for_other_types_are_texts() -> None:
 @pytest.mark.parametrize(
     ("read", "empty", "value", "message"),
     [
-        (wire.mapping, {}, [], "f is no object: []"),
-        (wire.bodies, [], [1], "f holds no objects: 1"),
-        (wire.integer, 0, True, "f is no whole number: True"),
-        (wire.integer, 0, 1.0, "f is no whole number: 1.0"),
+        (wire.mapping, {}, [], "f is not an object: []"),
+        (wire.bodies, [], [1], "f has an element that is not an object: 1"),
+        (wire.integer, 0, True, "f is not an integer: True"),
+        (wire.integer, 0, 1.0, "f is not an integer: 1.0"),
         (wire.flag, False, "true", "f is neither true nor false: 'true'"),
     ],
 )

@@ -232,7 +232,7 @@ def test_a_broken_annotation_is_named() -> None:
     """The pod waits and its message says which annotation and why."""
     broken = web("x", cpu="1", meta={"annotations": {f"{KEY}reservation-affinity": "{"}})
 
-    assert "annotation scheduling.koordinator.sh/reservation-affinity is no JSON" in message(
+    assert "annotation scheduling.koordinator.sh/reservation-affinity is not JSON" in message(
         "x", node("n"), broken
     )
 

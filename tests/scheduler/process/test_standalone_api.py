@@ -126,7 +126,7 @@ def test_priority_and_overhead_are_resolved(ram: Path) -> None:
             unknown = clusters.pod("unknown", priorityClassName="nope")
             handed = _handed(high, usual, runtime, named, clusters.pod("plain"), unknown)
             taken = await desk.submit(handed, dry_run=False)
-            assert "there is no PriorityClass 'nope'" in taken[-1].error
+            assert "no PriorityClass is named 'nope'" in taken[-1].error
             pods = await world.pods()
             assert (7, {"cpu": "100m"}) == (
                 pods["named"]["spec"]["priority"],

@@ -29,10 +29,13 @@ from tests.kit.reservations import NOW, reservation, states
         ({"preAllocationPolicy": {"mode": "Some"}}, "mode 'Some' is neither"),
         ({"taints": [{"key": "k", "effect": "Never"}]}, "effect 'Never'"),
         ({"meta": {"name": "n" * 254}}, "metadata.name has 254 characters"),
-        ({"meta": {"labels": {"k": "v" * 64}}}, "the value of 'k' has 64 characters"),
+        (
+            {"meta": {"labels": {"k": "v" * 64}}},
+            "the value of 'k' is not a string or has 64 characters",
+        ),
         (
             {"meta": {"annotations": {"node.koordinator.sh/reservation": "{"}}},
-            "annotation node.koordinator.sh/reservation is no JSON",
+            "annotation node.koordinator.sh/reservation is not JSON",
         ),
     ],
 )
@@ -81,7 +84,7 @@ def test_two_of_one_name() -> None:
     [
         ([], "the reservation misses the owner spec"),
         ([{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}], "Near"),
-        ([{"labelSelector": {}, "objekt": {}}], "'objekt', which is unknown"),
+        ([{"labelSelector": {}, "objekt": {}}], "the unknown field 'objekt'"),
     ],
 )
 def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
@@ -106,13 +109,13 @@ def test_an_owner_with_an_unknown_key_matches_nobody_and_is_told_so() -> None:
     """It is not said to match every pod."""
     found = parsing.warnings(reservation("r", owners=[{"labelSelektor": {"matchLabels": {}}}]))
 
-    assert ["spec.owners[0] has 'labelSelektor', which is unknown: it matches no pod"] == found
+    assert ["spec.owners[0] has the unknown field 'labelSelektor' and matches no pod"] == found
 
 
 def test_unknown_fields_are_warned_about() -> None:
     """With the nearest name."""
     assert parsing.warnings(reservation("r", allocateOne=True)) == [
-        "spec.allocateOne is unknown, allocateOnce is near"
+        "spec.allocateOne is unknown; did you mean allocateOnce?"
     ]
 
 
