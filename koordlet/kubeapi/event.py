@@ -41,7 +41,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What is told."""
+    """The content of one event."""
 
     subject: Subject
     #: What tells it from others on the same object, in the name of the event.
@@ -53,13 +53,13 @@ class Event:
 
     @property
     def ref(self) -> objects.Ref:
-        """The event that says it."""
+        """The name of the Event object."""
         name = f"{self.subject.name[:_NAME].rstrip('.-')}.{self.name_suffix}"
         return objects.Ref(kinds.EVENTS, name, self.subject.room)
 
 
 def body(told: Event, node: str, at: float) -> objects.Object:
-    """As the API server takes it."""
+    """The Event object."""
     about, ref = told.subject, told.ref
     return {
         "apiVersion": kinds.EVENTS.api_version,
@@ -87,10 +87,10 @@ def body(told: Event, node: str, at: float) -> objects.Object:
 
 
 def moment(at: float) -> str:
-    """A Unix time with microseconds."""
+    """A Unix time as a MicroTime."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def cut(text: str, most: int) -> str:
-    """So many bytes of a text at most; what UTF-8 cannot say becomes a question mark."""
+    """Cut a text to a number of bytes; a lone surrogate becomes a question mark."""
     return text.encode(errors="replace")[:most].decode(errors="ignore")

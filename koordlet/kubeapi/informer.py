@@ -41,7 +41,7 @@ Key = tuple[str, str]
 
 
 class State(enum.Enum):
-    """How a source is."""
+    """The state of an informer."""
 
     #: Nothing was ever listed.
     STARTING = "starting"
@@ -54,7 +54,7 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What an operator sees of a source."""
+    """The health of an informer, for operators."""
 
     state: State = State.STARTING
     #: The last failure, while it lasts.
@@ -68,7 +68,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How soon a failure is followed by another attempt."""
+    """The delays between attempts after failures."""
 
     first_seconds: float = 0.5
     most_seconds: float = 30.0
@@ -105,7 +105,7 @@ class _Entry(Generic[Value]):
 
 
 class Informer(Generic[Value]):
-    """One kind, or what a selector leaves of it."""
+    """A list/watch cache of one kind, or of the objects that a selector matches."""
 
     def __init__(
         self,
@@ -141,11 +141,11 @@ class Informer(Generic[Value]):
 
     @property
     def snapshot(self) -> Mapping[Key, Value]:
-        """Everything that is known now; a copy, which does not change any more."""
+        """A copy of everything that is cached now."""
         return MappingProxyType({key: entry.value for key, entry in self._entries.items()})
 
     def get(self, name: str, namespace: str = "") -> Value | None:
-        """One object."""
+        """The cached value of one object."""
         entry = self._entries.get((namespace, name))
         return None if entry is None else entry.value
 
@@ -159,7 +159,7 @@ class Informer(Generic[Value]):
 
     @property
     def health(self) -> Health:
-        """How the source is."""
+        """The health of the informer."""
         return self._health
 
     def age(self) -> float | None:
@@ -176,7 +176,7 @@ class Informer(Generic[Value]):
     # The source.
 
     async def run(self) -> None:
-        """Keep it up to date until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._revision:
@@ -242,7 +242,7 @@ class Informer(Generic[Value]):
         self._set(key, found.get(key))
 
     def _set(self, key: Key, entry: _Entry[Value] | None) -> None:
-        """Keep one object or none under a name, and tell whoever wants to know."""
+        """Set or delete the entry of a name, and call ``changed``."""
         old = self._entries.get(key)
         if old is entry:
             return
@@ -260,7 +260,7 @@ class Informer(Generic[Value]):
             )
 
     def _clear(self) -> None:
-        """Rule 5."""
+        """Forget everything: the kind is not installed any more (rule 5)."""
         self._revision, self._rejected = "", {}
         for key in list(self._entries):
             self._set(key, None)
@@ -296,7 +296,7 @@ class Informer(Generic[Value]):
             self._health = replace(self._health, state=State.WATCHING, error="", failures=failures)
 
     def _recovered(self, error: refusals.ObjectsError) -> bool:
-        """Whether there is a better way, to be tried at once."""
+        """Whether an error is answered by another request at once."""
         if isinstance(error, refusals.Gone) and self._revision:
             fresh, self._revision = self._revision == self._listed, ""
             return not fresh

@@ -81,13 +81,13 @@ class Selector:
         parse_fields(self.fields)
 
     def compiled(self) -> Compiled:
-        """The same, read once, for many objects."""
+        """The parsed selector, for many objects."""
         return Compiled(parse_labels(self.labels), parse_fields(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A selector that has been read."""
+    """A parsed selector."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Field, ...] = ()

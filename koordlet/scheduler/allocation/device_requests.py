@@ -40,7 +40,7 @@ _TOGETHER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """So many devices of a type, and so much of each."""
+    """A number of devices of a type, and amounts of each."""
 
     kind: str
     count: int
@@ -53,7 +53,7 @@ def kind_of(name: str) -> str:
 
 
 def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
-    """What is asked for; ``BadObjectError`` where the names or amounts do not go together."""
+    """The device requests; ``BadObjectError`` where names or amounts contradict each other."""
     if NAMES.isdisjoint(real):
         return ()
     asked = {name: real[name] for name in sorted(NAMES & real.keys()) if real[name] > 0}
@@ -63,7 +63,7 @@ def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
 
 
 def rough(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
-    """The same of what is placed already: what cannot be understood is nothing."""
+    """The device requests of a placed pod; what cannot be read counts as nothing."""
     try:
         return of(real)
     except BadObjectError:
@@ -76,7 +76,7 @@ def _single(name: str, amount: int) -> DeviceRequest:
 
 
 def _counted(name: str, amount: int) -> int:
-    """How many devices a percentage means."""
+    """The number of devices that a percentage amounts to."""
     if amount > 100 and amount % 100:
         raise BadObjectError(f"invalid resource unit {name}: {amount}")
     return max(1, amount // 100)

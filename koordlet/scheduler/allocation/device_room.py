@@ -6,8 +6,8 @@ Does not cover: what is asked for (``device_requests``), which reservation a pod
 
 Rules:
 1. What is free follows from the Device and the pods on the node, and there is no other account. A
-   reservation's stand-in holds what was chosen for it, as the device is now, less what its owners
-   have of that. What a pod runs with is as it was given.
+   reserve pod holds what was chosen for it, as the device is now, less what the owners have of that.
+   What a pod runs with is as it was given.
 2. Who draws on a reservation finds that rest free and is given those devices first; of a Restricted
    one, nothing else. More than a device has is never given, whoever says that he may.
 3. Who asks for devices and does not name them (a broken annotation, another scheduler) is counted
@@ -41,7 +41,7 @@ SCORED: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceRefusal:
-    """Why not, and whether it is for good: no pod that leaves would help."""
+    """Why devices cannot be had, and whether removing pods could not help."""
 
     reasons: tuple[str, ...]
     final: bool
@@ -49,7 +49,7 @@ class DeviceRefusal:
 
 @dataclass(frozen=True, slots=True)
 class DevicePreference:
-    """Which of several devices is taken."""
+    """The preference among several devices: weights, emptier or fuller."""
 
     weights: Mapping[str, int] = field(default_factory=lambda: SCORED)
     #: The fullest instead of the emptiest.
@@ -58,7 +58,7 @@ class DevicePreference:
 
 @dataclass(frozen=True, slots=True)
 class DrawContext:
-    """Whose part of a node counts as free for somebody."""
+    """The reservations and pods whose devices count as free for a pod."""
 
     #: The reservation that he draws on.
     draws: ReservationInfo | None = None
@@ -73,7 +73,7 @@ TASTE = DevicePreference()
 
 
 class DeviceRoom:
-    """What is left of each healthy device."""
+    """The free amounts of each healthy device."""
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
@@ -86,7 +86,7 @@ class DeviceRoom:
     def of(
         cls, devices: Devices, columns: Columns, row: int, apart: DrawContext = NOBODY
     ) -> DeviceRoom:
-        """As the pods on a node leave it."""
+        """The room that the pods on a node leave."""
         room = cls(devices)
         loose: list[DeviceRequest] = []
         for named, wants in _parts(columns, row, devices, apart):
@@ -99,7 +99,7 @@ class DeviceRoom:
         return room
 
     def take(self, part: Slice) -> None:
-        """Somebody has this; of a device that is gone or broken nothing is left anyway."""
+        """Take a slice away; a device that is gone or broken has nothing left anyway."""
         left, device = (
             self.left.get((part.kind, part.minor)),
             self._known.get((part.kind, part.minor)),
@@ -118,7 +118,7 @@ class DeviceRoom:
         *,
         partial: bool = False,
     ) -> list[Slice] | None:
-        """The devices that serve it best now; ``None``: there are not enough."""
+        """The devices that serve a request best; ``None``: there are not enough."""
         found: list[tuple[bool, int, int, Slice]] = []
         for device in self._devices.of(want.kind):
             key = device.kind, device.minor
@@ -138,7 +138,7 @@ class DeviceRoom:
         return [made for *_, made in sorted(found, key=lambda each: each[:3])[: want.count]]
 
     def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
-        """How much of a node's healthy devices would be left, or used, with it: 0 to 100."""
+        """How empty or how full a node's healthy devices would be, from 0 to 100."""
         several = [device for device in self._devices.of(want.kind) if device.healthy]
         room = {name: sum(device.room.get(name, 0) for device in several) for name in want.each}
         # Of a device that shrank more is given than there is: that is taken off no other.
@@ -151,7 +151,7 @@ class DeviceRoom:
         return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
 
     def hopeless(self, want: DeviceRequest) -> bool:
-        """Whether the node could not serve it if nobody were on it."""
+        """Whether an empty node could not serve the request either."""
         able = 0
         for device in self._devices.of(want.kind):
             asked = device.filled(want.each)
@@ -168,7 +168,7 @@ def admit(
     apart: DrawContext = NOBODY,
     taste: DevicePreference = TASTE,
 ) -> tuple[Slice, ...] | DeviceRefusal:
-    """What somebody would get on a node now; nothing where its devices are not reported."""
+    """The devices that a pod would get on a node; none where no Device is reported."""
     node = columns.nodes[row]
     devices = columns.devices.get(node.name) if node is not None else None
     if devices is None or not wants:
@@ -196,7 +196,7 @@ def admit(
 
 
 def rest(info: ReservationInfo, devices: Devices) -> Left:
-    """What its owners have left of the devices that were chosen for it."""
+    """What its owners have left of a reservation's devices."""
     known = {(device.kind, device.minor): device for device in devices.several}
     found: Left = {}
     reserved = info.spec.allocatable
@@ -217,7 +217,7 @@ def rest(info: ReservationInfo, devices: Devices) -> Left:
 
 
 def _restricts(info: ReservationInfo, kind: str) -> bool:
-    """Whether its owners get devices of this type from it alone."""
+    """Whether owners get devices of this type from their reservation alone."""
     named = any(device_requests.kind_of(name) == kind for name in info.spec.restricted)
     return info.spec.policy is AllocatePolicy.RESTRICTED and named
 
@@ -228,7 +228,7 @@ def _score(
     asked: Mapping[str, int],
     taste: DevicePreference,
 ) -> int:
-    """How empty, or how full, something would be: 0 to 100."""
+    """The score of a device: how empty or how full it would be, from 0 to 100."""
     total = weights = 0
     for name, weight in taste.weights.items():
         whole = room.get(name, 0)
@@ -242,7 +242,7 @@ def _score(
 def _parts(
     columns: Columns, row: int, devices: Devices, apart: DrawContext
 ) -> Iterator[tuple[list[Slice], list[DeviceRequest]]]:
-    """What everybody else has: devices by name, and what he has without naming it."""
+    """What each other pod has: devices by name, and amounts without a device."""
     for pod in columns.pods[row].values():
         if not pod.devices and device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             continue

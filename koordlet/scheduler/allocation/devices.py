@@ -57,7 +57,7 @@ class Device:
         return found
 
     def kept(self, chosen: Amounts, asked: Collection[str]) -> dict[str, int]:
-        """What of it is kept of what was chosen once for somebody who asked by these names.
+        """The part of an older choice that the device still has, in the names that were requested.
 
         One unit of memory was asked for and the other followed from the device: it follows again,
         since the device may be another by now. More than there is cannot be kept.
@@ -71,7 +71,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What somebody has of one device; of a whole one, everything."""
+    """A pod's allocated share of one device."""
 
     kind: str
     minor: int
@@ -88,11 +88,11 @@ class Devices:
     partitioned: bool = False
 
     def of(self, kind: str) -> list[Device]:
-        """Those of one type."""
+        """The devices of one type."""
         return [device for device in self.several if device.kind == kind]
 
     def total(self) -> dict[str, int]:
-        """What a node's status says of them where the peers' manager writes it.
+        """The extended resources that Koordinator's manager would write for these devices.
 
         Unhealthy ones count as well: who has them is counted, too. Nobody is given one.
         """
@@ -140,7 +140,7 @@ def _is_minor(found: object) -> bool:
 
 
 def read(spelled: object) -> tuple[Slice, ...]:
-    """What an annotation names; nothing where any of it cannot be read."""
+    """The slices that an annotation names; none where any of it cannot be read."""
     if not isinstance(spelled, str) or not spelled:
         return ()
     try:
@@ -164,7 +164,7 @@ def _slice(kind: str, body: Body) -> Slice:
 
 
 def spelled(several: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
-    """The same as the peers' agents read it."""
+    """The annotation that Koordinator's agents read."""
     found: dict[str, list[dict[str, object]]] = {}
     for entry in several:
         amounts = {

@@ -5,7 +5,7 @@ Does not cover: which reservation a pod draws on (``scheduler.reservation.fit``)
 (``policy.cpu.allocation``).
 
 Rules:
-1. A reservation's stand-in holds what was chosen for it, less what its owners have of it.
+1. A reservation's reserve pod holds what was chosen for it, less what its owners have of it.
 2. Who draws on a reservation finds that rest free. CPUs of it are taken first; Restricted gives
    nothing else.
 """
@@ -30,7 +30,7 @@ NO_ROOM = "pod has a nominated reservation but cannot be allocated within its NU
 
 @dataclass(frozen=True, slots=True)
 class ChosenShare:
-    """What somebody has of a machine."""
+    """The CPUs and NUMA amounts that a pod has."""
 
     pod: Pod
     cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
@@ -45,7 +45,7 @@ def drawn(pod_class: PodClass, row: int) -> ReservationInfo | None:
 
 
 def rest(info: ReservationInfo) -> ChosenShare | None:
-    """What its owners have left of it; ``None`` where nothing was chosen for it."""
+    """What owners have left of a reservation's CPUs; ``None`` where none were chosen."""
     mine = info.reserve_pod
     if mine is None or not (mine.cpus or mine.parts):
         return None
@@ -61,14 +61,14 @@ def rest(info: ReservationInfo) -> ChosenShare | None:
 
 
 def exclusive(info: ReservationInfo, name: str) -> bool:
-    """Whether its owners get nothing but what is in it."""
+    """Whether owners get a resource from the reservation alone."""
     return info.spec.policy is AllocatePolicy.RESTRICTED and name in info.spec.restricted
 
 
 def shares(
     columns: Columns, row: int, without: ReservationInfo | None = None
 ) -> Iterator[ChosenShare]:
-    """Who has what; what is left in one reservation may be left out."""
+    """The shares of all pods on a node, without what is left in ``without``."""
     for pod in columns.pods[row].values():
         if not (pod.cpus or pod.parts):
             continue

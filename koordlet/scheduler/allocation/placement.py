@@ -35,7 +35,7 @@ Bind = accumulator.Bind
 
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """What a class wants of CPUs and NUMA nodes."""
+    """The CPU and NUMA requirements of a pod class."""
 
     #: Thousandths.
     cpu: int
@@ -53,13 +53,13 @@ class TopologyRequest:
 
     @property
     def asks(self) -> bool:
-        """Who asks for nothing is placed without a look at CPUs and NUMA nodes."""
+        """Whether CPUs and NUMA nodes matter to the class at all."""
         return bool(self.cpu or self.others)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOffer:
-    """What a node says about the same."""
+    """A node's machine, CPU and NUMA policies."""
 
     node: Node
     machine: Machine | None
@@ -71,19 +71,19 @@ class NodeOffer:
 
     @property
     def kept(self) -> cpuset.CPUSet:
-        """CPUs that nobody is bound to."""
+        """CPUs that no pod may be bound to."""
         withheld = self.machine.withheld if self.machine is not None else cpuset.CPUSet()
         return withheld | self.node.reserved_cpus
 
     def zones(self, columns: Columns, row: int, draws: ReservationInfo | None = None) -> Zones:
-        """Its NUMA nodes now."""
+        """The amounts of its NUMA nodes now."""
         assert self.machine is not None  # noqa: S101 -- asked only where there is one
         ratio = self.ratio or 1.0
         return Zones(self.machine, columns, row, kept=self.kept, ratio=ratio, without=draws)
 
 
 def ratio(node: Node) -> float | None:
-    """How often the CPUs of a node count; ``None`` where that cannot be read."""
+    """The CPU amplification ratio of a node; ``None`` where it cannot be read."""
     spelled = node.annotations.get(peer_keys.RATIO)
     if spelled is None:
         return 1.0
@@ -100,7 +100,7 @@ def admit(
     row: int,
     draws: ReservationInfo | None = None,
 ) -> allocation.Grant | allocation.Refusal | None:
-    """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
+    """The CPUs and amounts of a class on a node; ``None``: none, and no objection.
 
     Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
     """
@@ -142,7 +142,7 @@ def _bound(  # noqa: PLR0917 -- as _admit
     node: allocation.Node,
     draws: ReservationInfo | None,
 ) -> allocation.Grant | allocation.Refusal:
-    """CPUs by number."""
+    """Allocate CPUs by number."""
     left = handover.rest(draws) if draws is not None else None
     required = request.required or offer.bind
     cpus = accumulator.Request(
@@ -171,7 +171,7 @@ def _bound(  # noqa: PLR0917 -- as _admit
 def _unfit(  # noqa: PLR0911 -- one for each reason
     request: TopologyRequest, offer: NodeOffer, columns: Columns, row: int, *, bound: bool
 ) -> allocation.Refusal | None:
-    """What is wrong before any CPU is looked at, in the peer's order."""
+    """The first objection before CPUs are looked at, in Koordinator's order."""
     if offer.numa and request.numa and offer.numa != request.numa:
         return allocation.Refusal(_NUMA_CONFLICT, final=True)
     if not bound:
@@ -214,7 +214,7 @@ def amplified(how_often: float, columns: Columns, row: int) -> int:
 
 
 def room(offer: NodeOffer, columns: Columns, row: int) -> allocation.Node:
-    """What can be taken of a node's machine now, reservations apart; only where it is known."""
+    """What is free on a node's known machine, reservations left out."""
     return _node(offer, columns, row, None, offer.zones(columns, row))
 
 
@@ -249,7 +249,7 @@ def _real(part: Mapping[str, int], how_often: float) -> dict[str, int]:
 
 
 def asked(request: TopologyRequest, offer: NodeOffer, *, bound: bool) -> dict[str, int]:
-    """What the pod takes of a node; bound CPUs count as often as the node's do."""
+    """The amounts that a pod takes; bound CPUs are amplified."""
     cpu = times(request.cpu, offer.ratio or 1.0) if bound else request.cpu
     return {requests.CPU: cpu, **request.others}
 
@@ -257,7 +257,7 @@ def asked(request: TopologyRequest, offer: NodeOffer, *, bound: bool) -> dict[st
 def _taste(
     request: TopologyRequest, offer: NodeOffer, zones: Zones, *, bound: bool
 ) -> numa_hints.Taste:
-    """The emptier or the fuller NUMA nodes; none that being alone forbids."""
+    """The preference among NUMA nodes, without those that exclusiveness forbids."""
     wants = asked(request, offer, bound=bound)
     most = offer.strategy is accumulator.Strategy.MOST
     weights = Weights(most, request.weights)
@@ -268,7 +268,7 @@ def _taste(
 def _zones_only(
     request: TopologyRequest, offer: NodeOffer, numa: str, zones: Zones
 ) -> allocation.Grant | allocation.Refusal:
-    """Amounts by NUMA node for who is not bound to CPUs."""
+    """Amounts by NUMA node for a pod that is not bound to CPUs."""
     assert offer.machine is not None  # noqa: S101 -- asked only where there is one
     free = zones.free()
     members = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]

@@ -47,20 +47,20 @@ def concerns_reservations(pod: Pod) -> bool:
 
 
 class ReservationObserver(Protocol):
-    """What the columns report pods to that have to do with reservations."""
+    """Receives the pods that concern reservations."""
 
     def pod_placed(self, pod: Pod, row: int) -> None:
-        """Such a pod has its place, or is another value of the one that had it."""
+        """Take in a pod that has its place, or its newer value."""
 
     def pod_removed(self, pod: Pod, row: int) -> None:
-        """Such a pod is about to give its place back."""
+        """Take note that a pod is about to give its place back."""
 
     def find(self, uid: str) -> Any:
         """The reservation, or the pod in operating mode, of a UID."""
 
 
 class Columns:
-    """The state that decisions are made on."""
+    """The cluster state that decisions are made on: one row for each node."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Columns:
         self._reservations: ReservationObserver | None = None
 
     def report_to(self, reservations: ReservationObserver) -> None:
-        """Report from now on to these reservations (rule 5)."""
+        """Report pods to these reservations from now on (rule 5)."""
         self._reservations = reservations
 
     def kept_reservation(self, pod: Pod) -> Any:
@@ -114,12 +114,12 @@ class Columns:
 
     @property
     def size(self) -> int:
-        """Rows, dead ones included."""
+        """The number of rows, those of deleted nodes included."""
         return len(self.nodes)
 
     @property
     def alive(self) -> Bools:
-        """Rows with a node."""
+        """The rows that have a node."""
         return self.index.alive()
 
     @property
@@ -130,7 +130,7 @@ class Columns:
         return self._index
 
     def put(self, node: Node) -> int:
-        """A node comes, or is another than before; its row.
+        """Add or update a node; its row.
 
         Where nothing but amounts differ, as with the batch resources of every minute, only that row
         is computed again.
@@ -154,7 +154,7 @@ class Columns:
         return row
 
     def _allot(self, node: Node, row: int) -> None:
-        """What a node says that it has, and what it has of devices where it does not say."""
+        """Write a node's allocatable amounts; those of its Device report where it has none."""
         told = self.devices.get(node.name)
         room = node.allocatable if told is None else {**told.total(), **node.allocatable}
         self.allocatable[:, row] = 0
@@ -164,7 +164,7 @@ class Columns:
             self.allocatable[kind, row] = amount
 
     def furnish(self, name: str, told: devices.Devices | None) -> None:
-        """The devices of a node are others than before; ``None``: it tells of none any more."""
+        """Replace the devices of a node; ``None``: its agent reports none any more."""
         if told is None:
             self.devices.pop(name, None)
         else:
@@ -176,7 +176,7 @@ class Columns:
             self.touch(row)
 
     def drop(self, name: str) -> tuple[Pod, ...]:
-        """A node is gone; the pods that were on it."""
+        """Delete a node; the pods that were on it."""
         row = self.rows[name]
         lost = tuple(self.pods[row].values())
         for pod in lost:
@@ -193,7 +193,7 @@ class Columns:
         self._index = None
 
     def resource(self, name: str) -> int:
-        """The row of amounts of a resource."""
+        """The row of a resource in the tables of amounts."""
         row = self.resources.get(name)
         if row is None:
             row = self.resources[name] = len(self.resources)
@@ -210,7 +210,7 @@ class Columns:
                 setattr(self, name, np.concatenate((old, np.zeros_like(old)), axis=1))
 
     def vectors(self, pod_class: PodClass) -> tuple[Ints, Ints]:
-        """What a pod of a class adds to ``requested`` and to ``nonzero``."""
+        """The amounts that a pod of a class adds to ``requested`` and ``nonzero``."""
         known = self._vectors.get(pod_class)
         if known is None:
             asked = {self.resource(name): one for name, one in pod_class.requests.real.items()}
@@ -225,7 +225,7 @@ class Columns:
         return known
 
     def place(self, pod: Pod, row: int) -> None:
-        """A pod takes its place; ``BadObjectError`` where the amounts would leave 64 bits."""
+        """Place a pod on a node; ``BadObjectError`` where the amounts would exceed 64 bits."""
         real, nonzero = self.vectors(pod.pod_class)
         if np.maximum.reduce(self.requested[:, row]) > _MOST - requests.MOST_REQUEST:
             raise BadObjectError("the amounts on its node would exceed 64 bits")
@@ -240,14 +240,14 @@ class Columns:
             self._reservations.pod_placed(pod, row)
 
     def replace(self, pod: Pod, row: int) -> None:
-        """The same pod as another value; nothing that is counted differs."""
+        """Replace a pod by its newer value; nothing that is counted may differ."""
         self.pods[row][pod.key] = pod
         self.looks[row] += 1
         if self._reservations is not None and concerns_reservations(pod):
             self._reservations.pod_placed(pod, row)
 
     def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Change what is requested on a node by amounts that are no pod's; they may be negative."""
+        """Change a node's requested amounts by what is not a pod's; may be negative."""
         for name, change in amounts.items():
             kind = self.resource(name)
             self.requested[kind, row] += change
@@ -256,14 +256,14 @@ class Columns:
         self.touch(row)
 
     def touch(self, row: int) -> None:
-        """What is known of a node has changed."""
+        """Mark a node as changed."""
         self.log.append(row)
         self.version += 1
         self.stamps[row] = self.version
         self.looks[row] += 1
 
     def conceal(self, pod: Pod) -> None:
-        """Let nobody see a pod, except in the amounts, until ``reveal``."""
+        """Hide a pod from filters and scores until ``reveal``; its amounts stay."""
         row = self.rows[pod.node]
         self._unport(pod, row)
         self._count(pod, row, -1)
@@ -288,7 +288,7 @@ class Columns:
         return node.name
 
     def remove(self, pod: Pod) -> int:
-        """A pod gives its place back; the row that it had."""
+        """Remove a pod from its node; the row that it had."""
         row = self.rows[pod.node]
         if self._reservations is not None and concerns_reservations(pod):
             self._reservations.pod_removed(pod, row)
@@ -330,7 +330,7 @@ class Columns:
         self.touch(row)
 
     def tally(self, key: Hashable, measure: Measure, *, living: bool = False) -> Tally:
-        """The tally of a key, counted once and kept from then on; ``living``: none that ends."""
+        """The tally of a key, kept up to date from now on; ``living``: no terminating pods."""
         known = self._tallies.get(key)
         if known is None:
             made = Tally(self.size)
@@ -346,5 +346,5 @@ class Columns:
         return known[0]
 
     def classes(self) -> Mapping[PodClass, Mapping[int, list[int]]]:
-        """Every class that was ever placed, and where its pods are."""
+        """Every class that was ever placed, and its pods by row."""
         return self._placed

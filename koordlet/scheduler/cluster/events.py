@@ -14,7 +14,7 @@ from koordlet.scheduler.objects.pods import Pod
 
 
 class ActionType(enum.Flag):
-    """Sorts of events."""
+    """What a cluster event did."""
 
     NODE_NEW = enum.auto()
     NODE_GONE = enum.auto()
@@ -39,7 +39,7 @@ class ActionType(enum.Flag):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something happened; to whom."""
+    """A change in the cluster that may make waiting pods schedulable."""
 
     what: ActionType
     node: Node | None = None
@@ -47,7 +47,7 @@ class ClusterEvent:
 
 
 def difference(old: Node, new: Node) -> ActionType | None:
-    """What of a node is another than before; ``None``: nothing that we look at."""
+    """The part of a node that has changed; ``None``: nothing that matters here."""
     if old == new:
         return None
     what = ActionType(0)

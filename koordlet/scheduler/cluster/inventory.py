@@ -53,7 +53,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(slots=True)
 class Cluster:
-    """What was given; ``warnings`` names what was left out."""
+    """The decoded input; ``warnings`` names what was ignored."""
 
     columns: Columns
     pending: list[Pod] = field(default_factory=list)
@@ -104,7 +104,7 @@ def name_of(body: Body) -> str:
 def load(
     bodies: Iterable[Body], deciding: Iterable[str] = (), *, ignores_keys: bool = False
 ) -> Cluster:
-    """Sort the objects; nothing raises. ``deciding``: annotations of pods that plugins look at."""
+    """Decode the objects; nothing raises. ``deciding``: annotations of pods that plugins read."""
     kinds: dict[str, list[Body]] = {}
     for body in bodies:
         kinds.setdefault(str(body.get("kind")), []).append(body)
@@ -138,7 +138,7 @@ def load(
 
 
 def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
-    """What agents report of their nodes."""
+    """Take in what agents report of their nodes."""
     for body in kinds.pop("NodeResourceTopology", []):
         found.machines |= dict(_guarded(body, found.warnings, machines.decode))
     for body in kinds.pop("NodeMetric", []):
@@ -199,7 +199,7 @@ def _node(body: Body, found: Cluster) -> None:
 
 
 def budget(body: Body) -> disruption.DisruptionBudget:
-    """A PodDisruptionBudget, with the status that its controller has written."""
+    """The PodDisruptionBudget, with the status that its controller has written."""
     meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
     return disruption.DisruptionBudget(
         namespace=wire.text(meta, "namespace") or "default",
@@ -210,7 +210,7 @@ def budget(body: Body) -> disruption.DisruptionBudget:
 
 
 def priority(body: Body) -> tuple[str, Priority]:
-    """The name of a PriorityClass, and what it says."""
+    """The name and value of a PriorityClass."""
     name = wire.text(wire.mapping(body, "metadata"), "name")
     preempts = wire.text(body, "preemptionPolicy") != "Never"
     default = wire.flag(body, "globalDefault")

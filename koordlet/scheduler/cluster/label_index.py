@@ -42,7 +42,7 @@ class LabelIndex:
         self.size = len(nodes)
 
     def alive(self) -> Bools:
-        """Rows with a node."""
+        """The rows that have a node."""
         return self._alive.copy()
 
     def image(self, name: str) -> Ints:
@@ -66,7 +66,7 @@ class LabelIndex:
         return self._column("features", lambda node: node.features)
 
     def unschedulable(self) -> LabelColumn:
-        """Cordoned or not."""
+        """Which nodes are cordoned."""
         return self._column("unschedulable", lambda node: node.unschedulable)
 
     def name(self) -> LabelColumn:

@@ -31,7 +31,7 @@ _FAILURES = 4096
 
 
 class Cycle:
-    """The decisions of one profile."""
+    """The scheduling cycle of one profile."""
 
     def __init__(self, columns: Columns, profile: Profile) -> None:
         self.columns = columns
@@ -63,7 +63,7 @@ class Cycle:
 
     @contextlib.contextmanager
     def sight(self, pod: Pod, pod_class: PodClass | None = None) -> Iterator[View]:
-        """What a pod (of this class) sees while the block runs: some pods are hidden from it."""
+        """The view of a pod (as this class) while the block runs; some pods are hidden from it."""
         if pod_class is None:
             pod_class = self.class_for(pod)
         hidden = [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
@@ -76,7 +76,7 @@ class Cycle:
                 self.columns.reveal(one)
 
     def view(self, pod_class: PodClass) -> View:
-        """What a class sees now."""
+        """The view of a class, up to date."""
         known = self._views.get(pod_class)
         if known is None:
             known = self._views[pod_class] = View(pod_class, self.columns, self.profile)
@@ -89,7 +89,7 @@ class Cycle:
         return known
 
     def choose(self, pod: Pod, shunned: Collection[int] = ()) -> int:
-        """The row of the best node that is not shunned; -1 where none is feasible."""
+        """The row of the best feasible node that is not excluded; -1 where there is none."""
         if not self.columns.rows:
             return -1
         pod_class = self.class_for(pod)
@@ -109,7 +109,7 @@ class Cycle:
         return view.best(shunned)
 
     def _sampled(self, view: View, shunned: Collection[int]) -> int:
-        """The best of the first feasible nodes after those that were looked at last."""
+        """The best of a sample of feasible nodes, which begins after the last sample."""
         size = self.columns.size
         wanted = max(_LEAST, len(self.columns.rows) * self.profile.share // _EVERY)
         feasible = np.setdiff1d(view.scored().rows, np.array(list(shunned), np.intp))
@@ -131,20 +131,20 @@ class Cycle:
             return view.passes(row)
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
-        """Derive anew what some classes see: objects that it is made of have changed."""
+        """Forget the views of some classes: objects that they depend on have changed."""
         for pod_class in [pod_class for pod_class in self._views if concerned(pod_class)]:
             del self._views[pod_class]
         self._failures.clear()
         self.dry_runs.clear()
 
     def scored(self, pod: Pod) -> Scored:
-        """Every feasible node with its total, as ``choose`` would see them now."""
+        """Every feasible node with its total score, as ``choose`` sees them now."""
         with self.sight(pod) as view:
             row = self._nominated(pod, view)
             return view.scored() if row is None else view.scored(np.array([row], np.intp))
 
     def failure(self, pod: Pod) -> Failure:
-        """Why there is none; the same again while nothing changed."""
+        """Why no node is feasible; computed once while nothing changes."""
         pod_class, version = self.class_for(pod), self.columns.version
         known = self._failures.get(pod_class)
         if known is None or known[0] != version:

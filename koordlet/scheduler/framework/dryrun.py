@@ -36,7 +36,7 @@ _Cost = tuple[int, int, int, int, tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node, who would have to leave it, and what makes it worse than others."""
+    """A node to preempt on, its victims, and its rank among such nodes."""
 
     row: int
     victims: tuple[Pod, ...]
@@ -62,7 +62,7 @@ Tried = Candidate | Verdict
 
 @dataclass(frozen=True, slots=True)
 class CachedDryRun:
-    """What a dry run by sums said, as long as nothing about the node's pods changes."""
+    """The result of a dry run by sums, valid until something about the node's pods changes."""
 
     look: int
     #: The classes of the pods that may go: no budget may cover one.
@@ -76,7 +76,7 @@ def importance(pod: Pod) -> tuple[int, str, int]:
 
 
 def _may_go(one: Pod, pod: Pod) -> bool:
-    """Less important, a pod that runs, and not exempt by the peer's label."""
+    """Whether a pod may be a victim: less important, running, not exempt by Koordinator's label."""
     if one.priority >= pod.priority or one.reserve_pod_of:
         return False
     return one.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
@@ -84,7 +84,7 @@ def _may_go(one: Pod, pod: Pod) -> bool:
 
 @contextlib.contextmanager
 def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
-    """As if those who were promised a place on a node had it already.
+    """Place nominated pods on their node while the block runs.
 
     Guests are at least as important as the pod that is tried: nobody takes them for victims.
     """
@@ -99,7 +99,7 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
 
 
 class DryRunCache:
-    """What dry runs by sums said, for the classes and priorities that were asked most recently."""
+    """Results of dry runs by sums, for the most recent classes and priorities."""
 
     def __init__(self, columns: Columns, entries: int = ENTRIES) -> None:
         self._columns = columns
@@ -111,7 +111,7 @@ class DryRunCache:
         return len(self._known)
 
     def of(self, pod_class: PodClass, priority: int) -> dict[int, CachedDryRun]:
-        """By row, what pods of a class and a priority found."""
+        """The results of a class and priority, by row."""
         if self._generation != self._columns.generation:
             self.clear()
             self._generation = self._columns.generation
@@ -122,7 +122,7 @@ class DryRunCache:
         return found
 
     def clear(self) -> None:
-        """Objects changed that verdicts are made of."""
+        """Forget all results: objects that verdicts depend on have changed."""
         self._known.clear()
 
 
@@ -140,7 +140,7 @@ class DryRuns:
         self._memory = memory.of(view.pod_class, pod.priority)
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
-        """Who would have to leave a node, or why that does not help."""
+        """The victims on a node, or why preemption does not help there."""
         if self._sums is not None and not any(map(_matters, guests)):
             known = None if guests else self._memory.get(row)
             if known is not None and self._holds(known, row):
@@ -157,7 +157,7 @@ class DryRuns:
         return not self._protection or not any(map(self._protection.of, known.classes))
 
     def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
-        """The same as in the columns, or ``None`` where sums do not tell."""
+        """The same as in the columns, or ``None`` where sums do not suffice."""
         lower = _lower(self._columns, row, self._pod)
         if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
             return None
@@ -216,12 +216,12 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
 
 
 def _matters(guest: Pod) -> bool:
-    """Whether a guest may change more than amounts."""
+    """Whether a nominated pod may change more than amounts."""
     return bool(guest.pod_class.anti_affinity) or concerns_reservations(guest)
 
 
 class ResourceSums:
-    """What a class lacks on a node, in plain integers."""
+    """Free and missing amounts of a class on a node, in plain integers."""
 
     def __init__(self, columns: Columns, view: View, fit: Fit) -> None:
         self._columns = columns
@@ -231,7 +231,7 @@ class ResourceSums:
 
     @classmethod
     def of(cls, columns: Columns, view: View) -> ResourceSums | None:
-        """``None`` where more than amounts decides that a pod could change."""
+        """The sums; ``None`` where a pod can change more than amounts that decide."""
         having = [
             filtering for filtering in view.having_a_say() if filtering.kind is not Kind.STATIC
         ]
@@ -243,11 +243,11 @@ class ResourceSums:
         return cls(columns, view, fits[0])
 
     def apply(self, row: int) -> bool:
-        """Whether nothing but amounts can be against a node."""
+        """Whether a node passes every filter but the one of amounts."""
         return self._view.passes(row, but=self._fit)
 
     def spare(self, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> list[int]:
-        """What is left of each amount when the guests came, these left, and the pod is there."""
+        """What is left of each amount with the guests and the pod, and without ``lower``."""
         found = self._fit.spare(row)
         for several, sign in ((guests, -1), (lower, 1)):
             for pod in several:
@@ -256,13 +256,13 @@ class ResourceSums:
         return found
 
     def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
-        """Why it does not fit there although all these left."""
+        """Why the pod does not fit although all victims have left."""
         return self._fit.refusal(row, spare)
 
     def reprieve(
         self, spare: list[int], violating: Sequence[Pod], others: Sequence[Pod]
     ) -> tuple[list[Pod], int]:
-        """Whom one cannot give back, and how many of them against a budget."""
+        """The victims that cannot be reprieved, and how many of them violate a budget."""
         victims: list[Pod] = []
         violations = 0
         for group, counts in ((violating, True), (others, False)):

@@ -19,12 +19,12 @@ Promised = Callable[[int], Sequence[Pod]]
 
 
 def nobody(_row: int) -> Sequence[Pod]:
-    """Nobody was promised anything."""
+    """No pod is nominated anywhere."""
     return ()
 
 
 def awaited(cycle: Cycle, pod: Pod, failure: Failure) -> bool:
-    """Whether a victim is on his way out of the pod's nominated node, and that will help."""
+    """Whether a victim on the pod's nominated node is terminating, and will make room."""
     row = cycle.columns.rows.get(pod.nominated) if pod.nominated else None
     verdict = (failure.verdicts or {}).get(row) if row is not None else None
     if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):

@@ -29,7 +29,7 @@ class Candidates:
     least: int = 100
 
     def of(self, potential: int) -> int:
-        """Of so many that might help."""
+        """The number of candidates to try, of so many nodes where preemption might help."""
         return min(potential, max(potential * self.share // 100, self.least))
 
 
@@ -50,7 +50,7 @@ class Profile:
     candidates: Candidates = field(default_factory=Candidates)
 
     def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
-        """What plugins say about a pod that no node takes, up to the first that names a node."""
+        """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
         asked = [
             plugin for plugin in self.plugins if type(plugin).post_filter is not Plugin.post_filter
         ]
@@ -86,7 +86,7 @@ class Profile:
 
 
 def deciding(profiles: Iterable[Profile]) -> frozenset[str]:
-    """Annotations of pods that any plugin was told to look at: what pods are decoded with."""
+    """Annotations of pods that any plugin reads; the decoder keeps them."""
     return frozenset().union(
         *(plugin.deciding for profile in profiles for plugin in profile.plugins)
     )

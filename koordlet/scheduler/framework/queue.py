@@ -55,7 +55,7 @@ def _urgency(pod: Pod) -> int:
 
 
 class QueuePlace(enum.Enum):
-    """Where a pod waits, as metrics name it."""
+    """The queue that a pod waits in, as metrics name it."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -67,7 +67,7 @@ class QueuePlace(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:
-    """A pod and its way so far."""
+    """A pod in the queue, and its attempts so far."""
 
     pod: Pod
     #: When it came, for how long it took to find its node.
@@ -84,7 +84,7 @@ class QueuedPod:
 
 
 class Queue:
-    """Pods that wait for a node."""
+    """The scheduling queue: pods that wait for a node."""
 
     def __init__(
         self, key: Callable[[Pod], Any] = _urgency, backoff: Backoff | None = None
@@ -108,31 +108,31 @@ class Queue:
         return iter(self._entries.values())
 
     def count(self, place: QueuePlace) -> int:
-        """How many wait in a place."""
+        """The number of pods in a place."""
         return self._counts[place]
 
     def get(self, key: str) -> QueuedPod | None:
-        """A pod that is known here."""
+        """The entry of a pod; ``None`` where it is not in the queue."""
         return self._entries.get(key)
 
     def add(self, pod: Pod, now: float = 0.0) -> None:
-        """To be tried as soon as its turn comes."""
+        """Add a pod to the active queue."""
         entry = self._moved(pod, QueuePlace.ACTIVE, now)
         heapq.heappush(self._active, (self._order(entry), entry.serial, entry))
 
     def gate(self, pod: Pod, why: str, now: float = 0.0) -> None:
-        """Not to be tried until somebody adds it again."""
+        """Keep a pod out of the queue until it is added again."""
         self._moved(pod, QueuePlace.GATED, now).why = why
 
     def renew(self, pod: Pod) -> None:
-        """Another state of a pod that is known here, which changes nothing about its place."""
+        """Replace a pod by its newer value, in the same place."""
         entry = self._entries[pod.key]
         self._index(entry, add=False)
         entry.pod = pod
         self._index(entry, add=True)
 
     def pop(self, now: float = 0.0) -> Pod | None:
-        """The next one; one that backs off only where nobody else is there."""
+        """The next pod; pods in backoff only when the active queue is empty."""
         self.flush(now)
         while self._active:
             _, serial, entry = heapq.heappop(self._active)
@@ -150,20 +150,20 @@ class Queue:
         return entry.pod
 
     def failed(self, pod: Pod, now: float, by: frozenset[str] = frozenset()) -> None:
-        """No node was found: it waits for something that its rejectors listen to."""
+        """Park a pod that no node takes until an event that its rejecting plugins listen to."""
         # Refused by nobody in particular: whatever happens may help.
         entry = self._moved(pod, QueuePlace.UNSCHEDULABLE, now, by or frozenset(("",)))
         entry.attempts, entry.errors = max(1, entry.attempts), 0
 
     def erred(self, pod: Pod, now: float) -> None:
-        """Something went wrong that is not about nodes: it comes back after a backoff."""
+        """Retry a pod after a backoff: an error that is not about nodes."""
         entry = self._moved(pod, QueuePlace.BACKOFF, now)
         entry.errors += 1
         until = self._backing.expiry(now, entry.errors)
         heapq.heappush(self._erred, (until, self._order(entry), entry.serial, entry))
 
     def forget(self, pod: Pod) -> QueuedPod | None:
-        """It has a node, or is gone."""
+        """Remove a pod that has its node or is deleted."""
         entry = self._entries.pop(pod.key, None)
         if entry is not None:
             self._leave(entry, QueuePlace.TAKEN)
@@ -171,11 +171,11 @@ class Queue:
         return entry
 
     def rejectors(self) -> tuple[str, ...]:
-        """The plugins that somebody waits for."""
+        """The plugins that parked pods wait for."""
         return tuple(name for name, known in self._by.items() if known)
 
     def wake_by(self, name: str, helps: Callable[[PodClass], bool], now: float) -> int:
-        """Something happened that a plugin listens to; asked once for each class that waits."""
+        """Wake the pods of a rejecting plugin that an event helps; asked once for each class."""
         woken = [
             entry
             for pod_class, several in self._by.get(name, {}).items()
@@ -187,7 +187,7 @@ class Queue:
         return len(woken)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
-        """Something happened: those that it may help are tried again, whoever rejected them."""
+        """Wake the pods that an event may help, whichever plugin rejected them."""
         woken = [queued for queued in self._unschedulable() if helps(queued.pod)]
         for entry in woken:
             self._wake(entry, now)
@@ -208,7 +208,7 @@ class Queue:
         heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
 
     def flush(self, now: float) -> None:
-        """Whose backoff is over becomes active; who waited too long is tried again."""
+        """Activate pods whose backoff has ended, and pods that have waited too long."""
         second = math.floor(now)
         for heap in (self._backoff, self._erred):
             while heap and heap[0][0] < second:

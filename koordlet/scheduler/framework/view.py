@@ -42,7 +42,7 @@ def first(found: Scored) -> int:
 
 
 class View:
-    """One class and one profile over the columns."""
+    """Filters and scores of one class under one profile, kept up to date."""
 
     def __init__(self, pod_class: PodClass, columns: Columns, profile: Profile) -> None:
         self.pod_class = pod_class
@@ -56,7 +56,7 @@ class View:
         self.outside = ""
 
     def refresh(self) -> None:
-        """Bring what is kept up to the state of the columns."""
+        """Catch up with the columns."""
         columns = self._columns
         if self._generation != columns.generation:
             self._build()
@@ -97,7 +97,7 @@ class View:
         self._keep()
 
     def _narrow(self, name: str, only: frozenset[str] | None) -> None:
-        """Leave the nodes that a plugin names; names of no node at all are names too."""
+        """Narrow to the nodes that plugins name, even where they name none that exists."""
         if only is None:
             return
         self._narrowed.append(name)

@@ -51,7 +51,7 @@ class _Report:
 
 
 class Agents:
-    """The newest word of each node's agent."""
+    """The newest report of each node's agent."""
 
     def __init__(
         self,
@@ -83,35 +83,35 @@ class Agents:
                 plugin.pressures = self.pressures
 
     def reporting(self) -> Mapping[str, nodereport.NodeReport]:
-        """The reports that count now."""
+        """The reports that are valid now."""
         return {name: one.said for name, one in self._reports.items()}
 
     def heard_at(self, name: str) -> float | None:
-        """When an agent was last heard, in Unix seconds; ``None``: it is not heard."""
+        """When an agent last reported, in Unix seconds; ``None``: it is silent."""
         report = self._reports.get(name)
         return None if report is None else report.at
 
     # What comes in.
 
     def described(self, name: str, machine: Machine | None) -> None:
-        """A NodeResourceTopology came, changed or went."""
+        """Take in a NodeResourceTopology; ``None``: it was deleted."""
         _keep(self._described, name, machine)
         self._derive(name)
 
     def measured(self, name: str, use: NodeUsage | None) -> None:
-        """A NodeMetric came, changed or went."""
+        """Take in a NodeMetric; ``None``: it was deleted."""
         _keep(self._measured, name, use)
         self._derive(name)
 
     def report(self, said: nodereport.NodeReport) -> None:
-        """An agent reports."""
+        """Take in an agent's report."""
         if said.node not in self._reports:
             log.get().info("scheduler.agent_heard", node=said.node)
         self._reports[said.node] = _Report(said, self._steady(), self._wall())
         self._derive(said.node)
 
     def heard(self, name: str) -> None:
-        """An agent lives, and nothing has changed: what it said is true of this moment, too."""
+        """Renew an agent's last report: nothing has changed since."""
         known = self._reports.get(name)
         if known is None:
             return
@@ -121,7 +121,7 @@ class Agents:
             self.usages[name] = replace(use, updated=known.at)
 
     def look(self) -> None:
-        """Rule 1: forget the reports of those who are silent; looks at most once a second."""
+        """Forget the reports of silent agents (rule 1); at most once a second."""
         now = self._steady()
         if now < self._next:
             return
@@ -133,7 +133,7 @@ class Agents:
             self._derive(name)
 
     def expire(self, seconds: float) -> None:
-        """Objects have grown old: nodes that are judged by them are judged again.
+        """Mark the nodes whose objects have expired as changed.
 
         Called every so many ``seconds``; whoever expired since then is looked for, and nobody else.
         """
@@ -170,7 +170,7 @@ class Agents:
             )
 
     def _usage(self, name: str, report: _Report | None) -> NodeUsage | None:
-        """Rule 2."""
+        """Apply rule 2."""
         measured = self._measured.get(name)
         if report is None or not report.said.used:
             return measured
@@ -203,7 +203,7 @@ class Agents:
         return replace(machine, withheld=machine.withheld | held) if held else machine
 
     def _foreign(self, node: str, claim: ledger.Claim) -> bool:
-        """Whether CPUs are held by somebody whom the scheduler does not see on the node."""
+        """Whether CPUs belong to a holder that the scheduler does not see on the node."""
         if claim.owner is ledger.Owner.RESERVATION:
             return False  # the reservation cache accounts for it
         columns = self._core.pod_cache.columns

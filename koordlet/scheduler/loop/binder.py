@@ -36,7 +36,7 @@ Told = Callable[[Bind, refusals.ObjectsError | None], None]
 
 
 class Binder:
-    """The lanes."""
+    """Binds pods, several at a time."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Binder:
 
     @property
     def backlog(self) -> int:
-        """Bindings that are not decided yet."""
+        """The number of bindings that have no answer yet."""
         return self._due.qsize() + self._busy
 
     def submit(self, bind: Bind) -> None:
-        """Bind a pod when there is a free lane, and every plugin agrees."""
+        """Bind a pod as soon as every plugin permits it and a lane is free."""
         if not bind.patience:
             self._due.put_nowait(bind)
             return
@@ -74,7 +74,7 @@ class Binder:
         task.add_done_callback(self._asking.discard)
 
     async def _ask(self, bind: Bind) -> None:
-        """Until all agree, one refuses, or it has taken too long."""
+        """Wait until every plugin permits the pod, one refuses, or time is up."""
         until, wait = self._clock() + _CONSENT, bind.patience
         while self._core.awaits(bind.pod):
             await asyncio.sleep(wait)
@@ -147,7 +147,7 @@ class Binder:
         self._told(bind, None)
 
     async def _prepare(self, bind: Bind) -> refusals.ObjectsError | None:
-        """What plugins do before the binding, in their order (rule 4)."""
+        """Run PreBind of each plugin, in order (rule 4)."""
         for plugin in bind.plugins:
             try:
                 for where, body in plugin.writes(bind.pod, bind.node):
@@ -179,7 +179,7 @@ class Binder:
         return None
 
     async def _where(self, pod: Pod) -> str | None:
-        """The node that a pod has: empty for none (or no such pod), ``None``: nobody knows."""
+        """The node of a pod; empty: none, or no such pod; ``None``: the store did not answer."""
         try:
             body = await self._store.get(ref(pod))
         except refusals.NotFound:

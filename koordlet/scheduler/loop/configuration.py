@@ -47,7 +47,7 @@ _SHARE, _EVERY = "percentageOfNodesToScore", 100
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Profiles by scheduler name, and what is worth saying."""
+    """The profiles by scheduler name, and warnings."""
 
     profiles: Mapping[str, profile.Profile]
     warnings: tuple[str, ...] = ()
@@ -57,12 +57,12 @@ class Configuration:
 
     @property
     def deciding(self) -> frozenset[str]:
-        """Annotations of pods that a profile was told to look at."""
+        """Annotations of pods that the plugins of any profile read."""
         return profile.deciding(self.profiles.values())
 
 
 def read(body: Body, where: str) -> Configuration:
-    """The configuration; ``ConfigError`` names what cannot be done."""
+    """Read a KubeSchedulerConfiguration; ``ConfigError`` names what is not supported."""
     try:
         return _read(body, where)
     except BadObjectError as error:
@@ -96,7 +96,7 @@ def _read(body: Body, where: str) -> Configuration:
 
 
 def _shared(body: Body) -> Body:
-    """What holds for every profile that says nothing else."""
+    """The settings of every profile that has none of its own."""
     return {_SHARE: body[_SHARE]} if body.get(_SHARE) is not None else {}
 
 
@@ -151,7 +151,7 @@ def _candidates(args: Body) -> profile.Candidates:
 
 
 def _stray(body: Body, known: frozenset[str], where: str) -> list[str]:
-    """The API server's peers refuse them; a word about it is enough."""
+    """Warn of unknown fields, which kube-scheduler refuses."""
     return [f"{where}: {key!r} is an unknown field and is ignored" for key in body.keys() - known]
 
 
@@ -195,7 +195,7 @@ class _Reader:
         )
 
     def _share(self) -> int:
-        """0, the peer's own choice by size, is every node here; a share is taken as it is said."""
+        """The percentage of nodes to score; 0 (kube-scheduler chooses) means all of them."""
         share = wire.integer(self._body, _SHARE)
         if not 0 <= share <= _EVERY:
             raise BadObjectError(f"{_SHARE}: {share} is not a percentage")
@@ -206,7 +206,7 @@ class _Reader:
         return share or _EVERY
 
     def _sorter(self, made: Mapping[str, Plugin]) -> Plugin | None:
-        """One of another author where it is enabled for the point; ours gives way to it."""
+        """The plugin that orders the queue; another author's replaces ours."""
         body = wire.mapping(self._sets, "queueSort")
         names = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
         found = [made[name] for name in names if name in made]

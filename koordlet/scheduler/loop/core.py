@@ -81,7 +81,7 @@ class Core:
     # What changes in the cluster.
 
     def node(self, old: Node | None, new: Node | None, now: float) -> None:
-        """A node comes, changes or goes."""
+        """Take in a change of a node; ``new`` is ``None`` where it was deleted."""
         if new is None:
             if old is not None:
                 self.pod_cache.drop(old.name)
@@ -94,7 +94,7 @@ class Core:
             self.wake(ClusterEvent(what, node=new), now)
 
     def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
-        """A pod comes, changes or goes."""
+        """Take in a change of a pod; ``new`` is ``None`` where it was deleted."""
         if new is None:
             if old is not None:
                 self._gone(old, now)
@@ -170,7 +170,7 @@ class Core:
             self.measures.incoming("active", "PodAdd")
 
     def wake(self, event: ClusterEvent, now: float) -> None:
-        """Something happened that may help somebody."""
+        """Wake the pods that an event may help."""
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
             if plugin is None:
@@ -181,25 +181,25 @@ class Core:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 
     def judge_anew(self, namespaces: Container[str], now: float) -> None:
-        """Quotas mean other namespaces than before: whoever waits there is tried, or refused."""
+        """Enqueue the waiting pods of these namespaces again: their quotas have changed."""
         for entry in list(self.queue):
             if entry.pod.namespace in namespaces and entry.place is not QueuePlace.TAKEN:
                 self._enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
-        """Objects changed that some classes are judged by."""
+        """Forget the views of some classes: objects that they depend on have changed."""
         self.pod_cache.columns.version += 1
         for cycle in self.cycles.values():
             cycle.drop(concerned)
 
     def rebuild(self) -> None:
-        """Derive everything anew from nodes and pods."""
+        """Rebuild all derived state from nodes and pods."""
         self.pod_cache.rebuild()
         self.reservations.rebase(self.pod_cache.columns)
         self._begin()
 
     def tidy(self) -> None:
-        """Forget what nobody has any more."""
+        """Drop classes and columns that no pod uses any more."""
         living = self.pod_cache.classes() | {entry.pod.pod_class for entry in self.queue}
         several = self.reservations.by_uid.values()
         living |= {info.reserve_pod.pod_class for info in several if info.reserve_pod is not None}
@@ -211,7 +211,7 @@ class Core:
     # One attempt.
 
     def step(self, now: float) -> Outcome | None:
-        """Try the next pod; ``None``: nobody waits."""
+        """Try the next pod; ``None``: the queue is empty."""
         pod = self.queue.pop(now)
         if pod is None:
             return None
@@ -238,7 +238,7 @@ class Core:
         return found
 
     def _choose(self, cycle: Cycle, pod: Pod) -> int:
-        """The best node that would also be right if those came who were promised a place there."""
+        """The best node that stays feasible with the pods that are nominated for it."""
         shunned: set[int] = set()
         while True:
             row = cycle.choose(pod, shunned)
@@ -337,22 +337,22 @@ class Core:
     # What the store answers.
 
     def awaits(self, pod: Pod) -> bool:
-        """Whether a pod is still assumed, where it was assumed to be."""
+        """Whether a pod is still assumed on its node."""
         known = self.pod_cache.assumed.get(pod.key)
         return known is not None and (known.uid, known.node) == (pod.uid, pod.node)
 
     def stands(self, node: str) -> bool:
-        """Whether a node is still there."""
+        """Whether a node exists."""
         return node in self.pod_cache.columns.rows
 
     def bound(self, pod: Pod, now: float) -> None:
-        """The store has taken the binding, or had it already."""
+        """Confirm a binding that the store has taken, or already had."""
         entry = self.queue.get(pod.key)
         if entry is not None and entry.pod.uid == pod.uid and entry.place is QueuePlace.TAKEN:
             self._placed(pod, now)
 
     def _placed(self, pod: Pod, now: float) -> None:
-        """A pod that waited has its node, by whomever it was bound."""
+        """Record that a waiting pod has its node, whichever scheduler bound it."""
         entry = self.queue.forget(pod)
         if entry is None:
             return
@@ -361,7 +361,7 @@ class Core:
             plugin.post_bind(pod, pod.node)
 
     def unbound(self, pod: Pod, now: float, *, again: bool = True) -> bool:
-        """The pod is not bound, surely; whether we had thought that it would be."""
+        """Undo a binding that the store has not taken; whether the pod was assumed."""
         if not self.awaits(pod):
             return False
         known = self.pod_cache.assumed[pod.key]
@@ -376,7 +376,7 @@ class Core:
         return True
 
     def spared(self, victim: Pod, now: float) -> None:
-        """A victim could not be deleted after all."""
+        """Spare a victim that could not be deleted."""
         self._doomed.discard(victim.uid)
         self.budgets.spare(victim.uid)
         known = self.pod_cache.get(victim.key)
@@ -386,7 +386,7 @@ class Core:
 
 
 def _differs(known: Pod, new: Pod) -> bool:
-    """Whether a waiting pod is another than the one that was tried."""
+    """Whether a change of a waiting pod can change the result of an attempt."""
     return (
         known.pod_class is not new.pod_class
         or known.priority != new.priority

@@ -102,14 +102,14 @@ class EventHandlers:
                 plugin.storage = self._storage
 
     def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """Devices, where a plugin gives them out."""
+        """The informer of Devices, where a plugin allocates them."""
         plugins = (plugin for profile in profiles.values() for plugin in profile.plugins)
         if not any(isinstance(plugin, DeviceShare) for plugin in plugins):
             return {}
         return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
 
     def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """Quotas, unless their keys are ignored: whom they mean is refused."""
+        """The informer of ElasticQuotas, unless their keys are ignored: their pods are refused."""
         if self._core.decoder.judge.ignores_keys:
             return {}
         kind = kinds.ELASTIC_QUOTAS
@@ -129,7 +129,7 @@ class EventHandlers:
         return informer.Informer(self._store, kind, convert, selector=selector, changed=told)
 
     async def run(self) -> None:
-        """Follow all kinds until cancelled; nodes and namespaces before the pods that name them."""
+        """Run all informers until cancelled; pods last, as they name the others."""
         async with asyncio.TaskGroup() as group:
             first = [one for kind, one in self.informers.items() if kind is not kinds.PODS]
             for source in first:
@@ -138,7 +138,7 @@ class EventHandlers:
             group.create_task(self.informers[kinds.PODS].run())
 
     async def _settled(self, source: informer.Informer[Any]) -> None:
-        """Until a kind is up to date, or is known to be out of reach (rule 1)."""
+        """Wait until a kind is synced, or known to be unavailable (rule 1)."""
         synced = asyncio.ensure_future(source.synced())
         try:
             while not synced.done():
@@ -154,7 +154,7 @@ class EventHandlers:
             synced.cancel()
 
     async def synced(self) -> None:
-        """Until everything that can be known is known."""
+        """Wait until all kinds are synced."""
         await self.informers[kinds.PODS].synced()
 
     # What each kind means.
@@ -259,7 +259,7 @@ class EventHandlers:
 
 
 def _stored(body: Body) -> Body:
-    """What of an object of storage is ever looked at."""
+    """The fields of a storage object that plugins read."""
     storage.check(body)
     meta = wire.mapping(body, "metadata")
     kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")

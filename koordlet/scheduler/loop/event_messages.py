@@ -30,7 +30,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regarding:
-    """What an event is about, where it is not a pod."""
+    """The object of an event that is not about a pod."""
 
     kind: str
     name: str
@@ -38,7 +38,7 @@ class Regarding:
 
 @dataclass(frozen=True, slots=True)
 class EventMessage:
-    """One event to be told."""
+    """The content of one event."""
 
     pod: Pod
     reason: str
@@ -50,18 +50,18 @@ class EventMessage:
 
 @dataclass(frozen=True, slots=True)
 class EventBuilder:
-    """Who writes: the process, and the wall clock."""
+    """Builds events and conditions in the name of this process."""
 
     instance: str
     wall: Callable[[], float]
 
     def moment(self) -> str:
-        """Now, as the API spells microseconds."""
+        """Now, as a MicroTime."""
         now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
         return now.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def second(self) -> str:
-        """Now, as conditions spell it."""
+        """Now, as a Time."""
         now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
         return now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
@@ -139,7 +139,7 @@ class EventBuilder:
 
 
 def preempted(victim: Pod, by: Refusal) -> EventMessage:
-    """What a victim is told."""
+    """The event of a victim."""
     text = f"Preempted by pod {by.pod.uid} on node {by.node}"
     return EventMessage(victim, "Preempted", "Preempting", text)
 
@@ -157,7 +157,7 @@ def together(kind: str, owner: str, several: Sequence[Bind]) -> EventMessage:
 
 
 def cut(text: str) -> str:
-    """Within what the API server takes."""
+    """Cut a text to what the API server accepts."""
     raw = text.encode()
     if len(raw) <= _LONGEST:
         return text

@@ -27,7 +27,7 @@ _SLACK = 64
 
 
 class PodCache:
-    """All pods that have a node, and all nodes."""
+    """All nodes, and all pods that have a node."""
 
     def __init__(self) -> None:
         #: Labels by namespace; the columns read from it.
@@ -49,17 +49,17 @@ class PodCache:
         return self._pods.get(key)
 
     def homeless(self) -> int:
-        """How many pods are on nodes that are not there, or cannot be counted."""
+        """The number of pods on unknown nodes, or with amounts that cannot be added."""
         return sum(map(len, self._homeless.values()))
 
     def put(self, node: Node) -> None:
-        """A node comes, or is another than before; who waited for it takes its place."""
+        """Add or update a node; homeless pods of that node take their places."""
         self.columns.put(node)
         for pod in self._homeless.pop(node.name, {}).values():
             self._place(pod, node.name)
 
     def drop(self, name: str) -> None:
-        """A node goes."""
+        """Delete a node."""
         if name in self.columns.rows:
             for pod in self.columns.drop(name):
                 if pod.reserve_pod_of:
@@ -67,7 +67,7 @@ class PodCache:
                 self._homeless.setdefault(name, {})[pod.key] = pod
 
     def settle(self, pod: Pod, node: str) -> None:
-        """A pod is on a node, in place of what was known of it before."""
+        """Record that a pod is on a node, in place of its older value."""
         known = self._pods.get(pod.key)
         if known is not None:
             if self._stays(known, pod, node):
@@ -108,12 +108,12 @@ class PodCache:
         self._homeless.setdefault(node, {})[pod.key] = pod
 
     def assume(self, pod: Pod, row: int) -> None:
-        """We have decided; ``BadObjectError`` where the amounts cannot be added."""
+        """Assume a pod on a node; ``BadObjectError`` where the amounts cannot be added."""
         self.columns.place(pod, row)
         self._pods[pod.key] = self.assumed[pod.key] = pod
 
     def leave(self, pod: Pod) -> None:
-        """A pod gives its place back, and has no node any more."""
+        """Remove a pod from its node."""
         del self._pods[pod.key]
         self.assumed.pop(pod.key, None)
         row = self.columns.rows.get(pod.node)
@@ -126,7 +126,7 @@ class PodCache:
             self._homeless.pop(pod.node, None)
 
     def ending(self, pod: Pod, *, ends: bool) -> None:
-        """A pod is on its way out, or not after all."""
+        """Set whether a pod is terminating."""
         row = self.columns.rows.get(pod.node)
         if row is not None and pod.key in self.columns.pods[row]:
             self.columns.remove(pod)
@@ -144,7 +144,7 @@ class PodCache:
         return dead > _SLACK + len(self.columns.rows) or past > _SLACK + alive
 
     def rebuild(self) -> None:
-        """Columns of what lives, and of nothing else."""
+        """Build the columns anew from living nodes and pods."""
         old = self.columns
         self.columns = Columns(self.namespaces, self.devices)
         for node in old.nodes:

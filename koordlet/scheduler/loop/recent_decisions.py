@@ -6,7 +6,7 @@ Covers: which are kept, whose scores are computed. Does not cover: showing them
 Rules:
 1. It looks on before a pod takes its place: the scores are those that it was chosen by.
 2. A decision costs a few words. Scores of all nodes cost a pass over them, so they are computed for
-   one decision in ``PAUSE`` seconds at most: a queue that empties is not held up by its diary.
+   one decision in ``PAUSE`` seconds at most: a queue that empties is not held up by scores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One attempt and its end."""
+    """One scheduling attempt and its result."""
 
     #: By the clock of the loop.
     at: float
@@ -51,7 +51,7 @@ class Decision:
 
 
 class RecentDecisions:
-    """What was decided last."""
+    """The newest decisions."""
 
     def __init__(self) -> None:
         self._entries: deque[Decision] = deque(maxlen=KEPT)
@@ -62,7 +62,7 @@ class RecentDecisions:
         return reversed(tuple(self._entries))
 
     def ranking(self, cycle: Cycle, pod: Pod, now: float) -> Ranking | None:
-        """The scores by which a pod is about to be placed; ``None`` so soon after others."""
+        """The scores that a pod is placed by; ``None`` within ``PAUSE`` of the last ones."""
         if now - self._ranked < PAUSE:
             return None
         self._ranked = now
@@ -77,7 +77,7 @@ class RecentDecisions:
         return Ranking(best=best, feasible=int(found.rows.size))
 
     def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
-        """An attempt ended."""
+        """Record an attempt."""
         pod = outcome.pod
         entry = Decision(
             at=now,
@@ -92,5 +92,5 @@ class RecentDecisions:
         self._entries.append(entry)
 
     def failed(self, bind: Bind, message: str, now: float) -> None:
-        """The store did not take a binding."""
+        """Record a binding that the store did not take."""
         self._entries.append(Decision(at=now, pod=bind.pod.key, node="", message=message))

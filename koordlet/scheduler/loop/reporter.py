@@ -42,7 +42,7 @@ _WAITING = 1000
 
 @dataclass(frozen=True, slots=True)
 class EventBudget:
-    """How many events there may be."""
+    """The rate limit of events."""
 
     burst: float = 100.0
     rate: float = 25.0
@@ -50,7 +50,7 @@ class EventBudget:
 
 @dataclass(slots=True)
 class _Known:
-    """A refusal that has been told."""
+    """A refusal whose event is written."""
 
     note: str
     event: objects.Ref
@@ -59,7 +59,7 @@ class _Known:
 
 
 class Reporter:
-    """Writes beside the bindings."""
+    """Writes conditions, evictions of victims, and events."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Reporter:
 
     @property
     def idle(self) -> bool:
-        """Whether everything has been told."""
+        """Whether nothing waits to be written."""
         return not (self._due or self._busy or self._grouped)
 
     async def run(self) -> None:
@@ -95,7 +95,7 @@ class Reporter:
     # What the loop says.
 
     def bound(self, bind: Bind, error: refusals.ObjectsError | None) -> None:
-        """A binding is decided."""
+        """Report a bound pod, or a failed binding."""
         if error is not None:
             self.refused(Refusal(bind.pod, f"binding rejected: {error}", "SchedulerError"))
             return
@@ -108,7 +108,7 @@ class Reporter:
             self._grouped.setdefault((bind.pod.namespace, *owner), []).append(bind)
 
     def refused(self, refusal: Refusal) -> None:
-        """A pod found no node; of a reservation, its own keeper tells."""
+        """Report a pod that found no node; the reservation controller reports reserve pods."""
         for victim in refusal.victims:
             self._later(("victim", victim.uid), functools.partial(self._evict, victim, refusal))
         if refusal.pod.reserve_pod_of:
@@ -183,7 +183,7 @@ class Reporter:
             self.flush()
 
     def flush(self) -> None:
-        """Tell of those that were bound beyond the budget."""
+        """Write the grouped events of pods that were bound beyond the budget."""
         grouped, self._grouped = self._grouped, {}
         for (_, kind, owner), several in grouped.items():
             self._event(event_messages.together(kind, owner, several))
@@ -230,7 +230,7 @@ class Reporter:
         await self._store.delete(ref(victim), uid=victim.uid)
 
     async def _insist(self, what: str, call: Callable[[], Coroutine[Any, Any, object]]) -> bool:
-        """Try a few times; what is gone or is another one now needs nothing any more."""
+        """Retry a request a few times; an object that is gone or replaced needs none."""
         for attempt in range(_RETRIES):
             try:
                 await call()

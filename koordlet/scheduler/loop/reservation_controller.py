@@ -44,7 +44,7 @@ _ATTEMPTS, _PAUSE = 4, 0.2
 
 
 class ReservationController:
-    """One for each scheduler that leads."""
+    """Writes the status of reservations, and deletes those that have ended."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class ReservationController:
         self._resynced = self._collected = steady()
 
     def submit(self, hold: Hold) -> None:
-        """A reservation found its node."""
+        """Take in a reservation that found its node, to be bound."""
         self._binding.add(hold.pod.reserve_pod_of)
         self._holds.put_nowait(hold)
 
     def refused(self, pod: Pod, message: str) -> None:
-        """A reservation found none."""
+        """Record that a reservation found no node."""
         before = self._core.reservations.messages.get(pod.reserve_pod_of)
         self._core.reservations.failed(pod, message)
         info = self._core.reservations.of(pod)
@@ -77,7 +77,7 @@ class ReservationController:
         self._moved.set()
 
     def poke(self) -> None:
-        """Something changed."""
+        """Wake the controller: something has changed."""
         self._moved.set()
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class ReservationController:
                 continue
 
     async def look(self) -> None:
-        """Bring everything that is due to where it should be, and write what differs."""
+        """Advance every reservation that is due, and write the statuses that differ."""
         wall, cache = self._events.wall(), self._core.reservations
         if self._steady() - self._resynced >= self._arguments.resync_seconds:
             self._resynced = self._steady()
@@ -143,7 +143,7 @@ class ReservationController:
         info.stored, info.revision = status, objects.revision(body)
 
     async def _converted(self, info: ReservationInfo, status: ReservationStatus) -> None:
-        """CPUs that were chosen for it are written before it is available (rule 3)."""
+        """Write the CPUs chosen for a reservation before it becomes available (rule 3)."""
         note = conversion.marks(info) if status.phase is Phase.AVAILABLE else {}
         if info.stored.phase is Phase.WAITING and note:
             ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
@@ -199,7 +199,7 @@ class ReservationController:
             await self._again(info, hold)
 
     async def _again(self, info: ReservationInfo, hold: Hold) -> None:
-        """It was not bound by us: perhaps by somebody else, or it is our turn again later."""
+        """Take in the stored object after a failed binding: bound elsewhere, or retried."""
         now = self._steady()
         try:
             there = await self._store.get(objects.Ref(kinds.RESERVATIONS, info.spec.name))
@@ -212,7 +212,7 @@ class ReservationController:
         reservation_events.woken(self._core, info, now)
 
     async def _attempt(self, info: ReservationInfo, hold: Hold) -> refusals.ObjectsError | None:
-        """Write a binding; an answer that was lost is asked for."""
+        """Write a binding; where an answer was lost, read the object."""
         status = self._core.reservations.status(info, self._events.wall())
         ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
         try:
@@ -238,7 +238,7 @@ class ReservationController:
         return None
 
     async def _promise(self, info: ReservationInfo, hold: Hold, ref: objects.Ref) -> None:
-        """Write what plugins chose; remember and tell who is adopted (rule 3)."""
+        """Write what plugins chose, and annotate the reservation and the adopted pods (rule 3)."""
         note = {**hold.marks, **preallocation.annotation(info)}
         if not note:
             return
@@ -256,7 +256,7 @@ class ReservationController:
     # What is over.
 
     async def collect(self, wall: float) -> None:
-        """Delete what has been over for long enough."""
+        """Delete reservations that have ended long enough ago."""
         rules = lifecycle.GarbageCollection(
             float(self._arguments.gc_seconds), self._arguments.collects
         )
@@ -290,13 +290,13 @@ class ReservationController:
 
 
 def arguments(profiles: Mapping[str, Profile]) -> Arguments:
-    """How reservations are kept: as the first profile says that has a say."""
+    """The ReservationArgs of the first profile that has the plugin."""
     found = [reservation_of(profile.plugins) for profile in profiles.values()]
     return next((plugin.arguments for plugin in found if plugin is not None), Arguments())
 
 
 def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:
-    """The merge patch from one status to another: what is not there any more is taken away."""
+    """The merge patch from one status to another; what is missing in the new one is removed."""
     before, after = old.body(), new.body()
     found: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
     for key in ("allocatable", "allocated"):

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-    """A reservation found its node; it holds there at once, and is written down later.
+    """Hold a reservation's node at once; the binding is written later.
 
-    Plugins reserve for its stand-in as for a pod: CPUs that one chooses are the reservation's.
+    Plugins reserve for its reserve pod as for any other pod.
     """
     plugin, info = reservation_of(cycle.profile.plugins), core.reservations.of(pod)
-    assert plugin is not None  # noqa: S101 -- it placed the stand-in
+    assert plugin is not None  # noqa: S101 -- it placed the reserve pod
     assert info is not None  # noqa: S101 -- whose object went is not in the queue
     marks: dict[str, str] = {}
     node = core.pod_cache.columns.nodes[row]
@@ -54,13 +54,13 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
 
 
 def release(cycle: Cycle, info: ReservationInfo, pod: Pod) -> None:
-    """Undo what plugins have reserved for a stand-in."""
+    """Undo what plugins have reserved for a reserve pod."""
     for plugin in reversed(cycle.profile.plugins):
         plugin.unreserve(pod, info.node)
 
 
 def changed(core: Core, old: objects.Object | None, new: objects.Object | None, now: float) -> None:
-    """A Reservation comes, changes or goes; ``now`` is the queue's."""
+    """Take in a change of a Reservation; ``now`` is the queue's."""
     if new is None:
         if old is not None:
             _gone(core, objects.text(old, "name"), now)
@@ -104,13 +104,13 @@ def _gone(core: Core, name: str, now: float) -> None:
 
 
 def woken(core: Core, info: ReservationInfo, now: float) -> None:
-    """What it holds, or who may draw on it, is another than before: those who wait may try."""
+    """Wake the pods that a change of a reservation may help."""
     if info.reserve_pod is not None:
         core.wake(ClusterEvent(ActionType.POD_GONE, pod=info.reserve_pod), now)
 
 
 def step(core: Core, info: ReservationInfo, now: float, wall: float) -> bool:
-    """Bring one to the phase that it should be in; whether it changed."""
+    """Advance a reservation to the phase that is due; whether it changed."""
     if info.row < 0 and info.phase.holds and info.node in core.pod_cache.columns.rows:
         core.reservations.node_came(info.node)
     if not core.reservations.step(info, wall):
@@ -122,7 +122,7 @@ def step(core: Core, info: ReservationInfo, now: float, wall: float) -> bool:
 
 
 def due(core: Core, wall: float) -> list[ReservationInfo]:
-    """Those to look at: whose account changed, who wait for room, whose time is up."""
+    """Reservations to look at: changed accounts, waiting ones, expired ones."""
     cache = core.reservations
     touched = set(cache.touched)
     cache.touched.clear()

@@ -44,7 +44,7 @@ _TIDY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Two clocks: one that only goes forward, for waiting, and the one on the wall, for texts."""
+    """The monotonic clock for waiting, and the wall clock for texts."""
 
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -92,7 +92,7 @@ class Loop:
         self.beat: float | None = None
 
     def report(self, said: nodereport.NodeReport) -> None:
-        """An agent reports; called in the loop."""
+        """Take in an agent's report; called in the loop."""
         self.agents.report(said)
         self._poke()
 
@@ -107,7 +107,7 @@ class Loop:
         self._poke()
 
     async def run(self) -> None:
-        """Until cancelled; ends with the error of the first part that ends."""
+        """Run until cancelled; raises the error of the first part that ends."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.sources.run())
@@ -148,7 +148,7 @@ class Loop:
                 continue
 
     def _slice(self) -> bool:
-        """Try pods for a while; whether there may be more to do at once."""
+        """Try pods for one slice; whether there may be more to do at once."""
         steady, started = self._clocks.steady, time.perf_counter()
         while time.perf_counter() - started < SLICE:
             if self.binder.backlog >= binder.BACKLOG:
@@ -170,11 +170,11 @@ class Loop:
 
     @property
     def leading(self) -> bool:
-        """Whether it is ours to decide now."""
+        """Whether this scheduler is the leader now."""
         return self.election is None or self.election.leading
 
     def now(self) -> float:
-        """By the clock that entries of the queue and of the diary are stamped with."""
+        """The time by the clock of the queue and of the recent decisions."""
         return self._clocks.steady()
 
     def metrics(self) -> str:

@@ -107,7 +107,7 @@ class Pod:
     preempts: bool
     gates: tuple[str, ...]
     nominated: str = ""
-    #: The UID of the reservation whose place it keeps: a stand-in, no pod that runs.
+    #: The UID of the reservation whose place it keeps: empty for pods that run.
     reserve_pod_of: str = ""
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""

@@ -1,4 +1,4 @@
-"""The stand-ins of reservations that pre-allocate: filter, score, arguments of the plugin.
+"""The reserve pods that pre-allocate: filter, score, arguments of the plugin.
 
 Covers: all nodes at once. Does not cover: one node (``reservation.preallocation``).
 """

@@ -1,6 +1,7 @@
 """Reservation: pods find what is reserved for them, reservations find their nodes.
 
-Covers: filter, score, choice and booking for pods that reservations mean; the filter of stand-ins.
+Covers: filter, score, choice and booking for pods that reservations select; the filter of reserve
+pods.
 Does not cover: the rules themselves (``koordlet.scheduler.reservation``).
 
 A class that no reservation means takes no part: no filter, no score, one look into a table a pod.
@@ -285,7 +286,7 @@ class ClaimScore(Score):
 
 
 class ReservePodFilter(Filter):
-    """Where a stand-in may go beyond what any pod is asked: 1 its pin, 2 conflicting policies."""
+    """Nodes that may have a reserve pod: not beside its pin (1), not beside another policy (2)."""
 
     kind = Kind.LOAD
     _REASONS: ClassVar[dict[int, str]] = {1: _PINNED, 2: _CONFLICT}

@@ -186,7 +186,7 @@ class _Reach(Filter):
 
     @staticmethod
     def said(code: int) -> tuple[str, ...]:
-        """What a code means."""
+        """The verdict of a code."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
     def verdict(self, code: int) -> Verdict:

@@ -196,7 +196,7 @@ class Claim:
 
 
 def _shows(info: ReservationInfo, pod_class: PodClass) -> bool:
-    """Whether a stand-in could keep its own owners away: by ports, or by terms about pods."""
+    """Whether a reserve pod could keep its own owners away: by ports, or by terms about pods."""
     reserve_pod = info.reserve_pod
     if reserve_pod is None or info.operating:
         return False

@@ -36,7 +36,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """A pod that wants a reservation and nothing else."""
+    """The reservation affinity of a pod."""
 
     name: str = ""
     labels: Mapping[str, str] | None = None
@@ -47,7 +47,7 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class ReservationDemand:
-    """What a class of pods says about reservations."""
+    """What a pod class requires of reservations."""
 
     affinity: Affinity | None = None
     exact: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Mismatch(enum.StrEnum):
 
 
 def wish(pod_class: PodClass) -> ReservationDemand:
-    """What a class says; ``BadObjectError`` where an annotation cannot be read."""
+    """The demand of a class; ``BadObjectError`` where an annotation cannot be read."""
     return ReservationDemand(
         affinity=_affinity(pod_class.annotations),
         exact=wire.strings(
@@ -92,12 +92,12 @@ def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
 
 
 def owned(spec: ReservationSpec, pod: Pod) -> bool:
-    """Whether a pod is among the owners."""
+    """Whether a pod matches any owner entry."""
     return not spec.fault and any(owns(owner, pod) for owner in spec.owners)
 
 
 def owns(owner: ReservationOwner, pod: Pod) -> bool:
-    """Whether one entry means a pod."""
+    """Whether a pod matches one owner entry."""
     if owner.object is not None and not _is(owner.object, pod):
         return False
     if owner.controller is not None and not _controls(owner.controller, pod):
@@ -162,7 +162,7 @@ def _mismatch(
 
 
 def untolerated(spec: ReservationSpec, pod: Pod, wanted: ReservationDemand) -> str:
-    """The first taint that a pod does not bear, as it is told; empty where it bears all."""
+    """The first taint that a pod does not tolerate, for the message; empty: none."""
     affinity = wanted.affinity
     bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
     hard = (taint for taint in spec.taints if taint.effect in _HARD and not _bears(bears, taint))
@@ -174,7 +174,7 @@ def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool
 
 
 def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[str, str]) -> bool:
-    """Selectors see the labels of the node with those of the reservation over them."""
+    """Whether the affinity selects the labels of the node and of the reservation over them."""
     labels = {**node_labels, **spec.labels}
     wanted = affinity.labels or {}
     if any(labels.get(key) != value for key, value in wanted.items()):

@@ -52,7 +52,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def read(body: Body) -> ReservationSpec:
-    """The specification; ``BadObjectError`` names what cannot be meant."""
+    """The specification; ``BadObjectError`` names the field that cannot be used."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     name = _name(meta)
     template = _template(spec)
@@ -97,7 +97,7 @@ def read(body: Body) -> ReservationSpec:
 
 
 def spec_of(pod: Pod) -> ReservationSpec:
-    """A pod in operating mode ``Reservation`` as one: used once, Aligned, never expires."""
+    """The specification of a pod in operating mode: used once, Aligned, never expires."""
     try:
         found = json.loads(pod.pod_class.annotations.get(keys.OWNERS) or "[]")
         owners = owners_of([owner for owner in found if isinstance(owner, Mapping)])
@@ -121,7 +121,7 @@ def spec_of(pod: Pod) -> ReservationSpec:
 
 
 def warnings(body: Body) -> list[str]:
-    """What is legal and most likely not meant."""
+    """Warnings about what is legal and most likely a mistake."""
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
         return []
@@ -129,7 +129,7 @@ def warnings(body: Body) -> list[str]:
     for key in spec:
         if key not in _FIELDS:
             near = difflib.get_close_matches(str(key), _FIELDS, 1)
-            found.append(f"spec.{key} is unknown{f', {near[0]} is near' if near else ''}")
+            found.append(f"spec.{key} is unknown{f'; did you mean {near[0]}?' if near else ''}")
     owners = spec.get("owners")
     for place, one in enumerate(owners if isinstance(owners, list) else []):
         if not isinstance(one, Mapping):
@@ -144,7 +144,7 @@ def warnings(body: Body) -> list[str]:
 
 
 def _unknown(owner: Body) -> str:
-    """A key of an owner's entry that is none; empty where all are."""
+    """An unknown field of an owner entry; empty where all are known."""
     return min((str(key) for key in owner if key not in _OWNER_FIELDS), default="")
 
 
@@ -271,7 +271,7 @@ def _taint(body: Body) -> terms.Taint:
 
 
 def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:
-    """Who may use it, and why nobody can."""
+    """The owner entries, and why no pod can match."""
     try:
         found = owners_of(wire.bodies(spec, "owners"))
     except BadObjectError as error:

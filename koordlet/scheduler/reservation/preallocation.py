@@ -45,7 +45,7 @@ class PreAllocationConfig:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A node for a reservation: no reasons means that it fits, with these pods."""
+    """The verdict on a node: no reasons means that the reservation fits with these pods."""
 
     reasons: tuple[str, ...] = ()
     pods: tuple[Pod, ...] = ()
@@ -53,7 +53,7 @@ class Adoption:
 
 
 class Adopter:
-    """One reservation over the nodes."""
+    """Judges which running pods a reservation would adopt on each node."""
 
     def __init__(
         self, spec: ReservationSpec, columns: Columns, config: PreAllocationConfig
@@ -107,7 +107,7 @@ class Adopter:
         return fit.score(ReservationInfo(self._spec), pod.pod_class.requests.real)
 
     def judge(self, row: int) -> Adoption:
-        """Whether the reservation fits on a node, and whom it adopts there."""
+        """Whether the reservation fits on a node, and the pods that it adopts there."""
         several = self.candidates(row)
         if not several:
             if self._required:
@@ -155,7 +155,7 @@ class Adopter:
         return self._without(row, self._short(row, total), inside)
 
     def _without(self, row: int, node: list[str], inside: list[str]) -> Adoption:
-        """No choice of pods serves: then perhaps none is needed; else what none of them gives."""
+        """No choice of pods serves: none may be needed; otherwise the reasons."""
         if not self._required and not self._short(row, {}):
             return Adoption(score=MAX_SCORE if self._multiple else 0)
         return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
@@ -179,7 +179,7 @@ class Adopter:
         return sorted(found)
 
     def _plain(self, row: int) -> tuple[str, ...]:
-        """The ordinary rule of fit, in its words."""
+        """The reasons of the ordinary resource fit."""
         found = [reason.removesuffix(" by node") for reason in self._short(row, {})]
         return tuple(
             "Too many pods" if reason == "Insufficient pods" else reason for reason in found
@@ -187,7 +187,7 @@ class Adopter:
 
 
 def released(info: ReservationInfo, columns: Columns) -> bool:
-    """Whether its node has, free or released, all that it is to hold."""
+    """Whether its node has all that the reservation is to hold, free or released."""
     if info.row < 0:
         return False
     room, requested = columns.allocatable, columns.requested

@@ -32,7 +32,7 @@ def reasons(
     refused: Mapping[str, Verdict],
     own: str,
 ) -> str:
-    """The sentence; empty where no reservation means the pod.
+    """The message; empty where no reservation selects the pod.
 
     ``several`` are reservations that may be drawn on, with the labels of their nodes; ``refused``
     the verdicts by node, of which those of the plugin ``own`` are about reservations themselves.

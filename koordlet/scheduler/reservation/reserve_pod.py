@@ -1,6 +1,6 @@
-"""The stand-in of a reservation: a pod that never runs, placed by the ordinary plugins.
+"""The reserve pod of a reservation: a pod that never runs, placed by the ordinary plugins.
 
-Covers: what the stand-in asks for and wants, its class. Does not cover: placing it.
+Covers: its requests, constraints and class. Does not cover: placing it.
 
 It is named by the reservation's UID, has the template's labels and annotations with the
 reservation's over them,
@@ -26,7 +26,7 @@ _HIGHEST = 2**31 - 1
 
 
 class ReservePods:
-    """Makes stand-ins; remembers their classes."""
+    """Makes reserve pods; remembers their classes."""
 
     def __init__(self, made_by: Decoder) -> None:
         self._decoder = made_by
@@ -35,7 +35,7 @@ class ReservePods:
         ] = {}
 
     def make(self, spec: ReservationSpec, position: int) -> Pod:
-        """The stand-in; ``BadObjectError`` where the template is no pod."""
+        """The reserve pod; ``BadObjectError`` where the template is not a pod."""
         meta, inner = wire.mapping(spec.template, "metadata"), wire.mapping(spec.template, "spec")
         labels = {**wire.labels(meta), **spec.labels}
         body: Body = {
@@ -86,7 +86,7 @@ def _inner(inner: Body, spec: ReservationSpec, labels: Mapping[str, str]) -> dic
 
 
 def _resized(asked: requests.Requests, allocatable: Mapping[str, int]) -> requests.Requests:
-    """Exactly what is reserved, whatever the template said before a resize."""
+    """The requests of exactly what is reserved, also after a resize."""
     if dict(asked.real) == dict(allocatable):
         return asked
     real = {name: amount for name, amount in allocatable.items() if name != requests.PODS}

@@ -19,7 +19,7 @@ DEFAULT_TTL = 24 * 3600.0
 
 
 class Phase(enum.StrEnum):
-    """Where a reservation is in its life."""
+    """The phase of a reservation."""
 
     PENDING = "Pending"
     AVAILABLE = "Available"
@@ -30,17 +30,17 @@ class Phase(enum.StrEnum):
 
     @property
     def over(self) -> bool:
-        """Nothing changes any more."""
+        """Whether the phase is final."""
         return self in {Phase.SUCCEEDED, Phase.FAILED}
 
     @property
     def holds(self) -> bool:
-        """Room is kept on a node."""
+        """Whether the reservation holds room on a node."""
         return self in {Phase.AVAILABLE, Phase.WAITING}
 
 
 class AllocatePolicy(enum.StrEnum):
-    """How far a pod may reach beyond what is reserved."""
+    """Whether a pod may use more than is reserved."""
 
     DEFAULT = "Default"
     ALIGNED = "Aligned"
@@ -71,7 +71,7 @@ class ControllerOwner:
 
 @dataclass(frozen=True, slots=True)
 class ReservationOwner:
-    """Who may use a reservation: all given parts must hold; nothing given means everybody."""
+    """An owner entry: all given parts must match; an empty entry matches every pod."""
 
     object: ObjectOwner | None = None
     controller: ControllerOwner | None = None
@@ -80,7 +80,7 @@ class ReservationOwner:
 
 @dataclass(frozen=True, slots=True)
 class PreAllocation:
-    """Room that running pods still have is promised to somebody else."""
+    """Pre-allocation: the reservation takes over the room of running pods."""
 
     cluster: bool = False
     multiple: bool = False
@@ -89,7 +89,7 @@ class PreAllocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationSpec:
-    """What is asked for."""
+    """The specification of a reservation."""
 
     name: str
     uid: str
@@ -128,7 +128,7 @@ class ReservationSpec:
 
     @property
     def expires_at(self) -> float | None:
-        """When it ends by itself; ``expires`` has the say where both are given."""
+        """When the reservation expires; ``expires`` takes precedence over ``ttl``."""
         if self.expires is not None:
             return self.expires
         return None if self.ttl is None or not self.created else self.created + self.ttl
@@ -172,7 +172,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationStatus:
-    """What the object says about itself; derived anew wherever it can be."""
+    """The stored status of a reservation."""
 
     phase: Phase = Phase.PENDING
     node: str = ""

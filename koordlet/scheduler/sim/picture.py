@@ -19,7 +19,7 @@ _MOST = 200
 
 
 def svg(columns: Columns) -> str:
-    """The picture; a large cluster is drawn in groups, each bar their mean."""
+    """The SVG; in a large cluster each bar is the mean of a group."""
     rows = [row for row, node in enumerate(columns.nodes) if node is not None]
     size = max(1, -(-len(rows) // _MOST))
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -6,7 +6,7 @@ A pod that preempts is tried again at once: its priority makes it the next one a
 gone for good. Pods that failed are tried again in a next round, after all others, if somebody
 preempted or a reservation found its node or ended meanwhile: nothing else in a simulation helps.
 
-Reservations are placed by their stand-ins, which stand in the same queue. Time stands still.
+Reservations are placed by their reserve pods, which wait in the same queue. Time stands still.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Result:
     explained: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
-        """As the contract has it, without ``version``."""
+        """The JSON document, without ``version``."""
         found: dict[str, Any] = {
             "placements": self.placements,
             "pending": self.pending,
@@ -65,7 +65,7 @@ class Result:
 
 
 class Simulation:
-    """One cluster, tried once."""
+    """One simulation of one cluster."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Simulation:
         return self.result
 
     def _admit(self, body: Body) -> None:
-        """A Reservation: on its node, or its stand-in into the queue."""
+        """Take in a Reservation that is bound, or enqueue its reserve pod."""
         name = objects.text(body, "name")
         if self._reservations.named(name) is not None or name in self._reservations.rejected:
             self._cluster.warnings.append(
@@ -151,7 +151,7 @@ class Simulation:
         self._enqueue(reserve_pod)
 
     def _next(self) -> Pod | None:
-        """The queue's next; when it is empty, whoever failed before victims left gets a try."""
+        """The next pod; when the queue is empty, pods that failed before room was freed."""
         if not len(self._queue) and self._freed:
             self._freed = False
             for waiting, _ in list(self._failed.values()):
@@ -248,7 +248,7 @@ class Simulation:
         self._freed |= drawn is not None and self._reservations.step(drawn, self._now)
 
     def _bind(self, cycle: Cycle, reserve_pod: Pod, row: int) -> None:
-        """A reservation found its node: who may draw on it may find room now."""
+        """Bind a reservation; pods that may draw on it may find room now."""
         plugin, info = reservation_of(cycle.profile.plugins), self._reservations.of(reserve_pod)
         node = self._columns.nodes[row]
         if not self._prepared(cycle, reserve_pod, getattr(node, "name", "")):
@@ -258,7 +258,7 @@ class Simulation:
         self._freed = True
 
     def _prepared(self, cycle: Cycle, pod: Pod, node: str) -> bool:
-        """Whether each plugin found what it gives to the pod; else that is why the pod waits."""
+        """Whether every plugin could prepare the pod; a refusal keeps it pending."""
         try:
             for plugin in cycle.profile.plugins:
                 plugin.prepare(pod, node)

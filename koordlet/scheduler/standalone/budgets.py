@@ -19,7 +19,7 @@ _DISRUPTED = 120.0
 
 
 def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
-    """What the status should be; ``BadObjectError`` where the budget cannot be read."""
+    """The status to write; ``BadObjectError`` where the budget cannot be read."""
     meta, spec = wire.mapping(budget, "metadata"), wire.mapping(budget, "spec")
     selector = terms.selector(spec, "selector")
     namespace = wire.text(meta, "namespace") or "default"
@@ -46,7 +46,7 @@ def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
 
 
 def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
-    """Pods that are about to go: said so lately, and not deleted yet."""
+    """Pods whose eviction was announced lately and that are not deleted yet."""
     said = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
     staying = {_name(pod) for pod in pods if not _terminating(pod)}
     found = {}
@@ -61,7 +61,7 @@ def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
 
 
 def _desired(spec: Body, expected: int) -> int:
-    """How many must stay healthy; a share is rounded up, whichever of the two it is."""
+    """The number of pods that must stay healthy; percentages are rounded up."""
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if most is not None:
         return max(0, expected - _share(most, expected))
@@ -77,12 +77,12 @@ def _share(spelled: Any, whole: int) -> int:
 
 
 def ended(pod: Body) -> bool:
-    """Whether a pod has run to its end."""
+    """Whether a pod has terminated."""
     return wire.mapping(pod, "status").get("phase") in {"Succeeded", "Failed"}
 
 
 def _healthy(pod: Body) -> bool:
-    """Ready where somebody says so or not; otherwise it is enough that it has its node."""
+    """Whether a pod is ready; without a Ready condition, whether it has a node."""
     if _terminating(pod) or not wire.text(wire.mapping(pod, "spec"), "nodeName"):
         return False
     said = wire.bodies(wire.mapping(pod, "status"), "conditions")

@@ -34,7 +34,7 @@ _WHY = "Taint manager: deleting due to NoExecute taint"
 
 
 class Controllers:
-    """One store's."""
+    """The controllers of a standalone scheduler's store."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Controllers:
         self._offered: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for one in (self._nodes, self._pods, self._budgets):
                 group.create_task(one.run())
@@ -62,7 +62,7 @@ class Controllers:
                 await asyncio.sleep(_BEAT)
 
     async def once(self) -> None:
-        """Bring everything to what it should be."""
+        """Reconcile all objects once."""
         reports = self._reporting()
         self._known |= reports.keys()
         if not 0 <= self._wall() - self._since < _GRACE:
@@ -82,7 +82,7 @@ class Controllers:
             await self._guarded(name, self._counted(budget, pods))
 
     async def _guarded(self, name: str, doing: Any) -> None:
-        """Rule 4."""
+        """Run a step; what fails costs only itself (rule 4)."""
         try:
             await doing
         except refusals.Conflict:
@@ -91,7 +91,7 @@ class Controllers:
             log.get().warning("scheduler.steward_failed", culprit=name, detail=str(error))
 
     async def _enrolled(self, name: str, said: nodereport.NodeReport | None) -> None:
-        """A node as its agent tells of it."""
+        """Write a Node from its agent's report."""
         room = registration.allocatable(said) if said is not None else None
         node: objects.Object | None = self._nodes.get(name)
         if node is None:
@@ -115,7 +115,7 @@ class Controllers:
             await self._store.patch(where, objects.Merge({"status": wish}), subresource="status")
 
     def _amounts(self, name: str, room: Mapping[str, str], was: Body) -> dict[str, Any]:
-        """Rule 2."""
+        """Apply rule 2."""
         now = self._wall()
         solid = {"cpu", "memory", "pods"}
         same = all(room.get(name) == was.get(name) for name in solid)
@@ -132,7 +132,7 @@ class Controllers:
             await self._store.patch(objects.Ref(kinds.NODES, name), patch)
 
     async def _judged(self, pod: Body) -> None:
-        """NoExecute: who does not bear it leaves, when his patience ends."""
+        """Delete pods that do not tolerate a NoExecute taint, when their time is up."""
         spec, meta = wire.mapping(pod, "spec"), objects.metadata(pod)
         node = self._nodes.get(wire.text(spec, "nodeName"))
         if node is None or meta.get("deletionTimestamp") is not None or budgets.ended(pod):

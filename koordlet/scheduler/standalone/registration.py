@@ -20,7 +20,7 @@ _WITHHELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
 
 
 def metadata(name: str) -> dict[str, Any]:
-    """Name, label and mark of a node that is here because its agent reports."""
+    """The metadata of a Node that its agent's report created."""
     return {
         "name": name,
         "labels": {"kubernetes.io/hostname": name},
@@ -29,7 +29,7 @@ def metadata(name: str) -> dict[str, Any]:
 
 
 def allocatable(said: nodereport.NodeReport) -> dict[str, str] | None:
-    """What pods may have of the machine; ``None`` while it is not known."""
+    """The allocatable amounts of a machine; ``None`` while it is unknown."""
     if said.topology is None or not said.topology.cpus:
         return None
     kept = cpuset.union(claim.cpus for claim in said.claims if claim.owner in _WITHHELD)

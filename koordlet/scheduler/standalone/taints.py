@@ -29,7 +29,7 @@ SECONDS = 300
 
 
 def wanted(node: Body, now: str) -> list[dict[str, Any]] | None:
-    """The taints that a node should have; ``None``: those that it has.
+    """The taints that a node should have; ``None``: no change.
 
     Taints that are not of conditions stay as they are, and so does the time of those that last.
     """
@@ -55,7 +55,7 @@ def _name(taint: Body) -> tuple[str, str]:
 
 
 def leaves(pod: Body, taints: Sequence[Body], now: float) -> float | None:
-    """When a pod has to leave for the sake of NoExecute; ``None``: it may stay."""
+    """When NoExecute taints evict a pod; ``None``: never."""
     tolerations = wire.bodies(wire.mapping(pod, "spec"), "tolerations")
     ends = [
         _end(tolerations, taint, now)
@@ -66,7 +66,7 @@ def leaves(pod: Body, taints: Sequence[Body], now: float) -> float | None:
 
 
 def _end(tolerations: Iterable[Body], taint: Body, now: float) -> float | None:
-    """When a pod is done with one taint."""
+    """When a pod's toleration of one taint ends."""
     mark = terms.taint(taint)
     limits: list[float | None] = []
     for toleration in tolerations:

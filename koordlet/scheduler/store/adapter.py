@@ -53,7 +53,7 @@ class Store:
 
     @property
     def damage(self) -> str:
-        """What was wrong with the file when it was opened, what is lost, and what was kept."""
+        """The damage that opening the file found: what is lost, and what was kept."""
         found, kept = self._database.damage, self._database.kept
         return f"{found}; kept: {', '.join(map(str, kept))}" if found else ""
 
@@ -98,7 +98,7 @@ class Store:
         return self._watches.follow(kind, since, namespace, selector)
 
     async def get(self, ref: objects.Ref) -> objects.Object:
-        """One object."""
+        """The cached value of one object."""
         return await self._database.read(lambda db: _existing(db, ref))
 
     # Writing.

@@ -75,7 +75,7 @@ def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
 
 
 def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: Keys) -> list[Any]:
-    """A list whose elements are the same where their keys are."""
+    """Merge a list whose elements are identified by keys."""
     if any(
         isinstance(element, Mapping) and element.get("$patch") == "replace" for element in patch
     ):
@@ -99,7 +99,7 @@ def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: K
 
 
 def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What makes an element of a keyed list itself; ``Malformed`` where that is missing."""
+    """The key values of a list element; ``Malformed`` where one is missing."""
     if not isinstance(element, Mapping):
         raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is not an object")
     # A protocol that nobody wrote is TCP, the only key with a default.

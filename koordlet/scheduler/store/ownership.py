@@ -40,7 +40,7 @@ _NOBODYS_METADATA = {
 
 @dataclass(frozen=True, slots=True)
 class FieldManager:
-    """Who wrote: a manager, how, and through which subresource."""
+    """A field manager: its name, the operation and the subresource."""
 
     manager: str
     operation: str
@@ -132,7 +132,7 @@ def update(
     owner: FieldManager,
     keys: merging.Keys,
 ) -> Owned:
-    """The owners after any other write: it owns what it changed, nobody what is gone."""
+    """The owners after an update: it owns what it changed; removed fields have no owner."""
     old, new = fields(before, keys), fields(after, keys)
     changed = frozenset(path for path, value in new.items() if old.get(path) != value)
     result = {other: (paths - changed) & new.keys() for other, paths in owned.items()}
@@ -166,7 +166,7 @@ def _spelled(path: Path) -> str:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """A value without one field; what becomes empty by that goes, too."""
+    """A value without one field, and without what becomes empty by that."""
     step, rest = path[0], path[1:]
     if isinstance(step, str):
         if not isinstance(value, Mapping) or step not in value:
@@ -186,7 +186,7 @@ def _without(value: Any, path: Path) -> Any:
 
 
 def read(managed: Any) -> Owned:
-    """The owners as an object keeps them; what cannot be read is nobody's."""
+    """Read ``managedFields``; what cannot be read has no owner."""
     owned: Owned = {}
     for entry in managed if isinstance(managed, list) else ():
         if not isinstance(entry, Mapping) or not isinstance(entry.get("fieldsV1"), Mapping):
@@ -203,7 +203,7 @@ def read(managed: Any) -> Owned:
 def write(
     owned: Owned, old: Any, api_version: str, now: str, writer: FieldManager | None = None
 ) -> list[dict[str, Any]]:
-    """The owners as an object keeps them.
+    """Write ``managedFields``.
 
     An entry keeps its time while its fields stay the same, but for that of the ``writer``, who has
     just given one of them another value.

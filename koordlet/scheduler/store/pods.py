@@ -20,7 +20,7 @@ _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str], now: str) -> Body:
-    """A pod that has got its node; ``Conflict`` where it cannot have one."""
+    """The pod bound to its node; ``Conflict`` where it cannot be bound."""
     spec = _part(pod, "spec")
     if spec.get("nodeName"):
         raise _conflict(ref, f'pod {ref.name} is already assigned to node "{spec["nodeName"]}"')
@@ -45,7 +45,7 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
 
 
 def ending(pod: Body, grace: int, deadline: str) -> Body | None:
-    """A pod whose node has been asked to stop it; ``None`` where it may go at once.
+    """The pod marked for deletion; ``None`` where it can be removed at once.
 
     A pod without a node, or that has ended, has nothing to stop. A second wish may only shorten
     the first one.
@@ -110,7 +110,7 @@ def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
 
 
 def doomed(pod: Body, now: str) -> Body:
-    """A pod that says that it is being evicted."""
+    """The pod with the condition that announces its eviction."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -128,7 +128,7 @@ def doomed(pod: Body, now: str) -> Body:
 
 
 def _why_none(status: Mapping[str, Any], name: str) -> str:
-    """The first that applies."""
+    """The first reason that applies for a budget that allows no disruption."""
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
     found = [condition for condition in _conditions(status) if condition.get("status") == "False"]
@@ -170,7 +170,7 @@ def _unready_is_free(pod: Body, budget: Body) -> bool:
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The conditions that are some; nobody checks what a patch of the status brings."""
+    """The conditions that are objects; status patches are not validated."""
     found = status.get("conditions")
     return (
         [condition for condition in found if isinstance(condition, Mapping)]

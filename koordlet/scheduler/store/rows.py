@@ -36,7 +36,7 @@ def revision(db: sqlite3.Connection) -> int:
 
 
 def compacted(db: sqlite3.Connection) -> int:
-    """A watch can start from no revision below this one."""
+    """The oldest revision that a watch can start from."""
     return int(db.execute("SELECT compacted FROM clock").fetchone()[0])
 
 
@@ -76,7 +76,7 @@ def put(
 
 
 def remove(db: sqlite3.Connection, ref: objects.Ref, body: dict[str, Any]) -> None:
-    """Remove an object; its last state is told under the next revision."""
+    """Remove an object; the next revision records its last state."""
     number = _tick(db)
     db.execute(
         "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
@@ -131,7 +131,7 @@ def _tell(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, af
 
 
 def _is_whole(row: tuple[Any, ...]) -> bool:
-    """Whether it proves itself; a disk may change it while we run, which is told once."""
+    """Whether an event is intact; damage is logged once."""
     if proof.proves(row):
         return True
     _tell_of(str(row[0]), str(row[1]), str(row[2]))

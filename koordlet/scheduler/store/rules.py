@@ -42,7 +42,7 @@ _NAMED = frozenset({"metadata.name", "metadata.namespace"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRule:
-    """How objects of one kind are kept."""
+    """The storage rules of one kind."""
 
     #: There is a subresource ``status``.
     status: bool = True

@@ -32,7 +32,7 @@ class Watches:
         self._moved = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin to tell."""
+        """Start delivering events."""
         self._open = True
         self._file.on_commit(self._wake)
 
@@ -44,7 +44,7 @@ class Watches:
     async def follow(
         self, kind: kinds.Kind, since: str, namespace: str, selector: selectors.Selector
     ) -> AsyncGenerator[objects.Change, None]:
-        """What concerns one watcher, until it closes the generator."""
+        """The events of one watcher, until it closes the generator."""
         compiled = rules.compiled(kind, selector)
         place = _number(since, kind)
         while True:

@@ -32,7 +32,7 @@ _MARKS = ("labels", "annotations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """What a write needs from outside."""
+    """The time, UID and field manager of a write."""
 
     at: float
     #: For an object that is born.
@@ -41,7 +41,7 @@ class WriteContext:
 
     @property
     def stamp(self) -> str:
-        """The time as objects hold it."""
+        """The time as a Time."""
         return stamp(self.at)
 
 
@@ -52,7 +52,7 @@ def stamp(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Not a patch but all of the object, as clients of an API server may write it (PUT)."""
+    """A whole object in place of the stored one (PUT)."""
 
     body: objects.Object
 
@@ -61,7 +61,7 @@ Write = objects.Patch | Replacement
 
 
 def named(kind: kinds.Kind, body: objects.Object, suffix: str) -> objects.Ref:
-    """What a new object will be called; ``Invalid`` where that is no name."""
+    """The name of a new object; ``Invalid`` where it is not a name."""
     check_kind(kind, body)
     name = objects.text(body, "name")
     if not name and objects.text(body, "generateName"):
@@ -97,7 +97,7 @@ def check_kind(kind: kinds.Kind, body: objects.Object) -> None:
 
 
 def born(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
-    """A new object as it is kept, its creator the owner of everything."""
+    """A new object as it is stored; its creator owns all fields."""
     new = _bare(ref, body, context)
     owner = ownership.FieldManager(context.manager, "Update")
     return _with_owners(new, ownership.update({}, new, {}, owner, _keys(ref)), None, context)
@@ -188,7 +188,7 @@ def check_uid(ref: objects.Ref, old: Body, wanted: str) -> None:
 def _wanted(
     ref: objects.Ref, old: Body, patch: Write, subresource: str
 ) -> tuple[Body, ownership.Owned | None]:
-    """What the patch makes of the object, if it were allowed everything."""
+    """The object after the patch, before the rules of its kind."""
     rule = rules.of(ref.kind)
     match patch:
         case Replacement(body=body):
@@ -226,7 +226,7 @@ def _applicable(body: objects.Object, rule: rules.KindRule, subresource: str) ->
 
 
 def _allowed(old: Body, wanted: Body, rule: rules.KindRule, subresource: str) -> Body:
-    """The wish, cut to what this resource or subresource may change."""
+    """The wanted object, cut to what this resource or subresource may change."""
     metadata = dict(objects.metadata(wanted))
     if subresource:
         kept = {key: value for key, value in old["metadata"].items() if key not in _MARKS}

@@ -132,7 +132,7 @@ def test_fields_that_are_not_there_are_told() -> None:
     assert "'percentageOfNodeToScore' is an unknown field" in warning
     said = config(plugin={})
     [warning] = configuration.read(said, "test").warnings
-    assert "a profile: 'plugin' is no field" in warning
+    assert "a profile: 'plugin' is an unknown field" in warning
     twice = [{"name": "NodeResourcesFit"}, {"name": "NodeResourcesFit"}]
     with pytest.raises(errors.ConfigError, match="repeated config for plugin NodeResourcesFit"):
         configuration.read(config(pluginConfig=twice), "test")

@@ -156,7 +156,7 @@ def test_a_node_that_goes_ends_its_reservation(ram: Path) -> None:
             await until(world, "r", phase("Available"))
             await world.store.delete(objects.Ref(kinds.NODES, "n1"))
             status = await until(world, "r", phase("Failed"))
-            assert status["conditions"][1]["message"] == "node n1 is gone"
+            assert status["conditions"][1]["message"] == "node n1 was deleted"
 
     schedulers.run(body())
 

@@ -76,7 +76,7 @@ def test_two_of_one_name() -> None:
     found = reservations.tried(node("n"), *twice)
 
     assert [one["allocatable"] for one in found["reservations"]] == [{"cpu": "1"}]
-    assert any("it was there before" in one for one in found["warnings"])
+    assert any("its name occurs twice" in warning for warning in found["warnings"])
 
 
 @pytest.mark.parametrize(
