@@ -1,4 +1,4 @@
-"""An Event of the API server: what happened to one object, for people.
+"""Events of the API server (``events.k8s.io/v1``), which tell people about one object.
 
 Covers: the body, within what ``events.k8s.io/v1`` accepts.
 Does not cover: what happened, whether it is said again (who says it knows).

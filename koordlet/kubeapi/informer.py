@@ -1,22 +1,19 @@
-"""A kind of objects kept up to date here: list once, watch, and what to do when either fails.
+"""The informer: a list/watch cache of one kind of objects, with recovery from every failure.
 
 Covers: the source of objects that every room reads from, over any adapter of ``objects``.
 Does not cover: what the objects mean (``convert`` makes of them what the caller keeps).
 
-It stands beside the rooms because the agent's rooms and the scheduler need it alike, and it knows
-nothing but the port.
-
 Rules:
-1. An empty list is an empty list: what is not listed any more is gone. A list that fails half-way
-   changes nothing.
-2. A watch goes on from the last revision; only ``Gone`` makes a new list. An outage of any length
+1. An object that a list does not contain is deleted here, even where the list is empty. A list
+   that fails half-way changes nothing.
+2. A watch resumes at the last revision; only ``Gone`` makes a new list. An outage of any length
    costs at most one list.
 3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served,
    and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
 4. Where the store does not select by a field (``Malformed``, and it names the field), everything is
    watched and selected here; ``health.local`` says so, because it costs the store more.
-5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: what
-   it had is gone. Once may be a server of several that has not heard of it yet.
+5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: its
+   objects are forgotten. Once may be one of several servers that does not serve it yet.
 6. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
    left out, and ``rejected`` says why.
 """

@@ -1,4 +1,4 @@
-"""What a store of objects may say instead of an answer.
+"""The errors of a store of objects.
 
 Covers: the errors of the port ``objects``, the same from every adapter.
 Does not cover: what to do about them (``informer``, the writers); HTTP statuses (``kube.answers``).

@@ -1,4 +1,4 @@
-"""Selectors of objects: by labels and by fields, as the API machinery writes and judges them.
+"""Label and field selectors, as the API machinery spells and evaluates them.
 
 Covers: both notations of label selectors (text, and ``matchLabels`` with ``matchExpressions``),
 field selectors, whether an object matches. Does not cover: which fields a store selects by.

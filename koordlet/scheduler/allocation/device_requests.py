@@ -1,4 +1,4 @@
-"""What a pod asks for of devices: how many of a type, and how much of each.
+"""The device requests of a pod: how many of a type, and how much of each.
 
 Covers: the peers' names and which of them go together. Does not cover: which devices serve that
 (``device_room``).

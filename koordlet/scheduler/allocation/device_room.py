@@ -1,4 +1,4 @@
-"""What is free of a node's devices, and which of them somebody would get.
+"""The free devices of a node, and the devices that a pod would get.
 
 Covers: one node: who has what, what reservations hold and hand over, the choice.
 Does not cover: what is asked for (``device_requests``), which reservation a pod draws on
@@ -6,12 +6,12 @@ Does not cover: what is asked for (``device_requests``), which reservation a pod
 
 Rules:
 1. What is free follows from the Device and the pods on the node, and there is no other account. A
-   reserve pod holds what was chosen for it, as the device is now, less what the owners have of that.
-   What a pod runs with is as it was given.
-2. Who draws on a reservation finds that rest free and is given those devices first; of a Restricted
-   one, nothing else. More than a device has is never given, whoever says that he may.
-3. Who asks for devices and does not name them (a broken annotation, another scheduler) is counted
-   as if he had been placed after all others; of what does not fit, as much as there is.
+   reserve pod holds what was chosen for it, as far as the device has it now, less what its owners
+   have. The devices of a running pod stay as they were allocated.
+2. A pod that draws on a reservation finds that rest free and gets those devices first; from a
+   Restricted one it gets nothing else. No device ever gives more than it has.
+3. A pod that requests devices and names none (a broken annotation, another scheduler) counts as
+   placed after all others, with as much as is left where its request does not fit.
 4. Choice: devices of the reservation, then the emptier ones, or the fuller, then the lower minor.
 """
 

@@ -1,4 +1,4 @@
-"""The devices of a node one by one, and what pods are given of them.
+"""The devices of a node, and the shares that pods have of them.
 
 Covers: a Device object, the annotation ``device-allocated``, amounts of a node's devices in all.
 Does not cover: what a pod asks for (``device_requests``), what is free and who gets which

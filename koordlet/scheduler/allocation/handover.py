@@ -1,4 +1,4 @@
-"""CPUs and amounts of NUMA nodes that are held on a node, and what reservations hand over of them.
+"""The CPUs and NUMA amounts of pods on a node, and those that reservations hand over.
 
 Covers: the shares of pods and reservations, each thing once; what is left in one reservation.
 Does not cover: which reservation a pod draws on (``scheduler.reservation.fit``), choosing CPUs

@@ -1,4 +1,4 @@
-"""What a class of pods would get on one node: CPUs of its own, amounts of NUMA nodes, or why not.
+"""The CPUs and NUMA amounts that a pod class would get on one node, or why none.
 
 Covers: the node's own conditions in the peer's order, amplified CPUs, the choice of NUMA nodes.
 Does not cover: who wants what (``scheduler.plugins.numa``), choosing among the CPUs of a node

@@ -1,4 +1,4 @@
-"""The NUMA nodes of one node at one moment: what they have, what is left, who is there.
+"""The NUMA nodes of one node at one moment: capacity, free amounts, pods.
 
 Covers: amounts with amplified CPUs, which sets of NUMA nodes are the better ones, which are barred.
 Does not cover: choosing a set (``policy.cpu.numa_hints``), who holds what (``handover``).

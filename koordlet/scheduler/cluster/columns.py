@@ -1,4 +1,4 @@
-"""The cluster as columns: one row a node, kept up to date pod by pod.
+"""The cluster as columns: one row for each node, kept up to date pod by pod.
 
 Covers: nodes, what is allocatable and requested, who is where, tallies of pods by selector.
 Does not cover: opinions (the plugins), the order of pods (``scheduler.framework.queue``).

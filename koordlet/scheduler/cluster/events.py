@@ -1,4 +1,4 @@
-"""What may happen in a cluster that gives a waiting pod another chance.
+"""Cluster events that may make a waiting pod schedulable.
 
 Covers: the events that plugins listen to. Does not cover: who listens
 (``scheduler.framework.Plugin``), whom it helps (each plugin's ``helps``).

@@ -1,4 +1,4 @@
-"""The objects of a cluster, sorted into what the scheduler needs.
+"""The objects of a cluster, decoded into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas.

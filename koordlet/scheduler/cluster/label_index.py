@@ -1,4 +1,4 @@
-"""Labels, taints and names of nodes as columns of small numbers.
+"""Labels, taints and names of all nodes as columns of small numbers.
 
 Covers: interning, requirements over all nodes in a few array operations.
 Does not cover: which requirements a pod has. Built lazily, one column for each key that was asked.

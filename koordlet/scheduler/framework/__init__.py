@@ -1,4 +1,4 @@
-"""What a plugin is: the extension points of the Kubernetes scheduling framework, over columns.
+"""The Kubernetes scheduling framework over columns: extension points, filters, scores.
 
 Covers: filters and scores of one class of pods, their three kinds, verdicts, the points of a pod's
 way from the queue to its node. Does not cover: running them (``view``, ``cycle``).

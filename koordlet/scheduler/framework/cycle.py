@@ -1,4 +1,4 @@
-"""One pod, one decision: the scheduling cycle over the columns.
+"""The scheduling cycle: the decision about one pod, over the columns.
 
 Covers: views by class within a bound, the choice of a node, the message where there is none.
 Does not cover: the queue, preemption, binding.

@@ -1,4 +1,4 @@
-"""Dry runs: who would have to leave one node so that a pod fits there.
+"""Preemption dry runs: the victims that would make room for a pod on one node.
 
 Covers: taking the less important pods away, giving back whom one can, in the columns or by sums;
 what is remembered of a node between two pods of a class.

@@ -1,4 +1,4 @@
-"""Why a pod found no node, in the grammar of kube-scheduler.
+"""The message of a pod that no node takes, as kube-scheduler words it.
 
 Covers: the histogram of reasons. Does not cover: the reasons (the plugins).
 """

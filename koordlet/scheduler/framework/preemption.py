@@ -1,4 +1,4 @@
-"""Which pods have to go so that a more important one finds its place.
+"""Preemption: choosing the node and the victims for a more important pod.
 
 Covers: which nodes are tried, the choice among them, the message.
 Does not cover: who would leave one node (``dryrun``), evicting them (the caller's).

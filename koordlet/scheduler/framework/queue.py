@@ -1,4 +1,4 @@
-"""Who is tried next: active, backing off, unschedulable, gated.
+"""The scheduling queue: active, backoff, unschedulable and gated pods.
 
 Covers: order, backoff, moving back when something happened. Does not cover: which event helps which
 pod (``scheduler.framework.Plugin.helps``), time (given with each call).

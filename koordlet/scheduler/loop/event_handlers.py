@@ -1,4 +1,4 @@
-"""The objects that the scheduler follows, and what each change of them means to the core.
+"""Event handlers: the kinds that the scheduler watches, and each change applied to the core.
 
 Covers: which kinds, what is kept of an object (never the object), being up to date for the first
 time. Does not cover: listing and watching (``kubeapi.informer``), deciding (``core``).

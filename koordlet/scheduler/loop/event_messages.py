@@ -1,4 +1,4 @@
-"""The words of events and conditions, as objects.
+"""Events and conditions as API objects.
 
 Covers: their shape and texts, which are those of the peer. Does not cover: sending them.
 """

@@ -1,4 +1,4 @@
-"""What one attempt to place a pod ended with.
+"""The results of scheduling attempts, and nominations.
 
 Covers: the two outcomes, and who was nominated where. Does not cover: carrying them out.
 """

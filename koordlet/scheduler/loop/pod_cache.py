@@ -1,4 +1,4 @@
-"""Which pod is where, as far as anybody has told, and as we have decided meanwhile.
+"""The pod cache: which pod is on which node, as stored and as assumed.
 
 Covers: placed, assumed and homeless pods, nodes that come and go, the columns that follow.
 Does not cover: pods that wait (``scheduler.framework.queue``), why a pod is where it is.

@@ -1,4 +1,4 @@
-"""The newest decisions with their scores, for people to look at.
+"""The newest decisions with their scores, for the cluster page.
 
 Covers: which are kept, whose scores are computed. Does not cover: showing them
 (``scheduler.process.cluster_json``).

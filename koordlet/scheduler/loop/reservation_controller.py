@@ -1,4 +1,4 @@
-"""Writes down what becomes of reservations, and removes what is over.
+"""Writes the status of reservations, and deletes those that have ended.
 
 Covers: statuses, bindings, annotations of adopted pods, expiry, removal, events.
 Does not cover: what the status should be (``scheduler.reservation.lifecycle``), who decides

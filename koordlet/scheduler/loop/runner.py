@@ -1,4 +1,4 @@
-"""The loop: follow the cluster, try pods, bind, tell, as long as we are the leader.
+"""The scheduling loop: watch the cluster, try pods, bind and report while leading.
 
 Covers: starting in order, sharing the one thread between deciding and everything else, stopping.
 Does not cover: each of those (the other modules of this room).

@@ -1,7 +1,7 @@
-"""Which reservations a pod may use: owners, affinity, taints, exact amounts.
+"""Whether a pod may use a reservation: owners, affinity, taints, exact amounts.
 
 Covers: the rules for one pod and one reservation that is bound to a node.
-Does not cover: whether there is room (``fit``), finding reservations among many (``index``).
+Does not cover: whether there is room (``fit``), finding reservations among many (``claims``).
 
 The order of the rules: owners; then, where the pod names a reservation, only its name and the exact
 amounts; otherwise schedulability, taints, selectors, exact amounts.

@@ -1,4 +1,4 @@
-"""Why none of the reservations that mean a pod serves it: how many for which reason.
+"""The message that counts, by reason, the reservations that select a pod and do not serve it.
 
 Covers: the sentence after the nodes' own, in the peer's words and order. Does not cover: the rules
 (``matching``, ``fit``).

@@ -2,11 +2,10 @@
 
 Covers: its requests, constraints and class. Does not cover: placing it.
 
-It is named by the reservation's UID, has the template's labels and annotations with the
-reservation's over them,
-and what the reservation allocates as its requests. Without a priority anywhere it has the highest
-there is: nobody preempts it. Stand-ins of one template share a class as pods do, so that a thousand
-reservations cost what a thousand pods cost.
+Its name is the reservation's UID, its labels and annotations are the template's with the
+reservation's over them, its requests are what the reservation allocates. Without a priority it has
+the highest one, so that no pod preempts it. Reserve pods of one template share a class as pods do,
+so that a thousand reservations cost as much as a thousand pods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reservations for people and programs: create, get, list, watch, delete, describe.
+"""Reservations as a service: create, get, list, watch, delete, describe.
 
 Covers: the same calls over every store. Does not cover: transport (``rpc``), printing (``cli``).
 

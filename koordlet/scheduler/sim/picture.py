@@ -1,4 +1,4 @@
-"""How full each node is, as a picture.
+"""The requested share of each node, as an SVG.
 
 Covers: a self-contained SVG, one bar a node and resource. Does not cover: deciding.
 """

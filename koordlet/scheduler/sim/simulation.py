@@ -1,4 +1,4 @@
-"""What would the scheduler do with these objects? Every pending pod tried, nothing changed.
+"""A simulation of the scheduler: every pending pod is tried, nothing is written.
 
 Covers: rounds, preemption, the documents of ``koordlet sim``. Does not cover: reading and printing.
 

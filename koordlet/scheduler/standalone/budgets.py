@@ -1,4 +1,4 @@
-"""The status of a PodDisruptionBudget, as its controller would write it: no I/O, no clock.
+"""The status of a PodDisruptionBudget, as its controller writes it: no I/O, no clock.
 
 Covers: expected, desired and current health, how many may go. Does not cover: controllers' scales:
 a standalone scheduler knows none, so what is expected is how many pods there are.

@@ -1,4 +1,4 @@
-"""Does each second what the controllers of a cluster would do.
+"""Reconciles nodes, taints and budgets of a standalone scheduler each second.
 
 Covers: reading nodes, pods and budgets, writing what differs. Does not cover: what should be
 written (``registration``, ``taints``, ``budgets``: pure).

@@ -1,4 +1,4 @@
-"""From an agent's report to the Node of a standalone scheduler: no I/O, no clock.
+"""The Node of a standalone scheduler, from its agent's report: no I/O, no clock.
 
 Covers: amounts, conditions. Does not cover: writing it (``controllers``), what reports mean to
 single decisions (``scheduler.loop.agents``).

@@ -1,4 +1,4 @@
-"""From conditions to taints, and who has to leave because of them: no I/O, no clock.
+"""Taints from node conditions, and the pods that they evict: no I/O, no clock.
 
 Covers: the taints of Kubernetes' node controllers, when a pod's toleration ends.
 Does not cover: reading and writing objects (``controllers``).

@@ -1,4 +1,4 @@
-"""The file: opened, checked, brought up to date, used by one thread, and never half written.
+"""The SQLite file: opening, verification, migration, transactions on one thread.
 
 Covers: pragmas, migrations, transactions, what to say when SQLite says no.
 Does not cover: what the tables mean (``rows``).

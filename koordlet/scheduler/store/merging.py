@@ -1,4 +1,4 @@
-"""What an object becomes by a patch: pure functions on JSON values.
+"""Merge patches as pure functions on JSON values.
 
 Covers: JSON merge patch, strategic merge patch. Does not cover: server-side apply (``ownership``),
 which fields a patch may change at all (``writing``).

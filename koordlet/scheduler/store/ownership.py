@@ -1,4 +1,4 @@
-"""Server-side apply: which manager owns which field, and what follows from it.
+"""Server-side apply: field managers, the fields that they own, conflicts.
 
 Covers: a simplified model of the API machinery's field management, kept in
 ``metadata.managedFields`` in the published notation. Does not cover: writing (``writing``).

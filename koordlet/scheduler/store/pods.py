@@ -1,4 +1,4 @@
-"""What only pods know: being bound to a node, ending, and disruption budgets.
+"""The rules of pods in the store: binding, deletion, eviction.
 
 Covers: the rules of the subresources ``binding`` and ``eviction`` and of deleting a pod, as pure
 functions. Does not cover: who stops the pod on its node; the status of a budget.

@@ -1,4 +1,4 @@
-"""Checksums of rows: what a disk changed is noticed, and costs the row that it changed.
+"""Checksums of rows: damage by the disk is found, and costs only the damaged row.
 
 Covers: the checksum of each kind of row, looking at all of a file, what can be saved of it.
 Does not cover: when that is done (``database``), statements of a running store (``rows``).

@@ -1,4 +1,4 @@
-"""The statements: objects, their events, and the revision counter.
+"""The SQL statements for objects, their events, and the revision counter.
 
 Covers: every SQL statement of a running store. Each function runs inside of a transaction that
 ``database`` has begun. Does not cover: what an API server does with an object (``writing``).

@@ -1,4 +1,4 @@
-"""What the store knows of a kind: one row for each built-in kind that differs from the rest.
+"""The storage rules of kinds: one row for each built-in kind that differs from the rest.
 
 Covers: status subresource, generation, selectable fields, keys of lists.
 Does not cover: how they are used (``writing``, ``merging``, ``watching``).

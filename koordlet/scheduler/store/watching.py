@@ -1,4 +1,4 @@
-"""Watches: what changed after a revision, told to everybody who asked, in order.
+"""Watches: the changes after a revision, delivered to every watcher in order.
 
 Covers: waking watchers after a commit, selectors, bookmarks, what is gone.
 Does not cover: the statements (``rows``).

@@ -1,4 +1,4 @@
-"""What an API server does with an object when it is written: pure functions on objects.
+"""The rules of an API server for writing an object, as pure functions.
 
 Covers: birth, patches of the object and of its status, generation, owners of fields, what nobody
 may change. Does not cover: the file (``rows``), binding and eviction (``pods``).
