@@ -58,24 +58,24 @@ class Event:
         return objects.Ref(kinds.EVENTS, name, self.subject.room)
 
 
-def body(told: Event, node: str, at: float) -> objects.Object:
+def body(event: Event, node: str, at: float) -> objects.Object:
     """The Event object."""
-    about, ref = told.subject, told.ref
+    about, ref = event.subject, event.ref
     return {
         "apiVersion": kinds.EVENTS.api_version,
         "kind": kinds.EVENTS.name,
         "metadata": {
             "name": ref.name,
             "namespace": ref.namespace,
-            "annotations": dict(told.annotations),
+            "annotations": dict(event.annotations),
         },
         "eventTime": moment(at),
         "reportingController": _CONTROLLER,
         "reportingInstance": cut(node, _WORD),
-        "action": cut(told.action, _WORD),
+        "action": cut(event.action, _WORD),
         "type": "Warning",
-        "reason": cut(told.reason, _WORD),
-        "note": cut(told.note, _NOTE),
+        "reason": cut(event.reason, _WORD),
+        "note": cut(event.note, _NOTE),
         "regarding": {
             "apiVersion": about.kind.api_version,
             "kind": about.kind.name,

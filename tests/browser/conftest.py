@@ -229,7 +229,7 @@ class Cluster:
         self.world = await enter(schedulers.world(folder, over_http=False))
         self.running = await enter(schedulers.scheduler(self.world.client))
         face = pages.Pages(self.running)
-        await enter(face.told(beat=0.1))
+        await enter(face.publishing(beat=0.1))
         shown = server.Server("127.0.0.1:0", face.routes())
         self._stack.push_async_callback(shown.stop)
         return await shown.start()

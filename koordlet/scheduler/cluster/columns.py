@@ -155,20 +155,20 @@ class Columns:
 
     def _allot(self, node: Node, row: int) -> None:
         """Write a node's allocatable amounts; those of its Device report where it has none."""
-        told = self.devices.get(node.name)
-        room = node.allocatable if told is None else {**told.total(), **node.allocatable}
+        reported = self.devices.get(node.name)
+        room = node.allocatable if reported is None else {**reported.total(), **node.allocatable}
         self.allocatable[:, row] = 0
         for name, amount in room.items():
             # First the line: a new one may make the table anew.
             kind = self.resource(name)
             self.allocatable[kind, row] = amount
 
-    def furnish(self, name: str, told: devices.Devices | None) -> None:
+    def furnish(self, name: str, reported: devices.Devices | None) -> None:
         """Replace the devices of a node; ``None``: its agent reports none any more."""
-        if told is None:
+        if reported is None:
             self.devices.pop(name, None)
         else:
-            self.devices[name] = told
+            self.devices[name] = reported
         row = self.rows.get(name)
         node = None if row is None else self.nodes[row]
         if row is not None and node is not None:

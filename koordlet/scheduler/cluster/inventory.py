@@ -80,8 +80,8 @@ class Cluster:
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, DeviceShare):
-                for name, told in self.devices.items():
-                    self.columns.furnish(name, told)
+                for name, reported in self.devices.items():
+                    self.columns.furnish(name, reported)
             elif isinstance(plugin, LoadAwareScheduling):
                 plugin.usages, plugin.wall = self.usages, lambda: now
 

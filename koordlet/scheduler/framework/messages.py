@@ -26,5 +26,5 @@ def refused(total: int, reason: str) -> str:
 
 def joined(message: str, *after: str) -> str:
     """The message of the nodes and those of plugins, joined as kube-scheduler does."""
-    said = ", ".join(message for message in after if message)
-    return f"{message} {said}" if said else message
+    more = ", ".join(message for message in after if message)
+    return f"{message} {more}" if more else message

@@ -61,14 +61,14 @@ class Profile:
             for row, verdict in (failure.verdicts or {}).items()
             if (node := columns.nodes[row]) is not None
         }
-        said: list[str] = []
+        messages: list[str] = []
         for plugin in asked:
             found = plugin.post_filter(pod, refused)
             if found is not None and found.message:
-                said.append(found.message)
+                messages.append(found.message)
             if found is not None and found.node in columns.rows:
-                return Rescue(", ".join(said), found.node)
-        return Rescue(", ".join(said))
+                return Rescue(", ".join(messages), found.node)
+        return Rescue(", ".join(messages))
 
     def having(self, *points: str) -> tuple[Plugin, ...]:
         """The plugins that take part at one of these points, in their order."""

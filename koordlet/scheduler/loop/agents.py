@@ -43,8 +43,8 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class _Report:
-    said: nodereport.NodeReport
+class _Record:
+    report: nodereport.NodeReport
     #: By our steady clock, and by the one on the wall.
     heard: float
     at: float
@@ -70,7 +70,7 @@ class Agents:
         #: What the API says.
         self._described: dict[str, Machine] = {}
         self._measured: dict[str, NodeUsage] = {}
-        self._reports: dict[str, _Report] = {}
+        self._records: dict[str, _Record] = {}
         self._loads: list[LoadAwareScheduling] = []
         self._next = 0.0
         for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
@@ -84,12 +84,12 @@ class Agents:
 
     def reporting(self) -> Mapping[str, nodereport.NodeReport]:
         """The reports that are valid now."""
-        return {name: one.said for name, one in self._reports.items()}
+        return {name: one.report for name, one in self._records.items()}
 
     def heard_at(self, name: str) -> float | None:
         """When an agent last reported, in Unix seconds; ``None``: it is silent."""
-        report = self._reports.get(name)
-        return None if report is None else report.at
+        record = self._records.get(name)
+        return None if record is None else record.at
 
     # What comes in.
 
@@ -103,16 +103,16 @@ class Agents:
         _keep(self._measured, name, use)
         self._derive(name)
 
-    def report(self, said: nodereport.NodeReport) -> None:
+    def report(self, report: nodereport.NodeReport) -> None:
         """Take in an agent's report."""
-        if said.node not in self._reports:
-            log.get().info("scheduler.agent_heard", node=said.node)
-        self._reports[said.node] = _Report(said, self._steady(), self._wall())
-        self._derive(said.node)
+        if report.node not in self._records:
+            log.get().info("scheduler.agent_heard", node=report.node)
+        self._records[report.node] = _Record(report, self._steady(), self._wall())
+        self._derive(report.node)
 
     def heard(self, name: str) -> None:
         """Renew an agent's last report: nothing has changed since."""
-        known = self._reports.get(name)
+        known = self._records.get(name)
         if known is None:
             return
         known.heard, known.at = self._steady(), self._wall()
@@ -127,8 +127,8 @@ class Agents:
             return
         self._next = now + _LOOK
         edge = now - self._silence
-        for name in [name for name, one in self._reports.items() if one.heard < edge]:
-            del self._reports[name]
+        for name in [name for name, one in self._records.items() if one.heard < edge]:
+            del self._records[name]
             log.get().warning("scheduler.agent_silent", node=name, seconds=self._silence)
             self._derive(name)
 
@@ -151,11 +151,11 @@ class Agents:
     def _derive(self, name: str) -> None:
         kept = bool(self.machines), bool(self.usages), bool(self.pressures)
         machine = self.machines.get(name)
-        report = self._reports.get(name)
-        said = report.said if report is not None else None
-        _keep(self.machines, name, self._machine(name, said))
-        _keep(self.usages, name, self._usage(name, report))
-        pressures = pressure.conditions(said.pressures) if said is not None else frozenset()
+        record = self._records.get(name)
+        report = record.report if record is not None else None
+        _keep(self.machines, name, self._machine(name, report))
+        _keep(self.usages, name, self._usage(name, record))
+        pressures = pressure.conditions(report.pressures) if report is not None else frozenset()
         _keep(self.pressures, name, pressures or None)
         found = bool(self.machines), bool(self.usages), bool(self.pressures)
         if kept != found or self.machines.get(name) != machine:
@@ -169,37 +169,37 @@ class Agents:
                 ClusterEvent(ActionType.NODE_FEED, node=columns.nodes[row]), self._steady()
             )
 
-    def _usage(self, name: str, report: _Report | None) -> NodeUsage | None:
+    def _usage(self, name: str, record: _Record | None) -> NodeUsage | None:
         """Apply rule 2."""
         measured = self._measured.get(name)
-        if report is None or not report.said.used:
+        if record is None or not record.report.used:
             return measured
-        if measured is not None and measured.updated and measured.updated > report.at:
+        if measured is not None and measured.updated and measured.updated > record.at:
             return measured
         windows: dict[int, dict[str, Mapping[str, int]]] = {}
-        for (seconds, statistic), amounts in report.said.windows.items():
+        for (seconds, statistic), amounts in record.report.windows.items():
             windows.setdefault(seconds, {})[statistic] = amounts
         return replace(
             measured or NodeUsage(),
-            updated=report.at,
+            updated=record.at,
             interval=_LAG,
             reported=True,
             whole=True,
-            node=report.said.used,
-            system=report.said.system,
+            node=record.report.used,
+            system=record.report.system,
             windows=windows,
         )
 
-    def _machine(self, name: str, said: nodereport.NodeReport | None) -> Machine | None:
-        """Rule 3."""
+    def _machine(self, name: str, report: nodereport.NodeReport | None) -> Machine | None:
+        """Apply rule 3."""
         machine = self._described.get(name)
-        if said is None:
+        if report is None:
             return machine
-        if machine is None and said.topology is not None and said.topology.cpus:
-            machine = _machine_of(said.topology)
+        if machine is None and report.topology is not None and report.topology.cpus:
+            machine = _machine_of(report.topology)
         if machine is None:
             return None
-        held = cpuset.union(claim.cpus for claim in said.claims if self._foreign(name, claim))
+        held = cpuset.union(claim.cpus for claim in report.claims if self._foreign(name, claim))
         return replace(machine, withheld=machine.withheld | held) if held else machine
 
     def _foreign(self, node: str, claim: ledger.Claim) -> bool:

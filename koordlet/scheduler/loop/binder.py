@@ -32,7 +32,7 @@ _ENOUGH = 4
 #: Seconds that plugins may withhold their consent.
 _CONSENT = 900.0
 
-Told = Callable[[Bind, refusals.ObjectsError | None], None]
+OnBound = Callable[[Bind, refusals.ObjectsError | None], None]
 
 
 class Binder:
@@ -42,7 +42,7 @@ class Binder:
         self,
         store: objects.Objects,
         core: Core,
-        told: Told,
+        on_bound: OnBound,
         clock: Callable[[], float],
         *,
         lanes: int = LANES,
@@ -50,7 +50,7 @@ class Binder:
     ) -> None:
         self._store, self._core = store, core
         #: Hears of each binding that is decided: done, or the error.
-        self._told = told
+        self._on_bound = on_bound
         self._clock = clock
         self._lanes = lanes
         self._first = first
@@ -144,7 +144,7 @@ class Binder:
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST)
         self._core.bound(pod, self._clock())
-        self._told(bind, None)
+        self._on_bound(bind, None)
 
     async def _prepare(self, bind: Bind) -> refusals.ObjectsError | None:
         """Run PreBind of each plugin, in order (rule 4)."""
@@ -194,7 +194,7 @@ class Binder:
     def _failed(self, bind: Bind, error: refusals.ObjectsError) -> None:
         again = not isinstance(error, refusals.NotFound)
         if self._core.unbound(bind.pod, self._clock(), again=again):
-            self._told(bind, error)
+            self._on_bound(bind, error)
 
 
 def ref(pod: Pod) -> objects.Ref:

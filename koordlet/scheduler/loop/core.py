@@ -161,7 +161,7 @@ class Core:
             self.queue.gate(pod, "the pod is being deleted", now)
             return
         plugins = self._profiles[pod.pod_class.scheduler].gates()
-        why = next((said for plugin in plugins if (said := plugin.pre_enqueue(pod))), "")
+        why = next((message for plugin in plugins if (message := plugin.pre_enqueue(pod))), "")
         if why:
             # The API server says so itself: SchedulingGated.
             self.queue.gate(pod, why, now)
@@ -306,8 +306,8 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
         if preemption.awaited(cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
-            said = messages.joined(failure.message, rescue.message, why)
-            return Refusal(pod, said, node=pod.nominated)
+            message = messages.joined(failure.message, rescue.message, why)
+            return Refusal(pod, message, node=pod.nominated)
         self.measures.preemptions += 1
         found = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)

@@ -122,11 +122,11 @@ class EventHandlers:
         changed: Callable[[informer.Key, Any, Any], None],
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> informer.Informer[Any]:
-        def told(key: informer.Key, old: Any, new: Any) -> None:
+        def notify(key: informer.Key, old: Any, new: Any) -> None:
             changed(key, old, new)
             self._moved()
 
-        return informer.Informer(self._store, kind, convert, selector=selector, changed=told)
+        return informer.Informer(self._store, kind, convert, selector=selector, changed=notify)
 
     async def run(self) -> None:
         """Run all informers until cancelled; pods last, as they name the others."""

@@ -113,9 +113,11 @@ class Reporter:
             self._later(("victim", victim.uid), functools.partial(self._evict, victim, refusal))
         if refusal.pod.reserve_pod_of:
             return
-        told = refusal.reason, refusal.message, refusal.node
-        if refusal.pod.told != told:
-            self._later(("condition", refusal.pod.uid), lambda: self._condition(refusal, told))
+        stored_condition = refusal.reason, refusal.message, refusal.node
+        if refusal.pod.stored_condition != stored_condition:
+            self._later(
+                ("condition", refusal.pod.uid), lambda: self._condition(refusal, stored_condition)
+            )
         self._refusal(refusal)
 
     def _refusal(self, refusal: Refusal) -> None:
@@ -203,8 +205,8 @@ class Reporter:
         except refusals.ObjectsError as error:
             self._core.measures.asked("event", error.code)
 
-    async def _condition(self, refusal: Refusal, told: tuple[str, str, str]) -> None:
-        body = self._events.condition(refusal, before=refusal.pod.told)
+    async def _condition(self, refusal: Refusal, stored_condition: tuple[str, str, str]) -> None:
+        body = self._events.condition(refusal, before=refusal.pod.stored_condition)
         entry = self._core.queue.get(refusal.pod.key)
         if entry is None or entry.pod.uid != refusal.pod.uid:
             return  # it has found a node meanwhile, or is gone
@@ -214,7 +216,7 @@ class Reporter:
                 ref(refusal.pod), objects.Strategic(body), subresource="status"
             ),
         ):
-            refusal.pod.told = told
+            refusal.pod.stored_condition = stored_condition
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))

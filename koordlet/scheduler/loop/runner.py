@@ -91,9 +91,9 @@ class Loop:
         #: When it was last decided, or seen that there is nothing to decide; ``None`` before that.
         self.beat: float | None = None
 
-    def report(self, said: nodereport.NodeReport) -> None:
+    def report(self, report: nodereport.NodeReport) -> None:
         """Take in an agent's report; called in the loop."""
-        self.agents.report(said)
+        self.agents.report(report)
         self._poke()
 
     def _poke(self) -> None:

@@ -68,7 +68,7 @@ class Decoder:
             nominated=wire.text(status, "nominatedNodeName"),
             operates=bool(node) and _operates(meta, status),
             **({**_drawn(meta), **_given(meta, status)} if node else {}),
-            told=("", "", "") if node else _told(status),
+            stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
     def unreadable(self, body: Body, why: str) -> Pod:
@@ -136,7 +136,7 @@ def _part(body: Body, key: str) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _told(status: Body) -> tuple[str, str, str]:
+def _stored_condition(status: Body) -> tuple[str, str, str]:
     nominated = wire.text(status, "nominatedNodeName")
     for condition in wire.bodies(status, "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":

@@ -116,7 +116,7 @@ class Pod:
     operates: bool = False
     #: What the store says of it while it has no node: reason and message of its condition
     #: ``PodScheduled``, and the node that it is nominated for.
-    told: tuple[str, str, str] = ("", "", "")
+    stored_condition: tuple[str, str, str] = ("", "", "")
     #: CPUs of its own, and its amounts by NUMA node, where it has some.
     cpus: cpuset.CPUSet | None = None
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)

@@ -93,13 +93,13 @@ class DeviceShare(Plugin):
     ) -> tuple[devices.Slice, ...] | DeviceRefusal:
         """What a class would get on a node now."""
         node = columns.nodes[row]
-        told = columns.devices.get(node.name) if node is not None else None
-        if told is None:
+        reported = columns.devices.get(node.name) if node is not None else None
+        if reported is None:
             return ()
         for key in _UNSERVED:
             if pod_class.annotations.get(key):
                 return DeviceRefusal((f"node(s) annotation {key} is not served",), final=True)
-        if told.partitioned and any(_whole(want) for want in wants):
+        if reported.partitioned and any(_whole(want) for want in wants):
             return DeviceRefusal((_PARTITIONED,), final=True)
         return device_room.admit(wants, columns, row, apart, self.taste)
 
@@ -222,9 +222,9 @@ class Spare(_Asked, Score):
     def one(self, row: int) -> int:
         columns = self._columns
         node = columns.nodes[row]
-        told = columns.devices.get(node.name) if node is not None else None
-        if told is None:
+        reported = columns.devices.get(node.name) if node is not None else None
+        if reported is None:
             return 0
-        room = DeviceRoom.of(told, columns, row, self._apart(row))
+        room = DeviceRoom.of(reported, columns, row, self._apart(row))
         found = [room.share(want, self._plugin.taste) for want in self._wants]
         return max(0, min(MAX_SCORE, sum(found) // len(found)))

@@ -41,9 +41,9 @@ _SIGNALS = {
 }
 
 
-def conditions(told: Iterable[str]) -> frozenset[str]:
+def conditions(reported: Iterable[str]) -> frozenset[str]:
     """The conditions that signals and conditions of an agent amount to; others are not ours."""
-    meant = {_SIGNALS.get(signal, signal) for signal in told}
+    meant = {_SIGNALS.get(signal, signal) for signal in reported}
     return frozenset(meant & TAINTS.keys())
 
 

@@ -144,7 +144,7 @@ class VolumeBinding(WithStorage):
             return
         found = outcome(self.waiting(pod.pod_class), columns.rows[node])
         if isinstance(found, int):
-            raise RefusedError(_Reach.said(found)[0])
+            raise RefusedError(_Reach.reasons_of(found)[0])
         if found:
             self._chosen[pod.uid] = found
             self._promised |= {volume: key for key, volume in found.items() if volume}
@@ -185,12 +185,12 @@ class _Reach(Filter):
         return self._codes[rows]
 
     @staticmethod
-    def said(code: int) -> tuple[str, ...]:
+    def reasons_of(code: int) -> tuple[str, ...]:
         """The verdict of a code."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
     def verdict(self, code: int) -> Verdict:
-        return Verdict(self.said(code), resolvable=False)
+        return Verdict(self.reasons_of(code), resolvable=False)
 
 
 class _Choice(_Reach):

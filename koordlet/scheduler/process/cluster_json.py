@@ -126,7 +126,7 @@ def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
         "priority": pod.priority,
         "attempts": queued.attempts,
         "waitingSeconds": round(max(0.0, now.steady - queued.first), 1),
-        "why": queued.why or pod.told[1],
+        "why": queued.why or pod.stored_condition[1],
         "nominated": pod.nominated or None,
         "requests": _shown(pod.pod_class.requests.real),
     }

@@ -128,8 +128,8 @@ async def run(options: Options) -> None:
             backoff=options.configuration.backoff,
             judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
         )
-        face = pages.Pages(one)
-        shown = _shown(options, store, face)
+        site = pages.Pages(one)
+        shown = _shown(options, store, site)
         addresses = [await listener.start() for listener in shown]
         spoken = await _speaking(options, store, one)
         log.get().info(
@@ -139,25 +139,25 @@ async def run(options: Options) -> None:
             names=list(options.configuration.profiles),
         )
         working = asyncio.ensure_future(_working(store, one, alone=alone))
-        told = asyncio.ensure_future(stop.wait())
+        stopped = asyncio.ensure_future(stop.wait())
         try:
-            async with face.told():
-                await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
+            async with site.publishing():
+                await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 _raise(working)
         finally:
-            told.cancel()
+            stopped.cancel()
             working.cancel()
-            await asyncio.gather(working, told, return_exceptions=True)
+            await asyncio.gather(working, stopped, return_exceptions=True)
             if spoken is not None:
                 await spoken.stop()
             for listener in shown:
                 await listener.stop()
 
 
-def _shown(options: Options, store: objects.Objects, face: pages.Pages) -> list[server.Server]:
+def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[server.Server]:
     """The HTTP server for this machine, and where somebody wants it the one for others."""
-    routes = face.routes()
+    routes = site.routes()
     servers = [server.Server(options.http, routes, setting="--http")]
     if options.https is not None:
         # TLS is loaded where it is spoken.
@@ -194,10 +194,12 @@ async def _speaking(
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
     from koordlet.scheduler.process import standalone_api  # noqa: PLC0415
 
-    said = options.remote
-    speaks: speakers.Speakers = speakers.Names(said.trust_domain if said is not None else "")
-    if said is not None and said.audience:
-        speaks = speakers.Tokens(store, said.audience, said.accounts, names=speaks)
+    listener = options.remote
+    speaks: speakers.Speakers = speakers.Names(
+        listener.trust_domain if listener is not None else ""
+    )
+    if listener is not None and listener.audience:
+        speaks = speakers.Tokens(store, listener.audience, listener.accounts, names=speaks)
     taking = ingest.Ingest(
         scheduler.report, scheduler.agents.heard, speaks=speaks, decides=lambda: scheduler.leading
     )
@@ -208,7 +210,7 @@ async def _speaking(
             placing.Placing(standalone_api.StandaloneApi(store, scheduler)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
-    remote = None if said is None else _listening(said)
+    remote = None if listener is None else _listening(listener)
     spoken = rpc_server.Server(
         options.socket, offered, remote=remote, limits=_room(), speaks=speaks
     )
@@ -226,16 +228,18 @@ def _room() -> limits.Limits:
     return bounds.Limits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
-def _listening(said: GrpcListener) -> grpc_server.Remote:
+def _listening(listener: GrpcListener) -> grpc_server.Remote:
     from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
     rules = [
         access.Rule(name=name, rights=frozenset(map(permissions.Right, rights)))
-        for name, rights in said.clients
+        for name, rights in listener.clients
     ]
-    files = tls.Files(certificate=said.certificate, key=said.key, authority=said.authority)
-    return rpc_server.Remote(address=said.address, files=files, rules=rules)
+    files = tls.Files(
+        certificate=listener.certificate, key=listener.key, authority=listener.authority
+    )
+    return rpc_server.Remote(address=listener.address, files=files, rules=rules)
 
 
 def _raise(ended: asyncio.Future[None]) -> None:

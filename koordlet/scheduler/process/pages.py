@@ -51,7 +51,7 @@ class Pages:
         )
 
     @contextlib.asynccontextmanager
-    async def told(self, beat: float = _BEAT) -> AsyncGenerator[None]:
+    async def publishing(self, beat: float = _BEAT) -> AsyncGenerator[None]:
         """Rule 2, for as long as the block runs."""
         telling = asyncio.ensure_future(self._telling(beat))
         try:

@@ -191,7 +191,9 @@ class StandaloneApi:
                 "there is no such pod, or this scheduler does not serve its schedulerName",
                 culprit=key,
             )
-        message = entry.why or (entry.pod.told[1] if entry.place is not QueuePlace.ACTIVE else "")
+        message = entry.why or (
+            entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
+        )
         refused: dict[str, int] = {}
         if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}

@@ -141,7 +141,7 @@ class ReservationFit:
         if info.spec.policy is not AllocatePolicy.RESTRICTED:
             return []
         affinity = self._claim.wish.affinity
-        told = affinity is not None and bool(affinity.name)
+        named = affinity is not None and bool(affinity.name)
         found = []
         for name in sorted(info.spec.restricted):
             used = info.allocated.get(name, 0)
@@ -149,7 +149,7 @@ class ReservationFit:
             asked = 1 if name == requests.PODS else self._asked.get(name, 0)
             if asked and asked > room - used:
                 what = "Too many pods" if name == requests.PODS else f"Insufficient {name}"
-                more = f", requested: {asked}, used: {used}, capacity: {room}" if told else ""
+                more = f", requested: {asked}, used: {used}, capacity: {room}" if named else ""
                 found.append(f"Reservation(s) {what}{more}")
         return found
 

@@ -53,8 +53,8 @@ def reasons(
             mismatches[why] += 1
         else:
             verdict = refused.get(info.node)
-            told = verdict is not None and verdict.plugin != own
-            nodes.update(verdict.reasons if verdict is not None and told else ())
+            by_node = verdict is not None and verdict.plugin != own
+            nodes.update(verdict.reasons if verdict is not None and by_node else ())
     if not total:
         return ""
     parts = [f"{named} Reservation(s) {_EXACT_NAME}"] if named else []

@@ -44,8 +44,8 @@ def svg(columns: Columns) -> str:
 def _bars(columns: Columns, group: list[int], top: int) -> list[str]:
     names = [node.name for row in (group[0], group[-1]) if (node := columns.nodes[row])]
     label = names[0] if len(group) == 1 else f"{names[0]} to {names[-1]}"
-    said = f"{escape(label[:30])}<title>{escape(label)}</title>"
-    parts = [f'<text x="{_LEFT - 8}" y="{top + 15}" text-anchor="end">{said}</text>']
+    caption = f"{escape(label[:30])}<title>{escape(label)}</title>"
+    parts = [f'<text x="{_LEFT - 8}" y="{top + 15}" text-anchor="end">{caption}</text>']
     for place, (name, row) in enumerate(_ROWS_OF.items()):
         room = columns.allocatable[row, group]
         used = columns.requested[row, group]

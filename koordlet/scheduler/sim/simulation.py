@@ -174,9 +174,9 @@ class Simulation:
             return
         why = next(
             (
-                said
+                reason
                 for plugin in self._gates[cycle.profile.name]
-                if (said := plugin.pre_enqueue(pod))
+                if (reason := plugin.pre_enqueue(pod))
             ),
             self._cluster.decoder.judge.why(pod),
         )
@@ -276,11 +276,11 @@ class Simulation:
             self._columns.remove(victim)
         pod.nominated = getattr(node, "name", "")
         victims = [victim.key for victim in found.victims]
-        told = {"pod": pod.key, "node": pod.nominated, "victims": victims}
+        document = {"pod": pod.key, "node": pod.nominated, "victims": victims}
         info = self._reservations.of(pod)
         if info is not None:
-            told |= {"pod": f"reservation/{info.spec.name}", "reservation": info.spec.name}
-        self.result.preemptions.append(told)
+            document |= {"pod": f"reservation/{info.spec.name}", "reservation": info.spec.name}
+        self.result.preemptions.append(document)
         self._queue.add(pod)
         self._freed = True
 
@@ -305,8 +305,8 @@ def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
     names = list(found)
     for name, filtering in view.filters:
         for place, code in enumerate(filtering.codes(rows).tolist()):
-            said = list(filtering.verdict(code).reasons) if code else []
-            found[names[place]]["filters"][name] = said
+            reason = list(filtering.verdict(code).reasons) if code else []
+            found[names[place]]["filters"][name] = reason
     _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), found)
     return found
 

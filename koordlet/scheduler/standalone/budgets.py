@@ -47,10 +47,10 @@ def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
 
 def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
     """Pods whose eviction was announced lately and that are not deleted yet."""
-    said = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
+    stated = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
     staying = {_name(pod) for pod in pods if not _terminating(pod)}
     found = {}
-    for name, since in said.items():
+    for name, since in stated.items():
         try:
             fresh = now - moment.parse(since) < _DISRUPTED
         except ValueError:
@@ -85,8 +85,8 @@ def _healthy(pod: Body) -> bool:
     """Whether a pod is ready; without a Ready condition, whether it has a node."""
     if _terminating(pod) or not wire.text(wire.mapping(pod, "spec"), "nodeName"):
         return False
-    said = wire.bodies(wire.mapping(pod, "status"), "conditions")
-    ready = [condition.get("status") for condition in said if condition.get("type") == "Ready"]
+    stated = wire.bodies(wire.mapping(pod, "status"), "conditions")
+    ready = [condition.get("status") for condition in stated if condition.get("type") == "Ready"]
     return not ready or ready[0] == "True"
 
 

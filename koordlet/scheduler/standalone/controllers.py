@@ -90,9 +90,9 @@ class Controllers:
         except (refusals.ObjectsError, BadObjectError) as error:
             log.get().warning("scheduler.steward_failed", culprit=name, detail=str(error))
 
-    async def _enrolled(self, name: str, said: nodereport.NodeReport | None) -> None:
+    async def _enrolled(self, name: str, report: nodereport.NodeReport | None) -> None:
         """Write a Node from its agent's report."""
-        room = registration.allocatable(said) if said is not None else None
+        room = registration.allocatable(report) if report is not None else None
         node: objects.Object | None = self._nodes.get(name)
         if node is None:
             if room is None:
@@ -101,7 +101,7 @@ class Controllers:
         status = wire.mapping(node, "status")
         several = wire.bodies(status, "conditions")
         before = {wire.text(condition, "type"): condition for condition in several}
-        made = registration.conditions(said, before, moment.spell(self._wall()))
+        made = registration.conditions(report, before, moment.spell(self._wall()))
         names = {condition["type"] for condition in made}
         rest = [dict(condition) for condition in several if condition.get("type") not in names]
         wish: dict[str, Any] = {}

@@ -214,8 +214,8 @@ class Store:
                 name = objects.text(budget, "name")
                 where = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, pod.namespace)
                 rows.put(db, where, budget, pods.spend(budget, pod, stamp))
-            told = rows.put(db, pod, old, pods.doomed(old, stamp))
-            _end(db, pod, told, grace_seconds, now)
+            marked = rows.put(db, pod, old, pods.doomed(old, stamp))
+            _end(db, pod, marked, grace_seconds, now)
 
         await self._database.write(write, keep=not dry_run)
 

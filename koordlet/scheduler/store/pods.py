@@ -141,8 +141,12 @@ def _why_none(status: Mapping[str, Any], name: str) -> str:
         return (
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
-    said = next((condition for condition in found if condition.get("message")), None)
-    return refused if said is None else f"{refused} ({said.get('reason')}): {said['message']}"
+    explained = next((condition for condition in found if condition.get("message")), None)
+    return (
+        refused
+        if explained is None
+        else f"{refused} ({explained.get('reason')}): {explained['message']}"
+    )
 
 
 def _covers(budget: Body, pod: Body) -> bool:

@@ -110,6 +110,6 @@ def _change(event: rows.StoredEvent, selector: selectors.Compiled) -> objects.Ch
         return objects.Change(verb, event.after, revision)
     if was:
         last = event.before
-        told = {**last, "metadata": {**last["metadata"], "resourceVersion": revision}}
-        return objects.Change(objects.Verb.DELETED, told, revision)
+        deleted = {**last, "metadata": {**last["metadata"], "resourceVersion": revision}}
+        return objects.Change(objects.Verb.DELETED, deleted, revision)
     return None

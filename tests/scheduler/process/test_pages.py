@@ -109,6 +109,6 @@ async def stream(address: str, face: pages.Pages) -> None:
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"GET /api/v1/events HTTP/1.1\r\nhost: {address}\r\n\r\n".encode())
     await reader.readuntil(b"event: state\ndata: ")
-    async with face.told(beat=0.01):
+    async with face.publishing(beat=0.01):
         await reader.readuntil(b"event: state\ndata: ")
     writer.close()
