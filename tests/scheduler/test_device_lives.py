@@ -85,14 +85,10 @@ class Scheduler:
     """What a scheduler knows: derived from objects, nothing else."""
 
     def __init__(self, truth: Truth) -> None:
-        self.columns = Columns()
-        self.decoder = Decoder({})
+        self.columns, self.decoder = Columns(), Decoder({})
         self.profile = profile.default()
-        self.reservations = ReservationCache(
-            self.columns,
-            self.decoder,
-            conversion.Chooser({self.profile.name: self.profile}).ready,
-        )
+        ready = conversion.Chooser({self.profile.name: self.profile}).ready
+        self.reservations = ReservationCache(self.columns, self.decoder, ready)
         found = reservation_of(self.profile.plugins)
         assert found is not None
         self.plugin: Reservation = found
@@ -322,11 +318,8 @@ class Machine(RuleBasedStateMachine):
     def restricted(self, pod: Pod, told: devices.Devices) -> None:
         """From the reservation alone."""
         info = self.me.reservations.find(pod.draws_on) if pod.draws_on else None
-        if (
-            info is None
-            or info.spec.policy is not AllocatePolicy.RESTRICTED
-            or pod.uid in info.adopted
-        ):
+        restricted = info is not None and info.spec.policy is AllocatePolicy.RESTRICTED
+        if info is None or not restricted or pod.uid in info.adopted:
             return
         mine = info.reserve_pod.devices if info.reserve_pod is not None else ()
         for one in pod.devices:

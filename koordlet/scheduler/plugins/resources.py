@@ -42,8 +42,7 @@ class Weighted:
 def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
     """Resources of a strategy; cpu and memory where none are given."""
     found = tuple(
-        Weighted(wire.text(entry, "name"), wire.integer(entry, "weight", 1) or 1)
-        for entry in bodies
+        Weighted(wire.text(body, "name"), wire.integer(body, "weight", 1) or 1) for body in bodies
     )
     if any(not 1 <= one.weight <= 100 for one in found):
         raise BadObjectError("a weight of a resource is from 1 to 100")
@@ -215,14 +214,11 @@ class Chosen:
         self._columns = columns
         used = [one for one in resources if one.name in fixed or asked.get(one.name, 0)]
         self.rows = [columns.resource(one.name) for one in used]
-        self.weights: Ints = np.array([[one.weight] for one in used], np.int64).reshape(-1, 1)
-        self.asked: Ints = np.array([[asked.get(one.name, 0)] for one in used], np.int64)
-        self.asked = self.asked.reshape(-1, 1)
+        weights, amounts = [one.weight for one in used], [asked.get(one.name, 0) for one in used]
+        self.weights: Ints = np.array(weights, np.int64).reshape(-1, 1)
+        self.asked: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
-        self._singles = [
-            (place, self.rows[place], one.weight, asked.get(one.name, 0))
-            for place, one in enumerate(used)
-        ]
+        self._singles = list(zip(range(len(used)), self.rows, weights, amounts, strict=True))
 
     def held(self, rows: Rows) -> Ints:
         """What is requested on nodes now, with assumed amounts where those count."""

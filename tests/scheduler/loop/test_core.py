@@ -16,7 +16,7 @@ from koordlet.scheduler.objects import disruption, machines, nodes, unserved
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from tests.kit import clusters, reservations
-from tests.scheduler.plugins.test_numa import topology
+from tests.kit.numa import topology
 
 Body = dict[str, Any]
 WAITS = "not eligible due to a terminating pod on the nominated node."

@@ -14,8 +14,8 @@ from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.info import ReservationInfo
 from tests.kit import clusters
 from tests.kit.clusters import Body
+from tests.kit.numa import STATUS, bound, topology
 from tests.kit.reservations import reservation
-from tests.scheduler.plugins.test_numa import STATUS, bound, topology
 
 CPUS = cpuset.CPUSet.parse
 AVAILABLE = spec.Phase.AVAILABLE
