@@ -141,7 +141,9 @@ class DryRuns:
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
         """The victims on a node, or why preemption does not help there."""
-        if self._sums is not None and not any(map(_matters, guests)):
+        if self._sums is not None and not any(
+            guest.pod_class.anti_affinity or concerns_reservations(guest) for guest in guests
+        ):
             known = None if guests else self._memory.get(row)
             if known is not None and self._holds(known, row):
                 return known.found
@@ -213,11 +215,6 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
     if violating and others:
         victims.sort(key=importance)
     return Candidate.of(row, victims, violations)
-
-
-def _matters(guest: Pod) -> bool:
-    """Whether a nominated pod may change more than amounts."""
-    return bool(guest.pod_class.anti_affinity) or concerns_reservations(guest)
 
 
 class ResourceSums:

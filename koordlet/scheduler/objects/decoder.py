@@ -105,16 +105,14 @@ class Decoder:
 
     def _priority(self, spec: Body) -> tuple[int, bool]:
         named = wire.text(spec, "priorityClassName")
-        known = self._priorities.get(named) if named else self._default()
+        defaults = (priority for priority in self._priorities.values() if priority.default)
+        known = self._priorities.get(named) if named else next(defaults, None)
         if named and known is None and named not in _CRITICAL and spec.get("priority") is None:
             raise BadObjectError(f"no PriorityClass {named!r} in the input")
         value = known.value if known is not None else _CRITICAL.get(named, 0)
         policy = wire.text(spec, "preemptionPolicy")
         preempts = policy != "Never" if policy else known is None or known.preempts
         return wire.integer(spec, "priority", value), preempts
-
-    def _default(self) -> Priority | None:
-        return next((priority for priority in self._priorities.values() if priority.default), None)
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         notes = self._annotations(meta)

@@ -77,6 +77,11 @@ class PodClass:
     unsupported: str = ""
 
     @property
+    def adopts(self) -> bool:
+        """Whether its reservation takes over from running pods, and so chooses when they end."""
+        return self.reserving is not None and self.reserving.adopting is not None
+
+    @property
     def owner(self) -> tuple[str, str]:
         """Kind and name of its controller; empty where it has none."""
         return next(

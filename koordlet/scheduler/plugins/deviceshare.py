@@ -49,6 +49,7 @@ from koordlet.scheduler.reservation import keys
 #: Annotations that wish for more than this plugin knows.
 _UNSERVED = (peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION)
 _PARTITIONED = "node(s) GPU partitions are not supported"
+_Wants = tuple[DeviceRequest, ...]
 
 
 class DeviceShare(Plugin):
@@ -66,11 +67,7 @@ class DeviceShare(Plugin):
         if kind not in {"LeastAllocated", "MostAllocated"}:
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         named = wire.bodies(strategy, "resources")
-        weights = (
-            {weighted.name: weighted.weight for weighted in resources.weighted(named)}
-            if named
-            else None
-        )
+        weights = {each.name: each.weight for each in resources.weighted(named)} if named else None
         self.taste = DevicePreference(weights or device_room.SCORED, most=kind == "MostAllocated")
         self._columns: Columns | None = None
 
@@ -84,14 +81,9 @@ class DeviceShare(Plugin):
         return Spare(self, pod_class, columns, wants) if wants else None
 
     def admit(
-        self,
-        pod_class: PodClass,
-        wants: tuple[DeviceRequest, ...],
-        columns: Columns,
-        row: int,
-        apart: DrawContext,
+        self, pod_class: PodClass, wants: _Wants, columns: Columns, row: int, apart: DrawContext
     ) -> tuple[devices.Slice, ...] | DeviceRefusal:
-        """What a class would get on a node now."""
+        """The devices that a class would get on a node now."""
         node = columns.nodes[row]
         reported = columns.devices.get(node.name) if node is not None else None
         if reported is None:
@@ -99,7 +91,10 @@ class DeviceShare(Plugin):
         for key in _UNSERVED:
             if pod_class.annotations.get(key):
                 return DeviceRefusal((f"node(s) annotation {key} is not served",), final=True)
-        if reported.partitioned and any(_whole(want) for want in wants):
+        # Partitions are groups of whole cards.
+        if reported.partitioned and any(
+            want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100 for want in wants
+        ):
             return DeviceRefusal((_PARTITIONED,), final=True)
         return device_room.admit(wants, columns, row, apart, self.taste)
 
@@ -108,12 +103,9 @@ class DeviceShare(Plugin):
         columns = self._columns
         if columns is None or device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             return
+        context = DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
         wants = wanted(pod.pod_class)
-        row = columns.rows[node]
-        draws = columns.drawn_reservation(pod)
-        found = self.admit(
-            pod.pod_class, wants, columns, row, DrawContext(draws, _ignores(pod.pod_class))
-        )
+        found = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
         if isinstance(found, DeviceRefusal):
             raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
         pod.devices = found
@@ -125,10 +117,10 @@ class DeviceShare(Plugin):
         return marks(pod)
 
 
-def wanted(pod_class: PodClass) -> tuple[DeviceRequest, ...]:
-    """What a class asks for; ``RefusedError`` where nobody could serve that.
+def wanted(pod_class: PodClass) -> _Wants:
+    """The device requests of a class; ``RefusedError`` where no node could serve them.
 
-    Who takes over from running pods chooses when it has their room (``conversion``).
+    None for a reservation that adopts pods: it chooses when it has their room (``conversion``).
     """
     if device_requests.NAMES.isdisjoint(pod_class.requests.real):
         return ()
@@ -136,8 +128,7 @@ def wanted(pod_class: PodClass) -> tuple[DeviceRequest, ...]:
         found = device_requests.of(pod_class.requests.real)
     except BadObjectError as error:
         raise RefusedError(str(error)) from error
-    adopts = pod_class.reserving is not None and pod_class.reserving.adopting is not None
-    return () if adopts else found
+    return () if pod_class.adopts else found
 
 
 def marks(pod: Pod) -> dict[str, str]:
@@ -151,28 +142,14 @@ def _ignores(pod_class: PodClass) -> bool:
     return pod_class.labels.get(keys.IGNORED) == "true"
 
 
-def _whole(want: DeviceRequest) -> bool:
-    """Whether it is about whole cards, which groups of cards are about."""
-    return want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100
-
-
 class _Asked:
-    """A class of pods and what it wants, of any node."""
+    """A class of pods and its device requests."""
 
     def __init__(
-        self,
-        plugin: DeviceShare,
-        pod_class: PodClass,
-        columns: Columns,
-        wants: tuple[DeviceRequest, ...],
+        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
     ) -> None:
-        self._plugin, self._pod_class, self._columns, self._wants = (
-            plugin,
-            pod_class,
-            columns,
-            wants,
-        )
-        self._ignores = _ignores(pod_class)
+        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
+        self._wants, self._ignores = wants, _ignores(pod_class)
 
     def _apart(self, row: int) -> DrawContext:
         return DrawContext(handover.drawn(self._pod_class, row), self._ignores)
@@ -184,11 +161,7 @@ class Fitting(_Asked, ByNode):
     kind = Kind.LOAD
 
     def __init__(
-        self,
-        plugin: DeviceShare,
-        pod_class: PodClass,
-        columns: Columns,
-        wants: tuple[DeviceRequest, ...],
+        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
     ) -> None:
         super().__init__(plugin, pod_class, columns, wants)
         self._refusals: list[DeviceRefusal] = []

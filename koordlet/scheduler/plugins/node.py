@@ -6,7 +6,6 @@ ImageLocality. Does not cover: what pods on the node change.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -214,12 +213,10 @@ class NodeDeclaredFeatures(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.features:
             return None
-        found = columns.index.features().where(functools.partial(_covers, pod_class.features))
+        found = columns.index.features().where(
+            lambda declared: isinstance(declared, frozenset) and pod_class.features <= declared
+        )
         return Masked(found, "node(s) didn't match Pod's required features")
-
-
-def _covers(needed: frozenset[str], declared: object) -> bool:
-    return isinstance(declared, frozenset) and needed <= declared
 
 
 _SMALL = 23 << 20

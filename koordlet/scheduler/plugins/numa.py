@@ -63,7 +63,7 @@ class NodeNUMAResource(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
         request = self.request(pod_class)
-        if _adopts(pod_class):
+        if pod_class.adopts:
             return None
         if request.bound and request.cpu % 1000:
             raise RefusedError(INTEGER)
@@ -143,7 +143,7 @@ class NodeNUMAResource(Plugin):
         columns = self._columns
         row = columns.rows[node] if columns is not None else -1
         chosen = columns.nodes[row] if columns is not None else None
-        if columns is None or chosen is None or _adopts(pod.pod_class):
+        if columns is None or chosen is None or pod.pod_class.adopts:
             return
         request, offer = self.request(pod.pod_class), self.offer(chosen)
         if not request.asks:
@@ -273,11 +273,6 @@ def _amount(name: str, much: int) -> str:
     if name != requests.CPU:
         return str(much)
     return str(much // 1000) if much % 1000 == 0 else f"{much}m"
-
-
-def _adopts(pod_class: PodClass) -> bool:
-    """Who takes over from running pods chooses when it has their room (``conversion``)."""
-    return pod_class.reserving is not None and pod_class.reserving.adopting is not None
 
 
 def _exclusive(pod_class: PodClass) -> bool:

@@ -61,16 +61,13 @@ class NodePressure(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not self.pressures:
             return None
+        taints = {name: terms.Taint(key, "", "NoSchedule") for name, (key, _) in TAINTS.items()}
         refusing = [
-            condition
-            for condition, (key, _) in TAINTS.items()
-            if not _tolerated(pod_class, terms.Taint(key, "", "NoSchedule"))
+            name
+            for name, taint in taints.items()
+            if not any(terms.tolerates(each, taint) for each in pod_class.tolerations)
         ]
         return _Pressed(self.pressures, refusing, columns) if refusing else None
-
-
-def _tolerated(pod_class: PodClass, taint: terms.Taint) -> bool:
-    return any(terms.tolerates(toleration, taint) for toleration in pod_class.tolerations)
 
 
 class _Pressed(Filter):

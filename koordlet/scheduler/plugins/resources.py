@@ -71,7 +71,7 @@ class NodeResourcesFit(Plugin):
         self._kind = kind
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
-        if pod_class.reserving is not None and pod_class.reserving.adopting is not None:
+        if pod_class.adopts:
             # Its room is what running pods still have: the reservation plugin has judged it.
             return None
         asked = [

@@ -291,12 +291,8 @@ def _suits(claim: Body, volume: Body) -> bool:
         and set(wire.strings(claim, "accessModes")) <= set(wire.strings(spec, "accessModes"))
         and wire.text(spec, "volumeMode", "Filesystem")
         == wire.text(claim, "volumeMode", "Filesystem")
-        and _labelled(wanted, wire.labels(meta))
+        and (wanted is None or terms.holds(wanted, wire.labels(meta)))
     )
-
-
-def _labelled(wanted: selectors.Compiled | None, labels: Mapping[str, str]) -> bool:
-    return wanted is None or terms.holds(wanted, labels)
 
 
 def _provisioned(kind: Body, columns: Columns) -> Bools:
@@ -329,7 +325,7 @@ def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
         if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:
             continue
         key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
-        if capacity.get(key) is not None and _amount(capacity[key]) >= size:
+        if capacity.get(key) is not None and _size({"": {"storage": capacity[key]}}, "") >= size:
             found |= _inside(terms.selector(capacity, "nodeTopology"), columns)
     return found
 
@@ -339,10 +335,6 @@ def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:
     for row, node in enumerate(columns.nodes):
         found[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
     return found
-
-
-def _amount(spelled: object) -> int:
-    return _size({"all": {"storage": spelled}}, "all")
 
 
 def _size(body: Body, key: str) -> int:

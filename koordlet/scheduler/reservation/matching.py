@@ -20,11 +20,10 @@ from collections.abc import Mapping
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import json_annotations, terms, wire
-from koordlet.scheduler.objects.pods import OwnerReference, Pod, PodClass
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import (
     ControllerOwner,
-    ObjectOwner,
     ReservationOwner,
     ReservationSpec,
 )
@@ -98,35 +97,29 @@ def owned(spec: ReservationSpec, pod: Pod) -> bool:
 
 def owns(owner: ReservationOwner, pod: Pod) -> bool:
     """Whether a pod matches one owner entry."""
-    if owner.object is not None and not _is(owner.object, pod):
+    wanted = owner.object
+    if wanted is not None and not (
+        wanted.uid in {"", pod.uid}
+        and wanted.name in {"", pod.name}
+        and wanted.namespace in {"", pod.namespace}
+        and wanted.api_version in {"", "v1"}
+    ):
         return False
     if owner.controller is not None and not _controls(owner.controller, pod):
         return False
     return owner.selector is None or terms.holds(owner.selector, pod.pod_class.labels)
 
 
-def _is(wanted: ObjectOwner, pod: Pod) -> bool:
-    return (
-        wanted.uid in {"", pod.uid}
-        and wanted.name in {"", pod.name}
-        and wanted.namespace in {"", pod.namespace}
-        and wanted.api_version in {"", "v1"}
-    )
-
-
 def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
-    return any(_refers(reference, wanted) for reference in pod.pod_class.references)
-
-
-def _refers(found: OwnerReference, wanted: ControllerOwner) -> bool:
-    return (
+    return any(
         wanted.controller in {None, found.controller}
         and wanted.uid in {"", found.uid}
         and wanted.name in {"", found.name}
         and wanted.kind in {"", found.kind}
         and wanted.api_version in {"", found.api_version}
+        for found in pod.pod_class.references
     )
 
 

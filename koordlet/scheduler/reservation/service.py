@@ -60,7 +60,8 @@ class ReservationService:
             return await self._store.create(kinds.RESERVATIONS, wanted, dry_run=dry_run)
         except refusals.AlreadyExists as error:
             there = await self.get(name)
-            if token and _token(there) == token:
+            notes = _part(objects.metadata(there), "annotations")
+            if token and notes.get(keys.CLIENT_TOKEN) == token:
                 return there
             if _wish(there) == _wish(wanted):
                 return there
@@ -156,10 +157,6 @@ def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
         meta["annotations"] = {**_part(meta, "annotations"), keys.CLIENT_TOKEN: token}
         wanted["metadata"] = meta
     return wanted
-
-
-def _token(body: objects.Object) -> str:
-    return str(_part(objects.metadata(body), "annotations").get(keys.CLIENT_TOKEN) or "")
 
 
 def _wish(body: objects.Object) -> Mapping[str, Any]:

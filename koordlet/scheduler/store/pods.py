@@ -32,9 +32,7 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
         key: value for key, value in _part(pod, "status").items() if key != "nominatedNodeName"
     }
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    rest = [
-        condition for condition in _conditions(status) if condition.get("type") != "PodScheduled"
-    ]
+    rest = [each for each in _conditions(status) if each.get("type") != "PodScheduled"]
     wanted = {
         "spec": {"nodeName": node},
         "status": {"conditions": [*rest, scheduled]},
@@ -119,11 +117,7 @@ def doomed(pod: Body, now: str) -> Body:
         "message": "Eviction API: evicting",
     }
     status = _part(pod, "status")
-    rest = [
-        condition
-        for condition in _conditions(status)
-        if condition.get("type") != "DisruptionTarget"
-    ]
+    rest = [each for each in _conditions(status) if each.get("type") != "DisruptionTarget"]
     return {**pod, "status": {**status, "conditions": [*rest, condition]}}
 
 
@@ -132,9 +126,7 @@ def _why_none(status: Mapping[str, Any], name: str) -> str:
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
     found = [condition for condition in _conditions(status) if condition.get("status") == "False"]
-    failed = next(
-        (condition for condition in found if condition.get("reason") == "SyncFailed"), None
-    )
+    failed = next((each for each in found if each.get("reason") == "SyncFailed"), None)
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
     if healthy <= desired:
@@ -142,11 +134,9 @@ def _why_none(status: Mapping[str, Any], name: str) -> str:
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
     explained = next((condition for condition in found if condition.get("message")), None)
-    return (
-        refused
-        if explained is None
-        else f"{refused} ({explained.get('reason')}): {explained['message']}"
-    )
+    if explained is None:
+        return refused
+    return f"{refused} ({explained.get('reason')}): {explained['message']}"
 
 
 def _covers(budget: Body, pod: Body) -> bool:
@@ -161,10 +151,7 @@ def _covers(budget: Body, pod: Body) -> bool:
 
 def _unready_is_free(pod: Body, budget: Body) -> bool:
     conditions = _conditions(_part(pod, "status"))
-    if any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in conditions
-    ):
+    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
     if _part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -176,11 +163,7 @@ def _unready_is_free(pod: Body, budget: Body) -> bool:
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The conditions that are objects; status patches are not validated."""
     found = status.get("conditions")
-    return (
-        [condition for condition in found if isinstance(condition, Mapping)]
-        if isinstance(found, list)
-        else []
-    )
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def _number(status: Mapping[str, Any], name: str) -> int:
