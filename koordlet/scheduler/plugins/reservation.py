@@ -21,7 +21,7 @@ from koordlet.scheduler.framework import Filter, Kind, Plugin, Rescue, Score, Ve
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import adoption
-from koordlet.scheduler.reservation import refusal_reasons
+from koordlet.scheduler.reservation import matching
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
 from koordlet.scheduler.reservation.fit import NONE_SERVES, FitResult, ReservationFit
@@ -126,7 +126,7 @@ class Reservation(Plugin):
             for info in self.cache.claims.find(pod)
             if info.usable and info.row >= 0 and (node := nodes[info.row]) is not None
         )
-        return Rescue(refusal_reasons.reasons(pod, wish, several, refused, self.name))
+        return Rescue(matching.refusal(pod, wish, several, refused, self.name))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""

@@ -34,7 +34,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import configuration, runner
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.process import pages
-from koordlet.scheduler.reservation import admission, service
+from koordlet.scheduler.reservation import service
 from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
@@ -274,9 +274,7 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
     from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 
     _trust(options.database)
-    file = files.Store(
-        options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
-    )
+    file = files.Store(options.database, manager="koordlet-scheduler", admit=(service.admit,))
     await file.open()
     if file.damage:
         log.get().error("scheduler.store_damaged", detail=file.damage)

@@ -1,6 +1,11 @@
 """Whether a pod may use a reservation: owners, affinity, taints, exact amounts.
 
-Covers: the rules for one pod and one reservation that is bound to a node.
+Covers: the rules for one pod and one reservation that is bound to a node; the message that counts
+the reservations that select a pod and do not serve it, in Koordinator's words and order:
+
+    2 Reservation(s) is unschedulable, 1 Reservation(s) for node reason that Insufficient memory by
+    node, 3 Reservation(s) matched owner total
+
 Does not cover: whether there is room (``fit``), finding reservations among many (``claims``).
 
 The order of the rules: owners; then, where the pod names a reservation, only its name and the exact
@@ -16,12 +21,15 @@ Decided here, where the peer's rules are silent or look accidental:
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.objects import json_annotations, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import (
     ControllerOwner,
     ReservationOwner,
@@ -61,6 +69,11 @@ class Mismatch(enum.StrEnum):
     TAINT = "had untolerated taint"
     AFFINITY = "didn't match affinity rules"
     EXACT = "is not exact matched"
+
+
+_EXACT_NAME = "exactly matches the requested reservation name"
+#: The order of the peer's sentence.
+_ORDER = (Mismatch.NAME, Mismatch.AFFINITY, Mismatch.UNSCHEDULABLE, Mismatch.EXACT)
 
 
 def wish(pod_class: PodClass) -> ReservationDemand:
@@ -175,3 +188,50 @@ def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[st
     if affinity.required is None:
         return True
     return any(terms.fulfils(term, spec.name, labels) for term in affinity.required)
+
+
+def refusal(
+    pod: Pod,
+    wish: ReservationDemand,
+    several: Iterable[tuple[ReservationInfo, Mapping[str, str]]],
+    refused: Mapping[str, Verdict],
+    own: str,
+) -> str:
+    """The message; empty where no reservation selects the pod.
+
+    ``several`` are reservations that may be drawn on, with the labels of their nodes; ``refused``
+    the verdicts by node, of which those of the plugin ``own`` are about reservations themselves.
+    """
+    mismatches: Counter[Mismatch] = Counter()
+    taints: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    total = named = 0
+    for info, labels in several:
+        if not owned(info.spec, pod):
+            continue
+        total += 1
+        why = mismatch(info.spec, pod, wish, labels)
+        named += why is None and wish.affinity is not None and bool(wish.affinity.name)
+        if why is Mismatch.TAINT:
+            taints[untolerated(info.spec, pod, wish)] += 1
+        elif why is not None:
+            mismatches[why] += 1
+        else:
+            verdict = refused.get(info.node)
+            by_node = verdict is not None and verdict.plugin != own
+            nodes.update(verdict.reasons if verdict is not None and by_node else ())
+    if not total:
+        return ""
+    parts = [f"{named} Reservation(s) {_EXACT_NAME}"] if named else []
+    parts += [
+        f"{mismatches[mismatch]} Reservation(s) {mismatch}"
+        for mismatch in _ORDER
+        if mismatches[mismatch]
+    ]
+    parts += [
+        f"{count} Reservation(s) {Mismatch.TAINT} {one}" for one, count in sorted(taints.items())
+    ]
+    parts += [
+        f"{count} Reservation(s) for node reason that {one}" for one, count in sorted(nodes.items())
+    ]
+    return ", ".join([*parts, f"{total} Reservation(s) matched owner total"])

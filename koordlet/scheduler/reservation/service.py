@@ -1,6 +1,7 @@
 """Reservations as a service: create, get, list, watch, delete, describe.
 
-Covers: the same calls over every store. Does not cover: transport (``rpc``), printing (``cli``).
+Covers: the same calls over every store; defaults and validation for a store without an API server.
+Does not cover: transport (``rpc``), printing (``cli``), the schema of the definition.
 
 Rules:
 1. Creating is idempotent: a repeated create with the same client token, or of the same
@@ -19,7 +20,7 @@ from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation import admission, keys, parsing
+from koordlet.scheduler.reservation import keys, parsing
 
 #: Set by a store or a definition, not by the author: no difference between two wishes.
 _FILLED = {"ttl": "24h"}
@@ -55,7 +56,7 @@ class ReservationService:
         """The reservation as it is stored."""
         wanted = _tokened(body, token)
         name = objects.text(wanted, "name")
-        admission.check(wanted, f"reservation {name}")
+        check(wanted, f"reservation {name}")
         try:
             return await self._store.create(kinds.RESERVATIONS, wanted, dry_run=dry_run)
         except refusals.AlreadyExists as error:
@@ -166,3 +167,27 @@ def _wish(body: objects.Object) -> Mapping[str, Any]:
 def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = body.get(key)
     return found if isinstance(found, Mapping) else {}
+
+
+def admit(ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """Admit a Reservation, or refuse it with the field that is wrong; other kinds pass."""
+    if ref.kind != kinds.RESERVATIONS:
+        return new
+    spec = new.get("spec")
+    if isinstance(spec, Mapping) and old is None:
+        new = {**new, "spec": {"ttl": "24h", **spec}}
+        if not new.get("status"):
+            new["status"] = {"phase": "Pending"}
+    if old is None or old.get("spec") != new.get("spec"):
+        check(new, str(ref))
+    return new
+
+
+def check(body: Mapping[str, Any], culprit: str) -> None:
+    """``Invalid`` names what cannot be meant."""
+    try:
+        found = parsing.read(body)
+    except BadObjectError as error:
+        raise refusals.Invalid(str(error), culprit=culprit, reason="Invalid") from error
+    if found.fault:
+        raise refusals.Invalid(found.fault, culprit=culprit, reason="Invalid")

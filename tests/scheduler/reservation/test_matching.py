@@ -1,4 +1,4 @@
-"""How many reservations failed for which reason, after the nodes' own sentence."""
+"""Which reservations a pod may use, and the message that counts why the others do not serve it."""
 
 from __future__ import annotations
 
