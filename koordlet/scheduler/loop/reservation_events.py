@@ -7,22 +7,35 @@ Does not cover: writing statuses (``reservation_controller``), reading objects
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from koordlet.kubeapi import objects
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
+from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.loop.outcomes import Hold, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle
+from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase
 
-if TYPE_CHECKING:
-    from koordlet.scheduler.loop.core import Core
+
+class Core(Protocol):
+    """The parts of ``loop.core.Core`` that reservations change."""
+
+    pod_cache: PodCache
+    reservations: ReservationCache
+    queue: Queue
+    nominated: Nominations
+    cycles: dict[str, Cycle]
+
+    def wake(self, event: ClusterEvent, now: float) -> None:
+        """Wake the pods that an event may help."""
 
 
 def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
