@@ -57,7 +57,7 @@ def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
     if NAMES.isdisjoint(real):
         return ()
     asked = {name: real[name] for name in sorted(NAMES & real.keys()) if real[name] > 0}
-    found = [_gpus({name: one for name, one in asked.items() if name in _GPU})]
+    found = [_gpus({name: amount for name, amount in asked.items() if name in _GPU})]
     found += [_single(name, asked[name]) for name in _SINGLE if name in asked]
     return tuple(one for one in found if one is not None)
 

@@ -80,7 +80,9 @@ class DeviceRoom:
         self._known: dict[Key, Device] = {
             (device.kind, device.minor): device for device in devices.several
         }
-        self.left: Left = {key: dict(one.room) for key, one in self._known.items() if one.healthy}
+        self.left: Left = {
+            key: dict(device.room) for key, device in self._known.items() if device.healthy
+        }
 
     @classmethod
     def of(

@@ -213,7 +213,9 @@ class Columns:
         """The amounts that a pod of a class adds to ``requested`` and ``nonzero``."""
         known = self._vectors.get(pod_class)
         if known is None:
-            asked = {self.resource(name): one for name, one in pod_class.requests.real.items()}
+            asked = {
+                self.resource(name): amount for name, amount in pod_class.requests.real.items()
+            }
             real = np.zeros(self.allocatable.shape[0], np.int64)
             for row, amount in asked.items():
                 real[row] = amount

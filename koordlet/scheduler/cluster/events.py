@@ -51,7 +51,7 @@ def difference(old: Node, new: Node) -> ActionType | None:
     if old == new:
         return None
     what = ActionType(0)
-    if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
+    if any(amount > old.allocatable.get(name, 0) for name, amount in new.allocatable.items()):
         what |= ActionType.NODE_ROOM
     if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
         what |= ActionType.NODE_TAINTS

@@ -126,10 +126,10 @@ def load(
     for kind in _STORAGE:
         found.storage += kinds.pop(kind, [])
     found.decoder = Decoder(priorities, deciding, judge)
-    given = kinds.pop("Pod", [])
+    pods = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):
-        given += _expanded(body, given, warnings)
-    _pods(given, found)
+        pods += _expanded(body, pods, warnings)
+    _pods(pods, found)
     found.reservations = kinds.pop("Reservation", [])
     _reported(kinds, found)
     for kind, several in kinds.items():
@@ -155,9 +155,9 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
         return []
 
 
-def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Body]:
+def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    found = _guarded(body, warnings, lambda one: deployments.pods(one, given))
+    found = _guarded(body, warnings, lambda one: deployments.pods(one, pods))
     made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(
@@ -186,7 +186,7 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
 def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> None:
     for one in _guarded(body, warnings, unserved.quota):
         judge.quotas.put(one)
-        warnings += [one.unheeded] if one.unheeded else []
+        warnings += [one.warning] if one.warning else []
 
 
 def _node(body: Body, found: Cluster) -> None:

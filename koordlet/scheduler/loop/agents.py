@@ -84,7 +84,7 @@ class Agents:
 
     def reporting(self) -> Mapping[str, nodereport.NodeReport]:
         """The reports that are valid now."""
-        return {name: one.report for name, one in self._records.items()}
+        return {name: record.report for name, record in self._records.items()}
 
     def heard_at(self, name: str) -> float | None:
         """When an agent last reported, in Unix seconds; ``None``: it is silent."""
@@ -127,7 +127,7 @@ class Agents:
             return
         self._next = now + _LOOK
         edge = now - self._silence
-        for name in [name for name, one in self._records.items() if one.heard < edge]:
+        for name in [name for name, record in self._records.items() if record.heard < edge]:
             del self._records[name]
             log.get().warning("scheduler.agent_silent", node=name, seconds=self._silence)
             self._derive(name)

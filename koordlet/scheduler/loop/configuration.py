@@ -182,7 +182,7 @@ class _Reader:
         made: dict[str, Plugin] = {
             name: self._known[name][0](args.get(name, {})) for name in wanted if name in self._known
         }
-        scores = [(made[one], weight) for one, weight in at["score"].items() if one in made]
+        scores = [(made[name], weight) for name, weight in at["score"].items() if name in made]
         return profile.Profile(
             name,
             tuple(made.values()),

@@ -64,7 +64,7 @@ class Core:
         self._profiles = profiles
         self._spent = spent
         #: UIDs of victims that the store is being told of.
-        self._doomed: set[str] = set()
+        self._victims: set[str] = set()
         self._plugins: dict[str, Plugin] = {
             plugin.name: plugin for one in profiles.values() for plugin in one.plugins
         }
@@ -101,7 +101,7 @@ class Core:
             return
         if new.terminating:
             self.budgets.ends(new.uid)
-        if new.uid in self._doomed:
+        if new.uid in self._victims:
             # Its end is decided, whether the store has heard of it or not.
             new.terminating = new.preempted = True
         if new.node:
@@ -111,7 +111,7 @@ class Core:
 
     def _gone(self, old: Pod, now: float) -> None:
         self.nominated.drop(old.key)
-        self._doomed.discard(old.uid)
+        self._victims.discard(old.uid)
         self.budgets.ends(old.uid)
         self.queue.forget(old)
         known = self.pod_cache.get(old.key)
@@ -180,7 +180,7 @@ class Core:
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 
-    def judge_anew(self, namespaces: Container[str], now: float) -> None:
+    def enqueue_again(self, namespaces: Container[str], now: float) -> None:
         """Enqueue the waiting pods of these namespaces again: their quotas have changed."""
         for entry in list(self.queue):
             if entry.pod.namespace in namespaces and entry.place is not QueuePlace.TAKEN:
@@ -324,7 +324,7 @@ class Core:
         fresh = tuple(victim for victim in found.victims if not victim.terminating)
         self.budgets.take(fresh, now)
         for victim in fresh:
-            self._doomed.add(victim.uid)
+            self._victims.add(victim.uid)
             victim.preempted = True
             self.pod_cache.ending(victim, ends=True)
         for other in self.nominated.behind(pod, node.name):
@@ -377,7 +377,7 @@ class Core:
 
     def spared(self, victim: Pod, now: float) -> None:
         """Spare a victim that could not be deleted."""
-        self._doomed.discard(victim.uid)
+        self._victims.discard(victim.uid)
         self.budgets.spare(victim.uid)
         known = self.pod_cache.get(victim.key)
         if known is not None and known.uid == victim.uid and known.terminating:

@@ -131,7 +131,7 @@ class EventHandlers:
     async def run(self) -> None:
         """Run all informers until cancelled; pods last, as they name the others."""
         async with asyncio.TaskGroup() as group:
-            first = [one for kind, one in self.informers.items() if kind is not kinds.PODS]
+            first = [source for kind, source in self.informers.items() if kind is not kinds.PODS]
             for source in first:
                 group.create_task(source.run())
             await asyncio.gather(*map(self._settled, first))
@@ -183,7 +183,7 @@ class EventHandlers:
             known[key[1]] = new[1]
         classes = self._core.pod_cache.columns.classes()
         if self._core.decoder.judge.quotas.name(key[1], "" if new is None else new[2]):
-            self._core.judge_anew({key[1]}, self._clock())
+            self._core.enqueue_again({key[1]}, self._clock())
         if old != new and any(pod_class.namespace == key[1] for pod_class in classes):
             # Terms select namespaces by labels: who is meant by whom is counted anew.
             self._core.rebuild()
@@ -209,9 +209,9 @@ class EventHandlers:
             self._core.decoder.judge.quotas.put(new)
         elif old is not None:
             self._core.decoder.judge.quotas.drop(old)
-        if new is not None and new.unheeded:
-            log.get().warning("scheduler.quota_unheeded", detail=new.unheeded)
-        self._core.judge_anew(concerned, self._clock())
+        if new is not None and new.warning:
+            log.get().warning("scheduler.quota_unheeded", detail=new.warning)
+        self._core.enqueue_again(concerned, self._clock())
 
     def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)
@@ -265,7 +265,7 @@ def _stored(body: Body) -> Body:
     kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")
     phase = wire.mapping(body, "status").get("phase")
     return {
-        **{key: one for key, one in body.items() if key not in {"metadata", "status"}},
+        **{key: value for key, value in body.items() if key not in {"metadata", "status"}},
         "metadata": {key: meta[key] for key in kept if key in meta},
         **({"status": {"phase": phase}} if phase is not None else {}),
     }

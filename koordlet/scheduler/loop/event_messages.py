@@ -126,7 +126,7 @@ class EventBuilder:
             condition["lastTransitionTime"] = self.second()
         return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
 
-    def doomed(self, scheduler: str) -> Body:
+    def disruption_target(self, scheduler: str) -> Body:
         """The status of a victim."""
         condition = {
             "type": "DisruptionTarget",

@@ -73,7 +73,7 @@ class ReservationController:
         self._core.reservations.failed(pod, message)
         info = self._core.reservations.of(pod)
         if info is not None and before != message:
-            self._tell(info, "FailedScheduling", message, warning=True)
+            self._emit(info, "FailedScheduling", message, warning=True)
         self._moved.set()
 
     def poke(self) -> None:
@@ -183,7 +183,7 @@ class ReservationController:
                 self._core.queue.forget(hold.pod)
                 reservation_events.woken(self._core, info, self._steady())
                 note = f"Successfully assigned {info.spec.name} to {hold.node}"
-                self._tell(info, "Scheduled", note)
+                self._emit(info, "Scheduled", note)
                 return
             self._core.measures.asked("reservation", error.code)
             if isinstance(error, refusals.NotFound):
@@ -276,11 +276,11 @@ class ReservationController:
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
 
-    def _tell(
+    def _emit(
         self, info: ReservationInfo, reason: str, text: str, *, warning: bool = False
     ) -> None:
         body = self._events.about_reservation(info.spec, reason, text, warning=warning)
-        self._telling = asyncio.ensure_future(self._send(body))
+        self._emitting = asyncio.ensure_future(self._send(body))
 
     async def _send(self, body: objects.Object) -> None:
         try:

@@ -67,7 +67,7 @@ class Decoder:
             gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             operates=bool(node) and _operates(meta, status),
-            **({**_drawn(meta), **_given(meta, status)} if node else {}),
+            **({**_drawn(meta), **_allocation(meta, status)} if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
@@ -101,7 +101,9 @@ class Decoder:
 
     def keep(self, wanted: Container[PodClass]) -> None:
         """Forget the classes that nobody has any more."""
-        self._classes = {key: one for key, one in self._classes.items() if one in wanted}
+        self._classes = {
+            key: pod_class for key, pod_class in self._classes.items() if pod_class in wanted
+        }
 
     def _priority(self, spec: Body) -> tuple[int, bool]:
         named = wire.text(spec, "priorityClassName")
@@ -184,10 +186,10 @@ def _drawn(meta: Body) -> dict[str, str]:
     }
 
 
-def _given(meta: Body, status: Body) -> dict[str, Any]:
-    """What a placed pod was given, since when, and whether it is to go."""
+def _allocation(meta: Body, status: Body) -> dict[str, Any]:
+    """CPUs and devices of a placed pod, its time of binding, whether it is a victim."""
     notes = wire.mapping(meta, "annotations")
-    return {**assigned.read(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
+    return {**assigned.read(notes), "assigned": _bound_at(status), "preempted": _preempted(status)}
 
 
 def _preempted(status: Body) -> bool:
@@ -199,7 +201,7 @@ def _preempted(status: Body) -> bool:
     )
 
 
-def _assigned(status: Body) -> float:
+def _bound_at(status: Body) -> float:
     for condition in wire.bodies(status, "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             try:
@@ -243,7 +245,7 @@ def _decode(
         scheduler=wire.text(spec, "schedulerName") or "default-scheduler",
         requests=requests.of_pod(spec, status),
         node_selector={
-            str(key): str(one) for key, one in wire.mapping(spec, "nodeSelector").items()
+            str(key): str(value) for key, value in wire.mapping(spec, "nodeSelector").items()
         },
         required=None
         if needed is None

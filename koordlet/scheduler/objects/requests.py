@@ -69,7 +69,7 @@ def of_pod(spec: Body, status: Body) -> Requests:
         for container in wire.bodies(spec, "initContainers")
     ]
     whole = amounts(wire.mapping(spec, "resources"), "requests", MOST_REQUEST)
-    whole = {name: one for name, one in whole.items() if _at_pod_level(name)}
+    whole = {name: value for name, value in whole.items() if _at_pod_level(name)}
     overhead = amounts(spec, "overhead", MOST_REQUEST)
     filled = [_filled(container) for container in plain]
     filled_init = [(_filled(one), sidecar) for one, sidecar in init]
@@ -91,9 +91,9 @@ def _limits(spec: Body, overhead: Amounts) -> Amounts:
             for container in wire.bodies(spec, "initContainers")
         ],
     )
-    whole = {name: one for name, one in _most(spec).items() if _at_pod_level(name)}
-    total = {name: one for name, one in {**total, **whole}.items() if one}
-    return _plus(total, {name: one for name, one in overhead.items() if name in total})
+    whole = {name: value for name, value in _most(spec).items() if _at_pod_level(name)}
+    total = {name: value for name, value in {**total, **whole}.items() if value}
+    return _plus(total, {name: value for name, value in overhead.items() if name in total})
 
 
 def _most(body: Body) -> Amounts:

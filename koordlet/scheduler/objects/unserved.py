@@ -94,7 +94,7 @@ def _hard(annotations: Mapping[str, str], key: str) -> str:
     except BadObjectError as error:
         return f"a scheduling hint that cannot be read ({error})"
     # Go reads the names of fields without regard to case.
-    named = next((one for name, one in hint.items() if str(name).lower() == "nodenames"), None)
+    named = next((value for name, value in hint.items() if str(name).lower() == "nodenames"), None)
     return f"a hard scheduling hint (nodeNames of annotation {key})" if named else ""
 
 
@@ -128,7 +128,7 @@ class ElasticQuota:
         return self.listed | own
 
     @property
-    def unheeded(self) -> str:
+    def warning(self) -> str:
         """What is worth saying of one that refuses nobody although it bounds everybody."""
         if self.name not in _FOR_EVERYBODY or not self.bound:
             return ""
@@ -173,7 +173,7 @@ def named_by(meta: Body) -> str:
 
 
 def _notes(meta: Body) -> dict[str, str]:
-    return {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
+    return {key: str(value) for key, value in wire.mapping(meta, "annotations").items()}
 
 
 class ElasticQuotas:

@@ -34,14 +34,14 @@ class Chooser:
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._plugins = {
             name: plugin
-            for name, one in profiles.items()
-            for plugin in one.plugins
+            for name, profile in profiles.items()
+            for plugin in profile.plugins
             if isinstance(plugin, numa.NodeNUMAResource)
         }
         self._sharing = {
             name: plugin
-            for name, one in profiles.items()
-            for plugin in one.plugins
+            for name, profile in profiles.items()
+            for plugin in profile.plugins
             if isinstance(plugin, deviceshare.DeviceShare)
         }
 

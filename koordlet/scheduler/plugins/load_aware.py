@@ -320,9 +320,9 @@ def _shares(body: Body, key: str, usual: Shares) -> Shares:
 def _custom(pod_class: PodClass) -> Shares:
     body = json_annotations.body(pod_class.annotations.get(peer_keys.LOAD_FACTORS))
     return {
-        str(name): one
-        for name, one in body.items()
-        if isinstance(one, int) and not isinstance(one, bool) and 0 < one <= 10_000
+        str(name): value
+        for name, value in body.items()
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000
     }
 
 

@@ -112,7 +112,9 @@ class NodeNUMAResource(Plugin):
             exclusive=accumulator.Exclusive(exclusive if exclusive in known else "None"),
             numa=str(numa) if numa in _NUMA else "",
             alone=alone == "Required" or (not alone and numa in _NUMA),
-            others={key: one for key, one in asked.items() if key != requests.CPU and one > 0},
+            others={
+                key: amount for key, amount in asked.items() if key != requests.CPU and amount > 0
+            },
             weights=tuple(
                 (weighted.name, weighted.weight)
                 for weighted in self._resources

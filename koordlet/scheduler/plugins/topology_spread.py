@@ -49,11 +49,13 @@ class PodTopologySpread(Plugin):
         several = wire.bodies(args, "defaultConstraints")
         if any(entry.get("labelSelector") is not None for entry in several):
             raise BadObjectError("defaultConstraints: the selector is that of each pod's owners")
-        given = tuple(terms.spread(entry, {}) for entry in several)
-        if kind not in {"System", "List"} or (given and kind == "System"):
-            raise BadObjectError(f"defaultingType {kind!r} with {len(given)} defaultConstraints")
+        constraints = tuple(terms.spread(entry, {}) for entry in several)
+        if kind not in {"System", "List"} or (constraints and kind == "System"):
+            raise BadObjectError(
+                f"defaultingType {kind!r} with {len(constraints)} defaultConstraints"
+            )
         self._system = kind == "System"
-        self._defaults = _SYSTEM if self._system else given
+        self._defaults = _SYSTEM if self._system else constraints
 
     def _constraints(
         self, pod_class: PodClass, *, hard: bool

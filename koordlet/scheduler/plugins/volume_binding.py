@@ -256,11 +256,11 @@ def _waiting(
         made = made & columns.index.name().where(lambda name: name == node)
         return Waiting(key, size, (), made & enough, made & ~enough)
     uid = wire.text(meta, "uid")
-    mine = [(name, one) for name, one in storage.volumes.items() if _whose(one, key, uid)]
+    mine = [(name, body) for name, body in storage.volumes.items() if _whose(body, key, uid)]
     free = [
-        Volume(name, _size(wire.mapping(one, "spec"), "capacity"), reach(one, columns))
-        for name, one in mine or storage.volumes.items()
-        if promised.get(name, key) == key and (mine or not _taken(one)) and _suits(spec, one)
+        Volume(name, _size(wire.mapping(body, "spec"), "capacity"), reach(body, columns))
+        for name, body in mine or storage.volumes.items()
+        if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
     ]
     free = sorted(
         (volume for volume in free if volume.size >= size), key=lambda one: (one.size, one.name)

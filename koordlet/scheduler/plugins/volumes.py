@@ -175,10 +175,10 @@ class NodeVolumeLimits(WithStorage):
         wanted = self.storage.attached(pod_class)
         drivers = {driver for driver, _ in wanted}
         limits = {
-            name: {driver: most for driver, most in one.items() if driver in drivers}
-            for name, one in self.storage.limits.items()
+            name: {driver: most for driver, most in value.items() if driver in drivers}
+            for name, value in self.storage.limits.items()
         }
-        limits = {name: one for name, one in limits.items() if one}
+        limits = {name: value for name, value in limits.items() if value}
         return _Attached(self.storage, wanted, limits, columns) if limits else None
 
 

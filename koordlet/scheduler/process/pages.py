@@ -53,14 +53,14 @@ class Pages:
     @contextlib.asynccontextmanager
     async def publishing(self, beat: float = _BEAT) -> AsyncGenerator[None]:
         """Rule 2, for as long as the block runs."""
-        telling = asyncio.ensure_future(self._telling(beat))
+        task = asyncio.ensure_future(self._publish(beat))
         try:
             yield
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
-    async def _telling(self, beat: float) -> None:
+    async def _publish(self, beat: float) -> None:
         while True:
             await asyncio.sleep(beat)
             self.channel.publish()

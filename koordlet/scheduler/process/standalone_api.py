@@ -125,7 +125,7 @@ class StandaloneApi:
         self, kind: kinds.Kind, body: dict[str, Any], *, dry_run: bool
     ) -> objects.Object:
         status = body.get("status") if kind.name in _WITH_STATUS else None
-        wish = {key: one for key, one in body.items() if key != "status"}
+        wish = {key: value for key, value in body.items() if key != "status"}
         try:
             made = await self._store.create(kind, wish, dry_run=dry_run)
         except refusals.AlreadyExists:
@@ -204,7 +204,7 @@ class StandaloneApi:
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
     notes = _part(objects.metadata(body), "annotations")
-    given = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
+    status = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
     drawn = json_annotations.body(notes.get(keys.ALLOCATED))
     labels = _part(objects.metadata(body), "labels")
     return placing.Assigned(
@@ -214,7 +214,7 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigne
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
         node=str(_part(body, "spec").get("nodeName") or ""),
-        cpus=str(given.get("cpuset") or ""),
+        cpus=str(status.get("cpuset") or ""),
         reservation=str(drawn.get("name") or ""),
         qos=str(labels.get(peer_keys.QOS) or ""),
         manifest=json.dumps(body),

@@ -84,7 +84,7 @@ class Index:
 
     def everyone(self) -> list[ReservationInfo]:
         """All of them."""
-        found = {uid: one for several in self._by_key.values() for uid, one in several.items()}
+        found = {uid: info for several in self._by_key.values() for uid, info in several.items()}
         return sorted(found.values(), key=lambda one: one.position)
 
 

@@ -56,7 +56,7 @@ def read(body: Body) -> ReservationSpec:
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     name = _name(meta)
     template = _template(spec)
-    annotations = {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
+    annotations = {key: str(value) for key, value in wire.mapping(meta, "annotations").items()}
     labels = wire.labels(meta)
     allocatable, decimal = _allocatable(template, annotations)
     owners, fault = _owners(spec)
@@ -112,7 +112,9 @@ def spec_of(pod: Pod) -> ReservationSpec:
         owners=owners,
         ttl=None,
         policy=AllocatePolicy.ALIGNED,
-        allocatable={name: one for name, one in pod.pod_class.requests.real.items() if one},
+        allocatable={
+            name: amount for name, amount in pod.pod_class.requests.real.items() if amount
+        },
         restricted=frozenset(pod.pod_class.requests.real),
         order=terms.whole(pod.pod_class.labels.get(keys.ORDER, "")) or 0,
         fault=fault,
@@ -150,8 +152,8 @@ def _unknown(owner: Body) -> str:
 
 def _everybody(owner: Body) -> bool:
     return not any(
-        one not in (None, {}, {"matchLabels": {}}, {"matchExpressions": []})
-        for key, one in owner.items()
+        value not in (None, {}, {"matchLabels": {}}, {"matchExpressions": []})
+        for key, value in owner.items()
         if key in _OWNER_FIELDS
     )
 
@@ -178,7 +180,7 @@ def _allocatable(
     template: Body, annotations: Mapping[str, str]
 ) -> tuple[dict[str, int], frozenset[str]]:
     inner = wire.mapping(template, "spec")
-    found = {name: one for name, one in requests.of_pod(inner, {}).real.items() if one}
+    found = {name: amount for name, amount in requests.of_pod(inner, {}).real.items() if amount}
     decimal = {name for name in found if not name.startswith("hugepages-")}
     for container in wire.bodies(inner, "containers"):
         resources = wire.mapping(container, "resources")
@@ -201,7 +203,7 @@ def _allocatable(
 
 
 def _listed(resources: Body, key: str) -> dict[str, Any]:
-    return {str(name): one for name, one in wire.mapping(resources, key).items()}
+    return {str(name): value for name, value in wire.mapping(resources, key).items()}
 
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, int]:

@@ -73,7 +73,7 @@ class ReservePods:
 
 
 def _inner(inner: Body, spec: ReservationSpec, labels: Mapping[str, str]) -> dict[str, Any]:
-    found = {key: one for key, one in inner.items() if key != "nodeName"}
+    found = {key: value for key, value in inner.items() if key != "nodeName"}
     found["schedulerName"] = spec.scheduler
     if inner.get("priority") is None and not inner.get("priorityClassName"):
         spelled = labels.get(keys.PRIORITY, "")

@@ -151,7 +151,7 @@ def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
     wanted = {
         "apiVersion": kinds.RESERVATIONS.api_version,
         "kind": kinds.RESERVATIONS.name,
-        **{key: one for key, one in body.items() if key != "status"},
+        **{key: value for key, value in body.items() if key != "status"},
     }
     if token:
         meta = dict(_part(wanted, "metadata"))

@@ -214,7 +214,7 @@ class Store:
                 name = objects.text(budget, "name")
                 where = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, pod.namespace)
                 rows.put(db, where, budget, pods.spend(budget, pod, stamp))
-            marked = rows.put(db, pod, old, pods.doomed(old, stamp))
+            marked = rows.put(db, pod, old, pods.disruption_target(old, stamp))
             _end(db, pod, marked, grace_seconds, now)
 
         await self._database.write(write, keep=not dry_run)

@@ -137,7 +137,7 @@ def update(
     changed = frozenset(path for path, value in new.items() if old.get(path) != value)
     result = {other: (paths - changed) & new.keys() for other, paths in owned.items()}
     result[owner] = (owned.get(owner, frozenset()) | changed) & new.keys()
-    return {one: frozenset(paths) for one, paths in result.items() if paths}
+    return {value: frozenset(paths) for value, paths in result.items() if paths}
 
 
 def _conflict(rivals: Mapping[FieldManager, frozenset[Path]]) -> refusals.Conflict:

@@ -107,7 +107,7 @@ def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
     }
 
 
-def doomed(pod: Body, now: str) -> Body:
+def disruption_target(pod: Body, now: str) -> Body:
     """The pod with the condition that announces its eviction."""
     condition = {
         "type": "DisruptionTarget",

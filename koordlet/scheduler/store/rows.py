@@ -71,7 +71,7 @@ def put(
         " revision = excluded.revision, body = excluded.body, checksum = excluded.checksum",
         proof.sealed(str(ref.kind), ref.namespace, ref.name, number, text),
     )
-    _tell(db, number, ref, "" if before is None else _write(before), text)
+    _record(db, number, ref, "" if before is None else _write(before), text)
     return body
 
 
@@ -83,7 +83,7 @@ def remove(db: sqlite3.Connection, ref: objects.Ref, body: dict[str, Any]) -> No
         (str(ref.kind), ref.namespace, ref.name),
     )
     last = {**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}}
-    _tell(db, number, ref, _write(last), "")
+    _record(db, number, ref, _write(last), "")
 
 
 def since(
@@ -123,7 +123,7 @@ def _tick(db: sqlite3.Connection) -> int:
     return number
 
 
-def _tell(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, after: str) -> None:
+def _record(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, after: str) -> None:
     db.execute(
         "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
         proof.sealed(number, str(ref.kind), ref.namespace, before, after),

@@ -143,7 +143,7 @@ def test_whom_a_quota_means_is_refused_while_it_does() -> None:
     assert "ElasticQuota teams/team-a" in scene.refused().message
     assert scene.core.step(scene.now) is None
     quotas.drop(one)
-    scene.core.judge_anew({"d"}, scene.now)
+    scene.core.enqueue_again({"d"}, scene.now)
     assert "p" == scene.bound().name
 
 
