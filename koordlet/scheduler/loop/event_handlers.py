@@ -4,11 +4,11 @@ Covers: which kinds, what is kept of an object (never the object), being up to d
 time. Does not cover: listing and watching (``kubeapi.informer``), deciding (``core``).
 
 Rules:
-1. A kind that is not served, or that we may not read, is left out: it is said, and what it would
-   have told is taken for empty. Nodes and pods are waited for, however long.
-2. A pod that cannot be read is never tried, and the message says why; where it has a node it counts
-   as one pod. A node that cannot be read keeps its last good state.
-3. A change that concerns some classes only derives those anew.
+1. A kind that is not served, or may not be read, is skipped with a warning and counts as empty.
+   Nodes and pods are waited for, however long.
+2. A pod that cannot be read is never tried, and its message says why; on a node it counts as one
+   pod. A node that cannot be read keeps its last good state.
+3. A change that concerns only some pod classes recomputes only those.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ Covers: placed, assumed and homeless pods, nodes that come and go, the columns t
 Does not cover: pods that wait (``scheduler.framework.queue``), why a pod is where it is.
 
 Rules:
-1. A pod is *assumed* from our decision until the store shows it on a node: it takes its room at
-   once, and gives it back only when the store has said that it is not there.
-2. A pod on a node that is not known is homeless: it takes nobody's room, and takes its own as soon
-   as the node comes. What was on a node that went becomes homeless.
-3. The columns remember classes, rows and tallies of the past. When there is more of it than of what
-   lives, they are built anew, in the same order of nodes.
+1. A pod is *assumed* from the decision until the store shows it on a node: it takes its room at
+   once, and gives it back only when the store shows that it is not there.
+2. A pod on an unknown node is *homeless*: it takes no room until the node appears. Pods of a
+   deleted node become homeless.
+3. The columns keep classes, rows and tallies of the past. When these outnumber the living, the
+   columns are rebuilt in the same order of nodes.
 """
 
 from __future__ import annotations

@@ -5,15 +5,15 @@ Does not cover: what the status should be (``scheduler.reservation.lifecycle``),
 (``core``).
 
 Rules:
-1. A binding is written against the revision that was decided on: of two schedulers, one loses, and
+1. A binding is written against the revision that was decided on. Of two schedulers one loses, and
    takes its decision back.
-2. Every other status is derived from what is there, and written when it differs; what could not be
-   written is derived and written again. So a restart, or a lost answer, repairs itself.
-3. A pre-allocation first remembers whom it adopts, in its own annotation, then tells the pods, then
-   is bound: whatever is lost in between, nobody's room is promised twice. CPUs by number are chosen
-   when they have ended, and written before it is said that it is available.
-4. Time alone changes phases: everything that can expire is looked at each beat, all of it again
-   each ``resync`` seconds, and what has been over for long enough is deleted by UID.
+2. Every other status is derived, and written when it differs from the stored one; a failed write is
+   derived and written again. So restarts and lost answers repair themselves.
+3. A pre-allocation first writes its annotation that names the adopted pods, then annotates the
+   pods, then is bound: whichever write is lost, no room is promised twice. CPUs by number are
+   chosen when the pods have ended, and written before the status says Available.
+4. Time changes phases: reservations that can expire are checked each beat, all of them each
+   ``resync`` seconds. Those that have ended long enough ago are deleted by UID.
 """
 
 from __future__ import annotations

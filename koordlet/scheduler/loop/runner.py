@@ -4,11 +4,12 @@ Covers: starting in order, sharing the one thread between deciding and everythin
 Does not cover: each of those (the other modules of this room).
 
 Rules:
-1. Deciding runs in slices of ``SLICE`` seconds, between which answers and changes are taken in.
-2. Nothing is decided before everything is known, while another scheduler leads, or while the binder
-   is behind.
-3. Whatever ends one part ends all: a process that has lost its lease or its watches starts anew and
-   learns everything from the store, which is the only memory.
+1. Decisions are made in slices of ``SLICE`` seconds; between slices the loop takes in answers and
+   changes.
+2. No decision is made before all informers are synced, while another scheduler leads, or while the
+   binder is behind.
+3. The end of one part ends all: a process that has lost its lease or its watches restarts and reads
+   everything from the store, which is the only memory.
 """
 
 from __future__ import annotations
