@@ -163,16 +163,16 @@ def _slice(kind: str, body: Body) -> Slice:
     return Slice(kind, minor, str(body.get("id") or ""), amounts)
 
 
-def spelled(several: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
+def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
     """The annotation that Koordinator's agents read."""
     found: dict[str, list[dict[str, object]]] = {}
-    for entry in several:
+    for part in parts:
         amounts = {
             name: spelling.amount(much) if name == MEMORY else str(much)
-            for name, much in entry.amounts.items()
+            for name, much in part.amounts.items()
         }
-        body: dict[str, object] = {"minor": entry.minor, "resources": amounts}
-        if entry.id:
-            body["id"] = entry.id
-        found.setdefault(entry.kind, []).append(body)
+        body: dict[str, object] = {"minor": part.minor, "resources": amounts}
+        if part.id:
+            body["id"] = part.id
+        found.setdefault(part.kind, []).append(body)
     return found

@@ -111,11 +111,11 @@ class Protection:
         return bool(self._budgets)
 
     def of(self, pod_class: PodClass) -> tuple[int, ...]:
-        """The places of the budgets that mean a class."""
+        """The places of the budgets that cover a class."""
         known = self._known.get(pod_class)
         if known is None:
-            several = self._by_space.get(pod_class.namespace, ())
-            known = tuple(name for name in several if self._budgets[name].means(pod_class))
+            places = self._by_space.get(pod_class.namespace, ())
+            known = tuple(place for place in places if self._budgets[place].means(pod_class))
             self._known[pod_class] = known
         return known
 
