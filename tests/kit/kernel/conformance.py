@@ -24,7 +24,7 @@ def recordings() -> list[script.Recording]:
     return [one for path in sorted(FOLDER.glob("*.jsonl")) for one in script.load(path)]
 
 
-def reserve_pod(recording: script.Recording) -> KernelHost:
+def stand_in(recording: script.Recording) -> KernelHost:
     """A machine in memory like the one that was recorded."""
     facts = recording.facts
     return machine.Machine(
@@ -43,7 +43,7 @@ def replay(recording: script.Recording) -> script.Recording:
     """Runs the recorded script on its stand-in."""
     return session.record(
         scripts()[recording.script],
-        actors.StandIn(reserve_pod(recording)),
+        actors.StandIn(stand_in(recording)),
         facts=recording.facts,
     )
 
