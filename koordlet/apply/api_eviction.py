@@ -106,7 +106,7 @@ def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
         name_suffix=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
         reason=victim.reason,
         action="Evict",
-        note=victim.message,
+        message=victim.message,
         annotations=victim.annotations,
     )
     return object_event.body(told, node, at)

@@ -48,7 +48,7 @@ class Event:
     name_suffix: str
     reason: str
     action: str
-    note: str
+    message: str
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -75,7 +75,7 @@ def body(event: Event, node: str, at: float) -> objects.Object:
         "action": cut(event.action, _WORD),
         "type": "Warning",
         "reason": cut(event.reason, _WORD),
-        "note": cut(event.note, _NOTE),
+        "note": cut(event.message, _NOTE),
         "regarding": {
             "apiVersion": about.kind.api_version,
             "kind": about.kind.name,

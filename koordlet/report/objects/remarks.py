@@ -122,5 +122,5 @@ def _remark(subject: event.Subject, what: str, note: str) -> event.Event:
     named = f"{subject.kind.name}\0{subject.uid}\0{subject.name}\0{what}"
     name_suffix = hashlib.blake2s(named.encode(errors="replace"), digest_size=8).hexdigest()
     return event.Event(
-        subject=subject, name_suffix=name_suffix, reason="Malformed", action="Read", note=note
+        subject=subject, name_suffix=name_suffix, reason="Malformed", action="Read", message=note
     )
