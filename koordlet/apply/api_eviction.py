@@ -99,14 +99,14 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
     """The event on the evicted pod."""
     namespace, _, name = victim.pod.partition("/")
-    eviction_event = object_event.Happening(
+    eviction_event = object_event.Event(
         subject=object_event.Subject(
             kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid
         ),
-        mark=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
+        name_suffix=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
         reason=victim.reason,
         action="Evict",
-        note=victim.message,
+        message=victim.message,
         annotations=victim.annotations,
     )
     return object_event.body(eviction_event, node, at)

@@ -22,7 +22,7 @@ from koordlet.model import errors, moment
 from koordlet.state import paths
 
 if TYPE_CHECKING:
-    from koordlet.scheduler.reservation.service import Service
+    from koordlet.scheduler.reservation.service import ReservationService
 
 Body = Mapping[str, Any]
 _Result = TypeVar("_Result")
@@ -117,7 +117,7 @@ class Reach:
 
         return reservations.Client(self._socket)
 
-    def _direct(self, call: Callable[[Service], Awaitable[_Result]]) -> _Result:
+    def _direct(self, call: Callable[[ReservationService], Awaitable[_Result]]) -> _Result:
         async def work() -> _Result:
             async with self._service() as service:
                 return await call(service)
@@ -156,7 +156,7 @@ class Reach:
         credentials.check(source)
         kube = adapter.Kube(credentials.Credentials(source), adapter.Manners(manager="koordlet"))
         try:
-            yield service.Service(kube)
+            yield service.ReservationService(kube)
         finally:
             await kube.close()
 

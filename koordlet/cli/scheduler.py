@@ -116,13 +116,13 @@ def _account(text: str) -> str:
     return text
 
 
-def _remote(args: argparse.Namespace) -> lifecycle.Remote | None:
+def _remote(args: argparse.Namespace) -> lifecycle.GrpcListener | None:
     from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as below
 
     if args.listen is None:
         return None
     folder = _folder(args, "--listen")
-    return lifecycle.Remote(
+    return lifecycle.GrpcListener(
         address=args.listen,
         certificate=folder / "tls.crt",
         key=folder / "tls.key",
@@ -134,13 +134,13 @@ def _remote(args: argparse.Namespace) -> lifecycle.Remote | None:
     )
 
 
-def _secure(args: argparse.Namespace) -> lifecycle.Secure | None:
+def _secure(args: argparse.Namespace) -> lifecycle.HttpsListener | None:
     from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as below
 
     if args.https is None:
         return None
     folder = _folder(args, "--https")
-    return lifecycle.Secure(
+    return lifecycle.HttpsListener(
         address=args.https, certificate=folder / "tls.crt", key=folder / "tls.key"
     )
 

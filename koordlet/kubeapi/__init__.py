@@ -1,4 +1,4 @@
-"""API objects, whoever keeps them: kinds, selectors, the port to a store of them, a cache over it.
+"""API objects in any store: kinds, selectors, the port to a store, the informer over it.
 
 Agent and scheduler read through it alike. Does not cover: the adapters (``kube``,
 ``scheduler.store``), what the objects mean.

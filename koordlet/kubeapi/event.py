@@ -1,4 +1,4 @@
-"""An Event of the API server: what happened to one object, for people.
+"""Events of the API server (``events.k8s.io/v1``), which tell people about one object.
 
 Covers: the body, within what ``events.k8s.io/v1`` accepts.
 Does not cover: what happened, whether it is said again (who says it knows).
@@ -40,42 +40,42 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
-    """What is told."""
+class Event:
+    """The content of one event."""
 
     subject: Subject
     #: What tells it from others on the same object, in the name of the event.
-    mark: str
+    name_suffix: str
     reason: str
     action: str
-    note: str
+    message: str
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ref(self) -> objects.Ref:
-        """The event that says it."""
-        name = f"{self.subject.name[:_NAME].rstrip('.-')}.{self.mark}"
+        """The name of the Event object."""
+        name = f"{self.subject.name[:_NAME].rstrip('.-')}.{self.name_suffix}"
         return objects.Ref(kinds.EVENTS, name, self.subject.room)
 
 
-def body(told: Happening, node: str, at: float) -> objects.Object:
-    """As the API server takes it."""
-    about, ref = told.subject, told.ref
+def body(event: Event, node: str, at: float) -> objects.Object:
+    """The Event object."""
+    about, ref = event.subject, event.ref
     return {
         "apiVersion": kinds.EVENTS.api_version,
         "kind": kinds.EVENTS.name,
         "metadata": {
             "name": ref.name,
             "namespace": ref.namespace,
-            "annotations": dict(told.annotations),
+            "annotations": dict(event.annotations),
         },
         "eventTime": moment(at),
         "reportingController": _CONTROLLER,
         "reportingInstance": cut(node, _WORD),
-        "action": cut(told.action, _WORD),
+        "action": cut(event.action, _WORD),
         "type": "Warning",
-        "reason": cut(told.reason, _WORD),
-        "note": cut(told.note, _NOTE),
+        "reason": cut(event.reason, _WORD),
+        "note": cut(event.message, _NOTE),
         "regarding": {
             "apiVersion": about.kind.api_version,
             "kind": about.kind.name,
@@ -87,10 +87,10 @@ def body(told: Happening, node: str, at: float) -> objects.Object:
 
 
 def moment(at: float) -> str:
-    """A Unix time with microseconds."""
+    """A Unix time as a MicroTime."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def cut(text: str, most: int) -> str:
-    """So many bytes of a text at most; what UTF-8 cannot say becomes a question mark."""
+    """Cut a text to a number of bytes; a lone surrogate becomes a question mark."""
     return text.encode(errors="replace")[:most].decode(errors="ignore")

@@ -1,22 +1,19 @@
-"""A kind of objects kept up to date here: list once, watch, and what to do when either fails.
+"""The informer: a list/watch cache of one kind of objects, with recovery from every failure.
 
 Covers: the source of objects that every room reads from, over any adapter of ``objects``.
 Does not cover: what the objects mean (``convert`` makes of them what the caller keeps).
 
-It stands beside the rooms because the agent's rooms and the scheduler need it alike, and it knows
-nothing but the port.
-
 Rules:
-1. An empty list is an empty list: what is not listed any more is gone. A list that fails half-way
-   changes nothing.
-2. A watch goes on from the last revision; only ``Gone`` makes a new list. An outage of any length
+1. An object that a list does not contain is deleted here, even where the list is empty. A list
+   that fails half-way changes nothing.
+2. A watch resumes at the last revision; only ``Gone`` makes a new list. An outage of any length
    costs at most one list.
 3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served,
    and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
 4. Where the store does not select by a field (``Malformed``, and it names the field), everything is
    watched and selected here; ``health.local`` says so, because it costs the store more.
-5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: what
-   it had is gone. Once may be a server of several that has not heard of it yet.
+5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: its
+   objects are forgotten. Once may be one of several servers that does not serve it yet.
 6. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
    left out, and ``rejected`` says why.
 """
@@ -41,7 +38,7 @@ Key = tuple[str, str]
 
 
 class State(enum.Enum):
-    """How a source is."""
+    """The state of an informer."""
 
     #: Nothing was ever listed.
     STARTING = "starting"
@@ -54,7 +51,7 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What an operator sees of a source."""
+    """The health of an informer, for operators."""
 
     state: State = State.STARTING
     #: The last failure, while it lasts.
@@ -68,7 +65,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How soon a failure is followed by another attempt."""
+    """The delays between attempts after failures."""
 
     first_seconds: float = 0.5
     most_seconds: float = 30.0
@@ -104,8 +101,8 @@ class _Entry(Generic[Value]):
     value: Value
 
 
-class Mirror(Generic[Value]):
-    """One kind, or what a selector leaves of it."""
+class Informer(Generic[Value]):
+    """A list/watch cache of one kind, or of the objects that a selector matches."""
 
     def __init__(
         self,
@@ -141,11 +138,11 @@ class Mirror(Generic[Value]):
 
     @property
     def snapshot(self) -> Mapping[Key, Value]:
-        """Everything that is known now; a copy, which does not change any more."""
+        """A copy of everything that is cached now."""
         return MappingProxyType({key: entry.value for key, entry in self._entries.items()})
 
     def get(self, name: str, namespace: str = "") -> Value | None:
-        """One object."""
+        """The cached value of one object."""
         entry = self._entries.get((namespace, name))
         return None if entry is None else entry.value
 
@@ -159,7 +156,7 @@ class Mirror(Generic[Value]):
 
     @property
     def health(self) -> Health:
-        """How the source is."""
+        """The health of the informer."""
         return self._health
 
     def age(self) -> float | None:
@@ -176,7 +173,7 @@ class Mirror(Generic[Value]):
     # The source.
 
     async def run(self) -> None:
-        """Keep it up to date until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._revision:
@@ -229,7 +226,7 @@ class Mirror(Generic[Value]):
             await watch.aclose()
         # A server that ends every watch at once must not be asked a thousand times a second.
         if self._revision == seen and asyncio.get_running_loop().time() - started < 1:
-            raise refusals.Unavailable("the watch ends at once", culprit=str(self.kind))
+            raise refusals.Unavailable("the watch was closed at once", culprit=str(self.kind))
 
     def _follow(self, change: objects.Change) -> None:
         if change.verb is objects.Verb.BOOKMARK:
@@ -242,7 +239,7 @@ class Mirror(Generic[Value]):
         self._set(key, found.get(key))
 
     def _set(self, key: Key, entry: _Entry[Value] | None) -> None:
-        """Keep one object or none under a name, and tell whoever wants to know."""
+        """Set or delete the entry of a name, and call ``changed``."""
         old = self._entries.get(key)
         if old is entry:
             return
@@ -260,7 +257,7 @@ class Mirror(Generic[Value]):
             )
 
     def _clear(self) -> None:
-        """Rule 5."""
+        """Forget everything: the kind is not installed any more (rule 5)."""
         self._revision, self._rejected = "", {}
         for key in list(self._entries):
             self._set(key, None)
@@ -296,7 +293,7 @@ class Mirror(Generic[Value]):
             self._health = replace(self._health, state=State.WATCHING, error="", failures=failures)
 
     def _recovered(self, error: refusals.ObjectsError) -> bool:
-        """Whether there is a better way, to be tried at once."""
+        """Whether an error is answered by another request at once."""
         if isinstance(error, refusals.Gone) and self._revision:
             fresh, self._revision = self._revision == self._listed, ""
             return not fresh
@@ -315,7 +312,7 @@ class Mirror(Generic[Value]):
 
         Else a moment of that would have each agent watch all pods of its cluster.
         """
-        named = any(one.path in error.message for one in self._compiled.fields)
+        named = any(requirement.path in error.message for requirement in self._compiled.fields)
         return named and isinstance(error, refusals.Malformed) and error.reason == "BadRequest"
 
     def _failed(self, error: refusals.ObjectsError) -> float:

@@ -1,4 +1,4 @@
-"""Kinds of API objects: how a kind is named, and those that koordlet speaks about.
+"""Kinds of API objects: their names, and the kinds that koordlet uses.
 
 Covers: group, version, plural, scope; the kinds that are used here.
 Does not cover: what is inside an object (it stays a mapping), which kinds a server serves.

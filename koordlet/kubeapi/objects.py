@@ -45,7 +45,7 @@ class Ref:
 
 
 class Verb(enum.Enum):
-    """What a watch tells of an object."""
+    """The type of a watch event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -56,7 +56,7 @@ class Verb(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of a watch. A deleted object is told in its last state."""
+    """One watch event; a deleted object comes in its last state."""
 
     verb: Verb
     object: Object
@@ -127,7 +127,7 @@ class Objects(Protocol):
         namespace: str = "",
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[Change, None]:
-        """What changes after a revision, until the store ends it; close it when done.
+        """The changes after a revision, until the store ends the watch; close it when done.
 
         A store across a wire tells first that the watch has begun: a bookmark at ``since``.
         """
@@ -174,7 +174,7 @@ class Objects(Protocol):
         """
 
     async def close(self) -> None:
-        """Give back connections and files; what runs ends with ``Unavailable``."""
+        """Close connections and files; running calls end with ``Unavailable``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ async def collect(pages: AsyncGenerator[Page, None]) -> Listing:
 
 
 def metadata(body: Object) -> Mapping[str, Any]:
-    """The metadata, empty where they are missing or no mapping."""
+    """The metadata; empty where they are missing or not an object."""
     found = body.get("metadata")
     return found if isinstance(found, Mapping) else {}
 

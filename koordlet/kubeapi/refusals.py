@@ -1,4 +1,4 @@
-"""What a store of objects may say instead of an answer.
+"""The errors of a store of objects.
 
 Covers: the errors of the port ``objects``, the same from every adapter.
 Does not cover: what to do about them (``informer``, the writers); HTTP statuses (``kube.answers``).
@@ -18,7 +18,7 @@ from koordlet.model.record import dataclass
 
 
 class ObjectsError(errors.KoordletError):
-    """The base: no answer, and why."""
+    """The base of all errors of a store."""
 
     code = "objects"
 
@@ -39,41 +39,41 @@ class ObjectsError(errors.KoordletError):
 
 
 class Unavailable(ObjectsError):  # noqa: N818 - a state of the store, as operators call it
-    """Not reachable, silent, talking nonsense, or over its own deadline."""
+    """The store is unreachable, silent, garbled, or over its own deadline."""
 
     code = "unavailable"
 
 
 class Garbled(Unavailable):
-    """It answers, and what it says makes no sense: the same question may get the same answer."""
+    """The answer makes no sense; the same request may get the same answer."""
 
 
 class Failed(Unavailable):
-    """Reached, but it failed at this request (500): often the fault of what it was asked to do."""
+    """The store failed at this request (500), often because of what was asked."""
 
     code = "failed"
 
 
 class Refused(ObjectsError):  # noqa: N818 - what happened to the request
-    """Understood, and refused."""
+    """The store understood the request and refused it."""
 
     code = "refused"
 
 
 class Malformed(Refused):
-    """The request makes no sense to the store: a selector that it does not support (400)."""
+    """The store does not support the request, such as a selector (400)."""
 
     code = "malformed"
 
 
 class Unauthorized(Refused):
-    """Nobody knows us: the credentials are missing, wrong or expired (401)."""
+    """The credentials are missing, wrong or expired (401)."""
 
     code = "unauthorized"
 
 
 class Forbidden(Refused):
-    """We are known and may not (403)."""
+    """The credentials do not permit the request (403)."""
 
     code = "forbidden"
 
@@ -108,7 +108,7 @@ class Cause:
 
 
 class _Explained(Refused):
-    """Refused for reasons that can be told one by one."""
+    """A refusal with a list of causes."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class _Explained(Refused):
 
 
 class Conflict(_Explained):
-    """Somebody else was first: revision, UID or a field's owner is another one now (409)."""
+    """The revision, the UID or a field's owner has changed (409)."""
 
     code = "conflict"
 
@@ -143,6 +143,6 @@ class Invalid(_Explained):
 
 
 class TooMany(_Explained):
-    """Not now (429): too many requests, or a disruption budget that is used up."""
+    """Too many requests, or a disruption budget that is used up (429)."""
 
     code = "too_many"

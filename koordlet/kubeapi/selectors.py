@@ -1,4 +1,4 @@
-"""Selectors of objects: by labels and by fields, as the API machinery writes and judges them.
+"""Label and field selectors, as the API machinery spells and evaluates them.
 
 Covers: both notations of label selectors (text, and ``matchLabels`` with ``matchExpressions``),
 field selectors, whether an object matches. Does not cover: which fields a store selects by.
@@ -81,13 +81,13 @@ class Selector:
         parse_fields(self.fields)
 
     def compiled(self) -> Compiled:
-        """The same, read once, for many objects."""
+        """The parsed selector, for many objects."""
         return Compiled(parse_labels(self.labels), parse_fields(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A selector that has been read."""
+    """A parsed selector."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Field, ...] = ()
@@ -97,9 +97,9 @@ class Compiled:
         if self.labels:
             found = _at_any(body, ("metadata", "labels"))
             labels = found if isinstance(found, Mapping) else {}
-            if not all(one.matches(labels) for one in self.labels):
+            if not all(requirement.matches(labels) for requirement in self.labels):
                 return False
-        return all(one.matches(body) for one in self.fields)
+        return all(requirement.matches(body) for requirement in self.fields)
 
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
@@ -121,7 +121,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 
 def _requirement(part: str) -> Requirement:
     if found := _SET.match(part):
-        values = frozenset(one.strip() for one in found[3].split(","))
+        values = frozenset(value.strip() for value in found[3].split(","))
         operator = Operator.IN if found[2] == "in" else Operator.NOT_IN
         return Requirement(found[1], operator, values)
     if found := _EQUAL.match(part):
@@ -154,12 +154,12 @@ def from_object(selector: object) -> Compiled | None:
     if selector is None:
         return None
     if not isinstance(selector, Mapping):
-        msg = "a selector is a mapping"
+        msg = "the selector is not an object"
         raise ValueError(msg)
     wanted = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
     if not isinstance(wanted, Mapping) or not isinstance(expressions, Sequence):
-        msg = "matchLabels is no mapping or matchExpressions no list"
+        msg = "matchLabels is not an object, or matchExpressions is not a list"
         raise ValueError(msg)
     exact = [
         Requirement(str(key), Operator.IN, frozenset((str(value),)))

@@ -70,7 +70,7 @@ class Remarks:
             raise failure
         return wrote if asked or not due else None
 
-    def _due(self, found: tuple[event.Happening, ...]) -> list[event.Happening]:
+    def _due(self, found: tuple[event.Event, ...]) -> list[event.Event]:
         """Those whose time has come; rules 2 and 3."""
         at, due = self._clock(), []
         for told in found:
@@ -87,7 +87,7 @@ class Remarks:
             del self._said[ref]
         return due
 
-    async def _tell(self, store: objects.Objects, told: event.Happening, now: view.View) -> int:
+    async def _tell(self, store: objects.Objects, told: event.Event, now: view.View) -> int:
         """Make it, or count it once more where we have; whether something was written."""
         known, wall = self._said[told.ref], now.snapshot.wall
         if known.count:

@@ -1,4 +1,4 @@
-"""Which pod goes to which node: a process of its own, over the port ``kubeapi.objects``.
+"""The scheduler: assigns pods to nodes, in a process of its own, over ``kubeapi.objects``.
 
 Covers: the store of a standalone node or group of nodes. A dead scheduler never affects what the
 agent enforces.

@@ -30,13 +30,13 @@ _Changed = Callable[[Any, Any, Any], None]
 class Cluster:
     """The mirrors of one node."""
 
-    pods: informer.Mirror[pod.Pod]
-    node: informer.Mirror[snapshot.NodeInfo]
-    slo: informer.Mirror[objects.Object]
-    configuration: informer.Mirror[objects.Object]
-    reservations: informer.Mirror[reservation.Reservation]
+    pods: informer.Informer[pod.Pod]
+    node: informer.Informer[snapshot.NodeInfo]
+    slo: informer.Informer[objects.Object]
+    configuration: informer.Informer[objects.Object]
+    reservations: informer.Informer[reservation.Reservation]
 
-    def named(self) -> Mapping[str, informer.Mirror[Any]]:
+    def named(self) -> Mapping[str, informer.Informer[Any]]:
         """Each under the name of its source."""
         return {
             "cluster pods": self.pods,
@@ -95,11 +95,11 @@ class Strategies:
         return sloconfig.decode(config.get("data"), labels, before=self.words)
 
 
-def _answered(one: informer.Mirror[Any]) -> bool:
+def _answered(one: informer.Informer[Any]) -> bool:
     return one.health.lists > 0 or one.health.state is informer.State.NOT_SERVED
 
 
-def _heard(*several: informer.Mirror[Any]) -> bool:
+def _heard(*several: informer.Informer[Any]) -> bool:
     """Whether each was asked once, and be it refused: an agent may not be let see its Node."""
     return all(one.health.state is not informer.State.STARTING for one in several)
 
@@ -108,18 +108,18 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
     """What an agent on this node wants to know."""
     named = selectors.Selector(fields=f"metadata.name={node}")
     return Cluster(
-        pods=informer.Mirror(
+        pods=informer.Informer(
             store,
             kinds.PODS,
             _pod,
             selector=selectors.Selector(fields=f"spec.nodeName={node}"),
             changed=changed,
         ),
-        node=informer.Mirror(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
-        slo=informer.Mirror(
+        node=informer.Informer(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
+        slo=informer.Informer(
             store, kinds.NODE_SLOS, lambda body: body, selector=named, changed=changed
         ),
-        configuration=informer.Mirror(
+        configuration=informer.Informer(
             store,
             kinds.CONFIG_MAPS,
             lambda body: body,
@@ -127,7 +127,7 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
             selector=selectors.Selector(fields=f"metadata.name={sloconfig.NAME}"),
             changed=changed,
         ),
-        reservations=informer.Mirror(
+        reservations=informer.Informer(
             store,
             kinds.RESERVATIONS,
             reservations.decode,
@@ -137,7 +137,7 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
     )
 
 
-def only(found: informer.Mirror[informer.Value]) -> informer.Value | None:
+def only(found: informer.Informer[informer.Value]) -> informer.Value | None:
     """The object of a mirror of one name."""
     return next(iter(found.snapshot.values()), None)
 

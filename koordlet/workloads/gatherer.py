@@ -182,7 +182,7 @@ class Gatherer:
         self._heard(one.name)
         return bool(problem)
 
-    async def _mirror(self, name: str, one: informer.Mirror[Any]) -> None:
+    async def _mirror(self, name: str, one: informer.Informer[Any]) -> None:
         """Keep a mirror running; what breaks it costs only it."""
         while True:
             watching = asyncio.create_task(self._first_list(name, one))
@@ -200,7 +200,7 @@ class Gatherer:
             finally:
                 watching.cancel()
 
-    async def _first_list(self, name: str, one: informer.Mirror[Any]) -> None:
+    async def _first_list(self, name: str, one: informer.Informer[Any]) -> None:
         await one.synced()
         self._heard(name)
         self._soon()
@@ -322,7 +322,7 @@ class Gatherer:
         return merging.merge(runs, wants, held)
 
 
-def unread_of(one: informer.Mirror[Any]) -> Iterator[snapshot.Unread]:
+def unread_of(one: informer.Informer[Any]) -> Iterator[snapshot.Unread]:
     """The objects of a mirror that cost themselves."""
     for (namespace, name), what in one.rejected.items():
         yield snapshot.Unread(
@@ -330,7 +330,7 @@ def unread_of(one: informer.Mirror[Any]) -> Iterator[snapshot.Unread]:
         )
 
 
-def _mirrored(name: str, one: informer.Mirror[Any], now: float) -> snapshot.Source:
+def _mirrored(name: str, one: informer.Informer[Any], now: float) -> snapshot.Source:
     """A kind that is not served, and a quiet watch, are no failures; what it had still ages."""
     health, age = one.health, one.age()
     absent = health.state is informer.State.NOT_SERVED and not len(one)

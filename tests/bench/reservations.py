@@ -19,7 +19,7 @@ from koordlet.scheduler.cluster.inventory import Cluster
 from koordlet.scheduler.framework import cycle, profile
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import reservation, resources
-from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.sim import shapes
 from tests.bench import gate
 
@@ -40,15 +40,15 @@ def _reservation(name: str, app: str, *, node: str = "") -> dict[str, Any]:
     }
 
 
-def _scheduler(loaded: Cluster) -> tuple[cycle.Cycle, Register, reservation.Reservation]:
+def _scheduler(loaded: Cluster) -> tuple[cycle.Cycle, ReservationCache, reservation.Reservation]:
     """The kernel of the scheduler's benchmark, and reservations."""
     mine, fit = reservation.Reservation({}), resources.NodeResourcesFit({})
     even = resources.NodeResourcesBalancedAllocation({})
-    register = Register(loaded.columns, loaded.decoder)
-    mine.book = register.book
+    cache = ReservationCache(loaded.columns, loaded.decoder)
+    mine.attach(cache)
     scores = ((mine, 5000), (fit, 1), (even, 1))
     small = profile.Profile("kernel", (mine, fit, even), (mine, fit), scores)
-    return cycle.Cycle(loaded.columns, small), register, mine
+    return cycle.Cycle(loaded.columns, small), cache, mine
 
 
 def _pods(
@@ -67,11 +67,11 @@ def _pods(
 def _among(others: int) -> float:
     """CPU time of a plain pod among reservations of others."""
     loaded = inventory.load(shapes.generate("SchedulingBasic", _NODES, _PODS))
-    one, register, mine = _scheduler(loaded)
+    one, cache, mine = _scheduler(loaded)
     names = [node.name for node in loaded.columns.nodes if node is not None]
     for number in range(others):
         body = _reservation(f"r{number}", f"a{number}", node=names[number % _NODES])
-        register.put(body)
+        cache.put(body)
     first, *rest = loaded.pending
     loaded.columns.place(first, one.choose(first))
     return _pods(loaded, one, mine, rest) / len(rest)
@@ -80,13 +80,13 @@ def _among(others: int) -> float:
 def _drawing() -> tuple[float, float]:
     """CPU time of a reservation, and of the pod that draws on it."""
     loaded = inventory.load(_labelled([*shapes.generate("SchedulingBasic", _NODES, _MINE)]))
-    one, register, mine = _scheduler(loaded)
-    stand_ins = [register.put(_reservation(f"r{number}", "mine")) for number in range(_MINE)]
+    one, cache, mine = _scheduler(loaded)
+    reserve_pods = [cache.put(_reservation(f"r{number}", "mine")) for number in range(_MINE)]
     gc.collect()
     start = time.process_time()
-    for stand_in in stand_ins:
-        if stand_in is not None:
-            register.placed(stand_in, one.choose(stand_in))
+    for reserve_pod in reserve_pods:
+        if reserve_pod is not None:
+            cache.placed(reserve_pod, one.choose(reserve_pod))
     spent = time.process_time() - start
     drawing = _pods(loaded, one, mine, loaded.pending)
     drawn = sum(bool(pod.draws_on) for pod in loaded.pending)

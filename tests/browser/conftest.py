@@ -228,8 +228,8 @@ class Cluster:
         enter = self._stack.enter_async_context
         self.world = await enter(schedulers.world(folder, over_http=False))
         self.running = await enter(schedulers.scheduler(self.world.client))
-        face = pages.Face(self.running)
-        await enter(face.told(beat=0.1))
+        face = pages.Pages(self.running)
+        await enter(face.publishing(beat=0.1))
         shown = server.Server("127.0.0.1:0", face.routes())
         self._stack.push_async_callback(shown.stop)
         return await shown.start()

@@ -8,7 +8,7 @@ from koordlet.rpc import placing
 
 def test_an_object_without_a_name() -> None:
     """It is known by its place in what was given, and by its kind where it has one."""
-    none = placing.Taken(kind="", namespace="", name="", uid="", error="no object with a name")
+    none = placing.Taken(kind="", namespace="", name="", uid="", error="the object has no name")
     good = placing.Taken(kind="Pod", namespace="d", name="a", uid="1", error="")
     again = placing.Taken(kind="Pod", namespace="d", name="b", uid="", error="it already exists")
     found = schedule.refused([good, none, again, none], [{}, {"kind": "Pod"}, {}, {}])

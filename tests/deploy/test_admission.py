@@ -231,8 +231,8 @@ def said(verb: str, kind: kinds.Kind, body: dict[str, Any], sub: str = "") -> Wr
 async def event(store: objects.Objects, node: str, name: str = "") -> object:
     """In the name of a node."""
     about = object_event.Subject(kind=kinds.NODES, name=MINE)
-    told = object_event.Happening(
-        subject=about, mark=name or node, reason="R", action="A", note="n"
+    told = object_event.Event(
+        subject=about, name_suffix=name or node, reason="R", action="A", message="n"
     )
     return await store.create(kinds.EVENTS, object_event.body(told, node, 1e9))
 

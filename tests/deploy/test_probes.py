@@ -114,7 +114,7 @@ def test_the_scheduler_s_probes(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            table = pages.Face(loop).routes()
+            table = pages.Pages(loop).routes()
             await world.node("n1", cpu="4")
             await world.pod("web", cpu="1")
             await world.until_placed("web")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from koordlet.rpc import reservations, server
-from koordlet.scheduler.reservation import admission, service
+from koordlet.scheduler.reservation import service
 from koordlet.scheduler.store import adapter
 
 
@@ -21,9 +21,9 @@ def served(folder: Path) -> Iterator[Path]:
     ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def work() -> None:
-        store = adapter.Store(folder / "store.db", admit=(admission.reservations,))
+        store = adapter.Store(folder / "store.db", admit=(service.admit,))
         await store.open()
-        offered = reservations.Reservations(service.Service(store))
+        offered = reservations.Reservations(service.ReservationService(store))
         one = server.Server(socket, [offered])
         await one.start()
         end = asyncio.Event()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from koordlet.kubeapi import event, kinds
 
 
-def told(**changes: str) -> event.Happening:
+def told(**changes: str) -> event.Event:
     """Something that happened to a pod."""
-    named = {"name": "web", "note": "it happened", **changes}
-    return event.Happening(
+    named = {"name": "web", "message": "it happened", **changes}
+    return event.Event(
         subject=event.Subject(kind=kinds.PODS, name=named["name"], namespace="shop", uid="uid-1"),
-        mark="0123",
+        name_suffix="0123",
         reason="Happened",
         action="Look",
-        note=named["note"],
+        message=named["message"],
     )
 
 
@@ -36,7 +36,9 @@ def test_an_event_on_something_without_a_namespace() -> None:
     """It lies in ``default``, and what is not known of the object is left out."""
     subject = event.Subject(kind=kinds.NODES, name="n1")
     made = event.body(
-        event.Happening(subject=subject, mark="1", reason="R", action="A", note="n"), "n1", 1e9
+        event.Event(subject=subject, name_suffix="1", reason="R", action="A", message="n"),
+        "n1",
+        1e9,
     )
 
     assert "default" == made["metadata"]["namespace"]
@@ -45,7 +47,7 @@ def test_an_event_on_something_without_a_namespace() -> None:
 
 def test_limits_are_bytes() -> None:
     """A long note is cut between characters, a lone surrogate is no reason to fail, names fit."""
-    made = event.body(told(name="x" * 253, note="\ud800" + "é" * 2000), "n" * 300, 1e9)
+    made = event.body(told(name="x" * 253, message="\ud800" + "é" * 2000), "n" * 300, 1e9)
 
     assert 1024 >= len(made["note"].encode())
     assert made["note"].startswith("?é")

@@ -1,4 +1,4 @@
-"""The mirror: what it holds after changes, failures and outages, over real adapters.
+"""The informer: what it holds after changes, failures and outages, over real adapters.
 
 The store is the SQLite adapter; where failures matter, ``kube`` over the API server of the tests.
 """
@@ -31,7 +31,7 @@ def color(body: objects.Object) -> str:
 
 
 class World:
-    """A store, a server before it, a client, and a mirror of the reservations."""
+    """A store, a server before it, a client, and an informer of the reservations."""
 
     def __init__(self, store: adapter.Store, serving: server.Server, client: kube.Kube) -> None:
         self.store = store
@@ -39,17 +39,19 @@ class World:
         self.client = client
         self.told: list[tuple[str, str | None, str | None]] = []
         self.moved = asyncio.Event()
-        self.mirror = self.mirrored()
+        self.informer = self.watch_with()
 
-    def mirrored(self, selector: selectors.Selector = selectors.EVERYTHING) -> informer.Mirror[str]:
-        """A mirror that tells this world."""
-        self.mirror = informer.Mirror(
+    def watch_with(
+        self, selector: selectors.Selector = selectors.EVERYTHING
+    ) -> informer.Informer[str]:
+        """An informer that tells this world."""
+        self.informer = informer.Informer(
             *(self.client, kinds.RESERVATIONS, color),
             selector=selector,
             changed=self.changed,
             pace=PACE,
         )
-        return self.mirror
+        return self.informer
 
     def changed(self, key: informer.Key, before: str | None, after: str | None) -> None:
         """Take note."""
@@ -80,8 +82,8 @@ class World:
         await self.store.delete(objects.Ref(kinds.RESERVATIONS, name))
 
     def colors(self) -> dict[str, str]:
-        """What the mirror holds."""
-        return {name: value for (_, name), value in self.mirror.snapshot.items()}
+        """What the informer holds."""
+        return {name: value for (_, name), value in self.informer.snapshot.items()}
 
     def lists(self) -> int:
         """How often the server was asked for a list."""
@@ -107,7 +109,7 @@ async def opened(path: Path) -> AsyncGenerator[World]:
 
 
 def in_world(path: Path, body: Callable[[World], Awaitable[None]]) -> None:
-    """Run a test's body while the mirror runs."""
+    """Run a test's body while the informer runs."""
 
     async def run() -> None:
         async with opened(path) as world:
@@ -119,11 +121,11 @@ def in_world(path: Path, body: Callable[[World], Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def running(world: World) -> AsyncGenerator[None]:
-    """The mirror runs inside of this."""
-    task = asyncio.create_task(world.mirror.run())
+    """The informer runs inside of this."""
+    task = asyncio.create_task(world.informer.run())
     try:
         async with asyncio.timeout(PATIENCE):
-            await world.mirror.synced()
+            await world.informer.synced()
         yield
     finally:
         task.cancel()
@@ -148,8 +150,8 @@ def test_what_happens_is_told(ram: Path) -> None:
             ("old", "red", None),
         ]
         assert world.colors() == {"new": "green"}
-        assert world.mirror.get("new") == "green"
-        age = world.mirror.age()
+        assert world.informer.get("new") == "green"
+        age = world.informer.age()
         assert age is not None
         assert age < PATIENCE
 
@@ -162,7 +164,7 @@ def test_an_empty_list_is_an_empty_list(ram: Path) -> None:
     async def body(world: World) -> None:
         async with running(world):
             assert world.colors() == {}
-            await world.until(lambda: world.mirror.health.state is informer.State.WATCHING)
+            await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
 
     in_world(ram, body)
 
@@ -175,14 +177,14 @@ def test_an_outage_costs_no_list(ram: Path) -> None:
         async with running(world):
             port = world.server.port
             await world.server.stop()
-            await world.until(lambda: world.mirror.health.failures > 3)
-            assert world.mirror.health.state is informer.State.FAILING
+            await world.until(lambda: world.informer.health.failures > 3)
+            assert world.informer.health.state is informer.State.FAILING
             assert world.colors() == {"one": "red"}
             await world.make("two")
             await world.server.start(port)
             await world.until(lambda: world.colors() == {"one": "red", "two": "red"})
             assert world.lists() == 1
-            assert world.mirror.health.error == ""
+            assert world.informer.health.error == ""
 
     in_world(ram, body)
 
@@ -236,7 +238,7 @@ def test_a_change_that_makes_no_sense(ram: Path, line: bytes) -> None:
             await world.server.cut()
             await world.make("behind")
             await world.until(lambda: world.colors() == {"behind": "red"})
-            assert world.mirror.health.lists > 1
+            assert world.informer.health.lists > 1
 
     in_world(ram, body)
 
@@ -290,19 +292,19 @@ def test_an_object_that_makes_no_sense(ram: Path) -> None:
         await world.make("bad", None)
         async with running(world):
             assert world.colors() == {"good": "red"}
-            assert list(world.mirror.rejected) == [("", "bad")]
-            (why,) = world.mirror.rejected.values()
+            assert list(world.informer.rejected) == [("", "bad")]
+            (why,) = world.informer.rejected.values()
             assert why.uid
-            (told,) = gatherer.unread_of(world.mirror)
-            assert (world.mirror.kind.name, "bad", why.uid) == (told.kind, told.name, told.uid)
+            (told,) = gatherer.unread_of(world.informer)
+            assert (world.informer.kind.name, "bad", why.uid) == (told.kind, told.name, told.uid)
             assert told.why == why.why != ""
             await world.paint("good", color=None)
-            await world.until(lambda: ("", "good") in world.mirror.rejected)
+            await world.until(lambda: ("", "good") in world.informer.rejected)
             assert world.colors() == {"good": "red"}
             await world.paint("bad", color="blue")
             await world.until(lambda: world.colors() == {"good": "red", "bad": "blue"})
             await world.paint("good", color="white")
-            await world.until(lambda: not world.mirror.rejected)
+            await world.until(lambda: not world.informer.rejected)
 
     in_world(ram, body)
 
@@ -315,7 +317,7 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
     async def body(world: World) -> None:
         if not supported:
             world.server.api.unselectable.add(kinds.RESERVATIONS)
-        world.mirrored(selector)
+        world.watch_with(selector)
         await world.make("mine", nodeName="here")
         await world.make("other", nodeName="there")
         async with running(world):
@@ -324,7 +326,7 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
             await world.until(lambda: len(world.colors()) == 2)
             await world.paint("mine", "status", nodeName="there")
             await world.until(lambda: world.colors() == {"other": "red"})
-            assert world.mirror.health.local is not supported
+            assert world.informer.health.local is not supported
 
     in_world(ram, body)
 
@@ -353,11 +355,11 @@ def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
         fault = world.server.faults.add(
             faults.Fault(faults.Manner.ANSWER, watch=True, status=410, body=b"{}", times=4)
         )
-        world.mirror = informer.Mirror(world.client, kinds.RESERVATIONS, color, pace=Noted())
+        world.informer = informer.Informer(world.client, kinds.RESERVATIONS, color, pace=Noted())
         async with running(world):
             await world.until(lambda: len(waits) == 4)
             await world.until(lambda: world.lists() == 5)
-            await world.until(lambda: world.mirror.health.state is informer.State.WATCHING)
+            await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
         assert fault.times == 0
         assert [type(error) for error in waits] == [refusals.Gone] * 4
 

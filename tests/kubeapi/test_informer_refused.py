@@ -1,4 +1,4 @@
-"""The mirror, where the server does not serve the kind, or refuses what was asked."""
+"""The informer, where the server does not serve the kind, or refuses what was asked."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_a_bad_request_that_is_not_about_the_field(ram: Path, body: bytes) -> No
     """A failure like others: not all objects of the cluster are watched from then on."""
 
     async def live(world: World) -> None:
-        world.mirrored(selectors.Selector(fields="status.nodeName=here"))
+        world.watch_with(selectors.Selector(fields="status.nodeName=here"))
         world.server.faults.add(faults.Fault(faults.Manner.ANSWER, status=400, body=body))
         await world.make("mine", nodeName="here")
         async with running(world):
             assert world.colors() == {"mine": "red"}
-            assert not world.mirror.health.local
+            assert not world.informer.health.local
 
     in_world(ram, live)
 
@@ -49,10 +49,10 @@ def test_a_kind_that_is_not_installed(ram: Path) -> None:
 
     async def body(world: World) -> None:
         world.server.api.served.drop(DEFINITION)
-        task = asyncio.create_task(world.mirror.run())
-        await world.until(lambda: world.mirror.health.state is informer.State.NOT_SERVED)
+        task = asyncio.create_task(world.informer.run())
+        await world.until(lambda: world.informer.health.state is informer.State.NOT_SERVED)
         world.server.api.served.define(DEFINITION)
-        await asyncio.wait_for(world.mirror.synced(), PATIENCE)
+        await asyncio.wait_for(world.informer.synced(), PATIENCE)
         task.cancel()
 
     in_world(ram, body)
@@ -64,19 +64,19 @@ def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
 
     async def body(world: World) -> None:
         await world.make("a")
-        world.mirror = informer.Mirror(
+        world.informer = informer.Informer(
             world.client, kinds.RESERVATIONS, color, changed=world.changed, pace=never
         )
         async with running(world):
             world.server.api.served.drop(DEFINITION)
             await world.server.cut()
-            await world.until(lambda: world.mirror.health.state is informer.State.NOT_SERVED)
-            seen = gatherer._mirrored("reservations", world.mirror, 1000.0)
+            await world.until(lambda: world.informer.health.state is informer.State.NOT_SERVED)
+            seen = gatherer._mirrored("reservations", world.informer, 1000.0)
             assert (world.colors(), seen.ok) == ({"a": "red"}, False)
         async with running(world):
             await world.until(lambda: world.colors() == {})
             assert world.told[-1] == ("a", "red", None)
-            assert gatherer._mirrored("reservations", world.mirror, 1000.0).ok
+            assert gatherer._mirrored("reservations", world.informer, 1000.0).ok
         world.server.api.served.define(DEFINITION)
         async with running(world):
             await world.until(lambda: world.colors() == {"a": "red"})

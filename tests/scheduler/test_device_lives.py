@@ -39,9 +39,9 @@ from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
-from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.register import Register
-from koordlet.scheduler.reservation.spec import Phase, Policy
+from koordlet.scheduler.reservation import keys, preallocation
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.spec import AllocatePolicy, Phase
 from tests.kit import clusters, reservations
 from tests.kit.devices import ALLOCATED, CORE, MEMORY, PERCENT, RATIO, RDMA, gpu, rdma, report
 
@@ -85,15 +85,14 @@ class Scheduler:
     """What a scheduler knows: derived from objects, nothing else."""
 
     def __init__(self, truth: Truth) -> None:
-        self.columns = Columns()
-        self.decoder = Decoder({})
-        self.register = Register(self.columns, self.decoder)
+        self.columns, self.decoder = Columns(), Decoder({})
         self.profile = profile.default()
-        self.register.ready = conversion.Chooser({self.profile.name: self.profile}).ready
-        found = reservation_of(self.profile)
+        ready = conversion.Chooser({self.profile.name: self.profile}).ready
+        self.reservations = ReservationCache(self.columns, self.decoder, ready)
+        found = reservation_of(self.profile.plugins)
         assert found is not None
         self.plugin: Reservation = found
-        self.plugin.book = self.register.book
+        self.plugin.attach(self.reservations)
         self.cycle = Cycle(self.columns, self.profile)
         self.pods: dict[str, Pod] = {}
         for name in _NODES:
@@ -104,8 +103,8 @@ class Scheduler:
         for body in truth.pods.values():
             self.seen(body)
         for body in truth.reservations.values():
-            self.register.put(body)
-        self.register.advance(truth.now)
+            self.reservations.put(body)
+        self.reservations.advance(truth.now)
 
     def seen(self, body: Body) -> None:
         """A pod is on a node."""
@@ -190,28 +189,28 @@ class Machine(RuleBasedStateMachine):
         name = f"r{self.serial}"
         body = reservations.reservation(name, requests=wish, owners=owners, meta=meta, **more)
         self.truth.reservations[name] = body
-        stand_in = self.me.register.put(body)
-        assert stand_in is not None
-        row = self.me.cycle.choose(stand_in)
+        reserve_pod = self.me.reservations.put(body)
+        assert reserve_pod is not None
+        row = self.me.cycle.choose(reserve_pod)
         if row < 0:
-            self.me.register.failed(stand_in, "none")
+            self.me.reservations.failed(reserve_pod, "none")
             return
-        held = self.me.register.of(stand_in)
-        assert held is not None
+        info = self.me.reservations.of(reserve_pod)
+        assert info is not None
         before = self.used(row, holdings=True)
-        node = self.taken(stand_in, row)
-        adopted = self.me.plugin.adopts(held.spec, row)
-        self.me.register.placed(stand_in, row, adopted)
-        self.holds(stand_in, row, before)
+        node = self.taken(reserve_pod, row)
+        adopted = self.me.plugin.adopts(info.spec, row)
+        self.me.reservations.placed(reserve_pod, row, adopted)
+        self.holds(reserve_pod, row, before)
         if not taken:
             for plugin in self.me.profile.plugins:
-                plugin.unreserve(stand_in, node)
-            self.me.register.unplaced(held)
+                plugin.unreserve(reserve_pod, node)
+            self.me.reservations.unplaced(info)
             self.beat()
             return
         for plugin in self.me.profile.plugins:
-            body["metadata"]["annotations"] |= plugin.marks(stand_in, node)
-        body["metadata"]["annotations"] |= self.me.register.adoption(held)
+            body["metadata"]["annotations"] |= plugin.marks(reserve_pod, node)
+        body["metadata"]["annotations"] |= preallocation.annotation(info)
         for pod in adopted:
             self.truth.pods[pod.key]["metadata"]["annotations"] |= self.me.plugin.marks(pod, "")
         self.beat()
@@ -236,7 +235,7 @@ class Machine(RuleBasedStateMachine):
         """Its pods keep what they have."""
         name = sorted(self.truth.reservations)[which % len(self.truth.reservations)]
         del self.truth.reservations[name]
-        self.me.register.drop(name)
+        self.me.reservations.drop(name)
         self.beat()
 
     @rule(name=st.sampled_from(_NODES), state=st.sampled_from([None, *_STATES]))
@@ -262,7 +261,7 @@ class Machine(RuleBasedStateMachine):
         """Objects come again, as they do after each write."""
         before = self.known()
         for body in self.truth.reservations.values():
-            self.me.register.put(body)
+            self.me.reservations.put(body)
         self.beat()
         assert self.known() == before
 
@@ -281,7 +280,7 @@ class Machine(RuleBasedStateMachine):
             assert device.healthy
             for name, room in device.room.items():
                 key = one.kind, one.minor, name
-                assert alone[key] <= room or pod.stands_for
+                assert alone[key] <= room or pod.reserve_pod_of
                 assert used[key] <= max(room, before[key]) or self.rude(row)
         self.restricted(pod, told)
 
@@ -294,17 +293,17 @@ class Machine(RuleBasedStateMachine):
     def rude(self, row: int) -> bool:
         """Whether somebody is there who may use what is held for others."""
         several = self.me.columns.pods[row].values()
-        return any(keys.IGNORED in one.sort.labels for one in several)
+        return any(keys.IGNORED in one.pod_class.labels for one in several)
 
     def used(self, row: int, *, holdings: bool) -> Used:
         """By device and name: what pods have of it, and reservations hold."""
         told = self.reported(row) or devices.Devices(())
         parts: list[Slice] = []
         for one in self.me.columns.pods[row].values():
-            if not one.stands_for:
+            if not one.reserve_pod_of:
                 parts += one.devices
-        for held in self.me.register.book.on(row) if holdings else ():
-            left = device_room.rest(held, told)
+        for info in self.me.reservations.on(row) if holdings else ():
+            left = device_room.rest(info, told)
             parts += [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
         found: Used = Counter()
         for part in parts:
@@ -318,46 +317,47 @@ class Machine(RuleBasedStateMachine):
 
     def restricted(self, pod: Pod, told: devices.Devices) -> None:
         """From the reservation alone."""
-        held = self.me.register.book.find(pod.draws_on) if pod.draws_on else None
-        if held is None or held.spec.policy is not Policy.RESTRICTED or pod.uid in held.adopted:
+        info = self.me.reservations.find(pod.draws_on) if pod.draws_on else None
+        restricted = info is not None and info.spec.policy is AllocatePolicy.RESTRICTED
+        if info is None or not restricted or pod.uid in info.adopted:
             return
-        mine = held.stand_in.devices if held.stand_in is not None else ()
+        mine = info.reserve_pod.devices if info.reserve_pod is not None else ()
         for one in pod.devices:
             of_kind = {each.minor for each in mine if each.kind == one.kind}
-            named = any(one.kind in name for name in held.spec.restricted)
+            named = any(one.kind in name for name in info.spec.restricted)
             assert not of_kind or not named or one.minor in of_kind
         assert told is not None
 
     @invariant()
     def nothing_is_held_that_is_over(self) -> None:
         """A reservation that is over, or waits, has no say about devices."""
-        for held in self.me.register.book.all.values():
-            if held.phase.over:
-                assert held.row < 0
+        for info in self.me.reservations.by_uid.values():
+            if info.phase.over:
+                assert info.row < 0
 
     def beat(self) -> None:
         """What the loop does once a second: every phase where it should be, and written."""
-        self.me.register.advance(self.truth.now)
+        self.me.reservations.advance(self.truth.now)
         for name, body in self.truth.reservations.items():
-            held = self.me.register.book.named(name)
-            assert held is not None
-            status = self.me.register.status(held, self.truth.now)
+            info = self.me.reservations.named(name)
+            assert info is not None
+            status = self.me.reservations.status(info, self.truth.now)
             if status.phase is Phase.AVAILABLE:
-                body["metadata"]["annotations"] |= conversion.marks(held)
+                body["metadata"]["annotations"] |= conversion.marks(info)
             body["status"] = status.body()
-            held.stored = status
+            info.stored = status
 
     def known(self) -> Any:
         """What is known of devices, comparable between two schedulers."""
         columns = self.me.columns
         pods = {key: pod.devices for key, pod in self.me.pods.items()}
         kept = {}
-        for held in self.me.register.book.all.values():
-            if held.row >= 0 and held.stand_in is not None:
-                kept[held.spec.name] = held.stand_in.devices, held.phase
+        for info in self.me.reservations.by_uid.values():
+            if info.row >= 0 and info.reserve_pod is not None:
+                kept[info.spec.name] = info.reserve_pod.devices, info.phase
         left = {}
         for name, told in columns.devices.items():
-            found = device_room.Room.of(told, columns, columns.rows[name])
+            found = device_room.DeviceRoom.of(told, columns, columns.rows[name])
             left[name] = {key: dict(part) for key, part in found.left.items()}
         room = {
             name: columns.allocatable[kind].tolist()[: columns.size]
@@ -374,17 +374,17 @@ class Machine(RuleBasedStateMachine):
     @staticmethod
     def asks(pod: Pod) -> bool:
         """Whether a pod asks for devices."""
-        return any("gpu" in name or name == RDMA for name in pod.sort.requests.real)
+        return any("gpu" in name or name == RDMA for name in pod.pod_class.requests.real)
 
     def teardown(self) -> None:
         """Everything goes, and nothing is left."""
         for name in list(self.truth.reservations):
-            self.me.register.drop(name)
+            self.me.reservations.drop(name)
         for pod in list(self.me.pods.values()):
             self.me.columns.remove(pod)
         columns = self.me.columns
         for name, told in columns.devices.items():
-            room = device_room.Room.of(told, columns, columns.rows[name])
+            room = device_room.DeviceRoom.of(told, columns, columns.rows[name])
             whole = {(d.kind, d.minor): dict(d.room) for d in told.several if d.healthy}
             assert room.left == whole
 

@@ -44,13 +44,13 @@ _MAP = event.Subject(
 
 def of(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]] = ()
-) -> tuple[event.Happening, ...]:
+) -> tuple[event.Event, ...]:
     """All of this moment. ``conditions`` are types and messages of those that hold of the node."""
     mistakes = _listed(now, conditions)
     return (*_starts(now), *(told for subject, texts in mistakes for told in _each(subject, texts)))
 
 
-def _starts(now: snapshot.Snapshot) -> Iterator[event.Happening]:
+def _starts(now: snapshot.Snapshot) -> Iterator[event.Event]:
     """Rule 4."""
     for one in now.pods:
         refused = [box for box in one.containers if box.refused]
@@ -106,7 +106,7 @@ def _strategies(node: str, slo: nodeslo.NodeSlo) -> event.Subject:
     return event.Subject(kind=kinds.NODE_SLOS, name=node, uid=slo.uid)
 
 
-def _each(subject: event.Subject, mistakes: Iterable[str]) -> Iterator[event.Happening]:
+def _each(subject: event.Subject, mistakes: Iterable[str]) -> Iterator[event.Event]:
     """Rule 2. The order is that of the texts, so that it does not change with the object's."""
     several = sorted(set(mistakes))
     for text in several[:_MOST]:
@@ -118,7 +118,9 @@ def _each(subject: event.Subject, mistakes: Iterable[str]) -> Iterator[event.Hap
         yield _remark(subject, "more", more)
 
 
-def _remark(subject: event.Subject, what: str, note: str) -> event.Happening:
+def _remark(subject: event.Subject, what: str, note: str) -> event.Event:
     named = f"{subject.kind.name}\0{subject.uid}\0{subject.name}\0{what}"
-    mark = hashlib.blake2s(named.encode(errors="replace"), digest_size=8).hexdigest()
-    return event.Happening(subject=subject, mark=mark, reason="Malformed", action="Read", note=note)
+    name_suffix = hashlib.blake2s(named.encode(errors="replace"), digest_size=8).hexdigest()
+    return event.Event(
+        subject=subject, name_suffix=name_suffix, reason="Malformed", action="Read", message=note
+    )

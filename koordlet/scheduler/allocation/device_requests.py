@@ -1,4 +1,4 @@
-"""What a pod asks for of devices: how many of a type, and how much of each.
+"""The device requests of a pod: how many of a type, and how much of each.
 
 Covers: the peers' names and which of them go together. Does not cover: which devices serve that
 (``device_room``).
@@ -39,8 +39,8 @@ _TOGETHER = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """So many devices of a type, and so much of each."""
+class DeviceRequest:
+    """A number of devices of a type, and amounts of each."""
 
     kind: str
     count: int
@@ -52,46 +52,46 @@ def kind_of(name: str) -> str:
     return GPU if name in _GPU else _SINGLE.get(name, "")
 
 
-def of(real: Mapping[str, int]) -> tuple[Want, ...]:
-    """What is asked for; ``BadObjectError`` where the names or amounts do not go together."""
+def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
+    """The device requests; ``BadObjectError`` where names or amounts contradict each other."""
     if NAMES.isdisjoint(real):
         return ()
     asked = {name: real[name] for name in sorted(NAMES & real.keys()) if real[name] > 0}
-    found = [_gpus({name: one for name, one in asked.items() if name in _GPU})]
+    found = [_gpus({name: amount for name, amount in asked.items() if name in _GPU})]
     found += [_single(name, asked[name]) for name in _SINGLE if name in asked]
     return tuple(one for one in found if one is not None)
 
 
-def rough(real: Mapping[str, int]) -> tuple[Want, ...]:
-    """The same of what is placed already: what cannot be understood is nothing."""
+def rough(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
+    """The device requests of a placed pod; what cannot be read counts as nothing."""
     try:
         return of(real)
     except BadObjectError:
         return ()
 
 
-def _single(name: str, amount: int) -> Want:
+def _single(name: str, amount: int) -> DeviceRequest:
     count = _counted(name, amount)
-    return Want(_SINGLE[name], count, {name: amount // count})
+    return DeviceRequest(_SINGLE[name], count, {name: amount // count})
 
 
 def _counted(name: str, amount: int) -> int:
-    """How many devices a percentage means."""
+    """The number of devices that a percentage amounts to."""
     if amount > 100 and amount % 100:
         raise BadObjectError(f"invalid resource unit {name}: {amount}")
     return max(1, amount // 100)
 
 
-def _gpus(asked: Mapping[str, int]) -> Want | None:
+def _gpus(asked: Mapping[str, int]) -> DeviceRequest | None:
     if not asked:
         return None
     if len(asked) == 1:
         [(name, amount)] = asked.items()
         if name in _CARDS:
-            return Want(GPU, amount, {CORE: 100, RATIO: 100})
+            return DeviceRequest(GPU, amount, {CORE: 100, RATIO: 100})
         if name == PERCENT:
             count = _counted(name, amount)
-            return Want(GPU, count, {CORE: amount // count, RATIO: amount // count})
+            return DeviceRequest(GPU, count, {CORE: amount // count, RATIO: amount // count})
     rest = {name: amount for name, amount in asked.items() if name != SHARED}
     if frozenset(rest) not in _TOGETHER:
         raise _unfit(asked)
@@ -105,7 +105,7 @@ def _gpus(asked: Mapping[str, int]) -> Want | None:
         if any(one > 100 and one % 100 for one in per_cent):
             raise _unfit(asked)
         count = max(1, rest.get(RATIO, 0) // 100)
-    return Want(GPU, count, {name: -(-amount // count) for name, amount in rest.items()})
+    return DeviceRequest(GPU, count, {name: -(-amount // count) for name, amount in rest.items()})
 
 
 def _unfit(asked: Mapping[str, int]) -> BadObjectError:

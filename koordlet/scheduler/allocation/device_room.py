@@ -1,17 +1,17 @@
-"""What is free of a node's devices, and which of them somebody would get.
+"""The free devices of a node, and the devices that a pod would get.
 
 Covers: one node: who has what, what reservations hold and hand over, the choice.
 Does not cover: what is asked for (``device_requests``), which reservation a pod draws on
 (``scheduler.reservation.fit``).
 
 Rules:
-1. What is free follows from the Device and the pods on the node, and there is no other book. A
-   reservation's stand-in holds what was chosen for it, as the device is now, less what its owners
-   have of that. What a pod runs with is as it was given.
-2. Who draws on a reservation finds that rest free and is given those devices first; of a Restricted
-   one, nothing else. More than a device has is never given, whoever says that he may.
-3. Who asks for devices and does not name them (a broken annotation, another scheduler) is counted
-   as if he had been placed after all others; of what does not fit, as much as there is.
+1. What is free follows from the Device and the pods on the node, and there is no other account. A
+   reserve pod holds what was chosen for it, as far as the device has it now, less what its owners
+   have. The devices of a running pod stay as they were allocated.
+2. A pod that draws on a reservation finds that rest free and gets those devices first; from a
+   Restricted one it gets nothing else. No device ever gives more than it has.
+3. A pod that requests devices and names none (a broken annotation, another scheduler) counts as
+   placed after all others, with as much as is left where its request does not fit.
 4. Choice: devices of the reservation, then the emptier ones, or the fuller, then the lower minor.
 """
 
@@ -22,13 +22,13 @@ from dataclasses import field
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import device_requests
-from koordlet.scheduler.allocation.device_requests import Want
+from koordlet.scheduler.allocation.device_requests import DeviceRequest
 from koordlet.scheduler.allocation.devices import MEMORY, RATIO, Device, Devices, Slice
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 
 Key = tuple[str, int]
 Left = dict[Key, dict[str, int]]
@@ -40,16 +40,16 @@ SCORED: Mapping[str, int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why not, and whether it is for good: no pod that leaves would help."""
+class DeviceRefusal:
+    """Why devices cannot be had, and whether removing pods could not help."""
 
     reasons: tuple[str, ...]
     final: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
-    """Which of several devices is taken."""
+class DevicePreference:
+    """The preference among several devices: weights, emptier or fuller."""
 
     weights: Mapping[str, int] = field(default_factory=lambda: SCORED)
     #: The fullest instead of the emptiest.
@@ -57,65 +57,74 @@ class Taste:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """Whose part of a node counts as free for somebody."""
+class DrawContext:
+    """The reservations and pods whose devices count as free for a pod."""
 
     #: The reservation that he draws on.
-    draws: Held | None = None
+    draws: ReservationInfo | None = None
     #: He may use what any reservation holds.
     ignores: bool = False
     #: Those whose devices become his.
     heirs_of: Collection[Pod] = ()
 
 
-NOBODY = Apart()
-TASTE = Taste()
+NOBODY = DrawContext()
+TASTE = DevicePreference()
 
 
-class Room:
-    """What is left of each healthy device."""
+class DeviceRoom:
+    """The free amounts of each healthy device."""
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
-        self._known: dict[Key, Device] = {(one.kind, one.minor): one for one in devices.several}
-        self.left: Left = {key: dict(one.room) for key, one in self._known.items() if one.healthy}
+        self._known: dict[Key, Device] = {
+            (device.kind, device.minor): device for device in devices.several
+        }
+        self.left: Left = {
+            key: dict(device.room) for key, device in self._known.items() if device.healthy
+        }
 
     @classmethod
-    def of(cls, devices: Devices, columns: Columns, row: int, apart: Apart = NOBODY) -> Room:
-        """As the pods on a node leave it."""
+    def of(
+        cls, devices: Devices, columns: Columns, row: int, apart: DrawContext = NOBODY
+    ) -> DeviceRoom:
+        """The room that the pods on a node leave."""
         room = cls(devices)
-        loose: list[Want] = []
+        loose: list[DeviceRequest] = []
         for named, wants in _parts(columns, row, devices, apart):
-            for one in named:
-                room.take(one)
+            for part in named:
+                room.take(part)
             loose += wants
         for want in loose:
             for one in room.picked(want) or room.picked(want, partial=True) or ():
                 room.take(one)
         return room
 
-    def take(self, one: Slice) -> None:
-        """Somebody has this; of a device that is gone or broken nothing is left anyway."""
-        left, device = self.left.get((one.kind, one.minor)), self._known.get((one.kind, one.minor))
+    def take(self, part: Slice) -> None:
+        """Take a slice away; a device that is gone or broken has nothing left anyway."""
+        left, device = (
+            self.left.get((part.kind, part.minor)),
+            self._known.get((part.kind, part.minor)),
+        )
         if left is None or device is None:
             return
-        for name, much in device.filled(one.amounts).items():
+        for name, much in device.filled(part.amounts).items():
             left[name] = left.get(name, 0) - much
 
     def picked(
         self,
-        want: Want,
-        taste: Taste = TASTE,
+        want: DeviceRequest,
+        taste: DevicePreference = TASTE,
         preferred: Collection[int] = (),
         within: Left | None = None,
         *,
         partial: bool = False,
     ) -> list[Slice] | None:
-        """The devices that serve it best now; ``None``: there are not enough."""
+        """The devices that serve a request best; ``None``: there are not enough."""
         found: list[tuple[bool, int, int, Slice]] = []
-        for one in self._devices.of(want.kind):
-            key = one.kind, one.minor
-            left, asked = self.left.get(key), one.filled(want.each)
+        for device in self._devices.of(want.kind):
+            key = device.kind, device.minor
+            left, asked = self.left.get(key), device.filled(want.each)
             if left is None or (within is not None and key not in within):
                 continue
             inside = within[key] if within is not None else left
@@ -123,77 +132,83 @@ class Room:
                 much > min(left.get(name, 0), inside.get(name, 0)) for name, much in asked.items()
             ):
                 continue
-            rank = _score(one.room, left, want.each, taste)
-            made = Slice(one.kind, one.minor, one.id, asked)
-            found.append((one.minor not in preferred, -rank, one.minor, made))
+            rank = _score(device.room, left, want.each, taste)
+            made = Slice(device.kind, device.minor, device.id, asked)
+            found.append((device.minor not in preferred, -rank, device.minor, made))
         if len(found) < want.count and not partial:
             return None
         return [made for *_, made in sorted(found, key=lambda each: each[:3])[: want.count]]
 
-    def share(self, want: Want, taste: Taste) -> int:
-        """How much of a node's healthy devices would be left, or used, with it: 0 to 100."""
-        several = [one for one in self._devices.of(want.kind) if one.healthy]
-        room = {name: sum(one.room.get(name, 0) for one in several) for name in want.each}
+    def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
+        """How empty or how full a node's healthy devices would be, from 0 to 100."""
+        several = [device for device in self._devices.of(want.kind) if device.healthy]
+        room = {name: sum(device.room.get(name, 0) for device in several) for name in want.each}
         # Of a device that shrank more is given than there is: that is taken off no other.
         left = {
-            name: sum(max(0, self.left[one.kind, one.minor].get(name, 0)) for one in several)
+            name: sum(
+                max(0, self.left[device.kind, device.minor].get(name, 0)) for device in several
+            )
             for name in want.each
         }
         return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
 
-    def hopeless(self, want: Want) -> bool:
-        """Whether the node could not serve it if nobody were on it."""
+    def hopeless(self, want: DeviceRequest) -> bool:
+        """Whether an empty node could not serve the request either."""
         able = 0
-        for one in self._devices.of(want.kind):
-            asked = one.filled(want.each)
-            able += one.healthy and all(n <= one.room.get(name, 0) for name, n in asked.items())
+        for device in self._devices.of(want.kind):
+            asked = device.filled(want.each)
+            able += device.healthy and all(
+                n <= device.room.get(name, 0) for name, n in asked.items()
+            )
         return able < want.count
 
 
 def admit(
-    wants: Collection[Want],
+    wants: Collection[DeviceRequest],
     columns: Columns,
     row: int,
-    apart: Apart = NOBODY,
-    taste: Taste = TASTE,
-) -> tuple[Slice, ...] | Refusal:
-    """What somebody would get on a node now; nothing where its devices are not reported."""
+    apart: DrawContext = NOBODY,
+    taste: DevicePreference = TASTE,
+) -> tuple[Slice, ...] | DeviceRefusal:
+    """The devices that a pod would get on a node; none where no Device is reported."""
     node = columns.nodes[row]
     devices = columns.devices.get(node.name) if node is not None else None
     if devices is None or not wants:
         return ()
-    room = Room.of(devices, columns, row, apart)
+    room = DeviceRoom.of(devices, columns, row, apart)
     draws = apart.draws
     kept = rest(draws, devices) if draws is not None else {}
     found: list[Slice] = []
-    refused: list[Want] = []
+    refused: list[DeviceRequest] = []
     for want in wants:
-        held = {minor for kind, minor in kept if kind == want.kind}
-        bound = draws is not None and bool(held) and _restricts(draws, want.kind)
-        left = {one.minor for pod in apart.heirs_of for one in pod.devices if one.kind == want.kind}
-        part = room.picked(want, taste, held | left, kept if bound else None)
+        kept_minors = {minor for kind, minor in kept if kind == want.kind}
+        bound = draws is not None and bool(kept_minors) and _restricts(draws, want.kind)
+        left = {
+            part.minor for pod in apart.heirs_of for part in pod.devices if part.kind == want.kind
+        }
+        part = room.picked(want, taste, kept_minors | left, kept if bound else None)
         if part is None:
             refused.append(want)
         else:
             found += part
     if refused:
         reasons = tuple(f"Insufficient {want.kind} devices" for want in refused)
-        return Refusal(reasons, final=any(room.hopeless(want) for want in refused))
+        return DeviceRefusal(reasons, final=any(room.hopeless(want) for want in refused))
     return tuple(found)
 
 
-def rest(held: Held, devices: Devices) -> Left:
-    """What its owners have left of the devices that were chosen for it."""
-    known = {(one.kind, one.minor): one for one in devices.several}
+def rest(info: ReservationInfo, devices: Devices) -> Left:
+    """What its owners have left of a reservation's devices."""
+    known = {(device.kind, device.minor): device for device in devices.several}
     found: Left = {}
-    reserved = held.spec.allocatable
-    for one in held.stand_in.devices if held.stand_in is not None else ():
+    reserved = info.spec.allocatable
+    for one in info.reserve_pod.devices if info.reserve_pod is not None else ():
         device = known.get((one.kind, one.minor))
         amounts = one.amounts if device is None else device.kept(one.amounts, reserved)
         part = found.setdefault((one.kind, one.minor), {})
         for name, much in amounts.items():
             part[name] = part.get(name, 0) + much
-    for owner in held.owners.values():
+    for owner in info.owners.values():
         for one in owner.devices:
             part = found.get((one.kind, one.minor), {})
             device = known.get((one.kind, one.minor))
@@ -203,16 +218,19 @@ def rest(held: Held, devices: Devices) -> Left:
     return found
 
 
-def _restricts(held: Held, kind: str) -> bool:
-    """Whether its owners get devices of this type from it alone."""
-    named = any(device_requests.kind_of(name) == kind for name in held.spec.restricted)
-    return held.spec.policy is Policy.RESTRICTED and named
+def _restricts(info: ReservationInfo, kind: str) -> bool:
+    """Whether owners get devices of this type from their reservation alone."""
+    named = any(device_requests.kind_of(name) == kind for name in info.spec.restricted)
+    return info.spec.policy is AllocatePolicy.RESTRICTED and named
 
 
 def _score(
-    room: Mapping[str, int], left: Mapping[str, int], asked: Mapping[str, int], taste: Taste
+    room: Mapping[str, int],
+    left: Mapping[str, int],
+    asked: Mapping[str, int],
+    taste: DevicePreference,
 ) -> int:
-    """How empty, or how full, something would be: 0 to 100."""
+    """The score of a device: how empty or how full it would be, from 0 to 100."""
     total = weights = 0
     for name, weight in taste.weights.items():
         whole = room.get(name, 0)
@@ -224,32 +242,33 @@ def _score(
 
 
 def _parts(
-    columns: Columns, row: int, devices: Devices, apart: Apart
-) -> Iterator[tuple[list[Slice], list[Want]]]:
-    """What everybody else has: devices by name, and what he has without naming it."""
+    columns: Columns, row: int, devices: Devices, apart: DrawContext
+) -> Iterator[tuple[list[Slice], list[DeviceRequest]]]:
+    """What each other pod has: devices by name, and amounts without a device."""
     for pod in columns.pods[row].values():
-        if not pod.devices and device_requests.NAMES.isdisjoint(pod.sort.requests.real):
+        if not pod.devices and device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             continue
-        held = None
-        if columns.keeper is not None and (pod.stands_for or pod.operates):
-            held = columns.keeper.find(pod.stands_for or pod.uid)
-        if held is None or held.stand_in is not pod:
+        info = columns.kept_reservation(pod)
+        if info is None or info.reserve_pod is not pod:
             if pod not in apart.heirs_of:
-                yield list(pod.devices), _loose(pod, device_requests.rough(pod.sort.requests.real))
-        elif held is not apart.draws and not (apart.ignores and not held.operating):
-            left = rest(held, devices)
+                yield (
+                    list(pod.devices),
+                    _loose(pod, device_requests.rough(pod.pod_class.requests.real)),
+                )
+        elif info is not apart.draws and not (apart.ignores and not info.operating):
+            left = rest(info, devices)
             named = [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
-            yield named, _loose(pod, _holding(held))
+            yield named, _loose(pod, _holding(info))
 
 
-def _holding(held: Held) -> Sequence[Want]:
+def _holding(info: ReservationInfo) -> Sequence[DeviceRequest]:
     """What a reservation holds now, as requests; where that is no round number, all of it."""
     try:
-        return device_requests.of(held.holding())
+        return device_requests.of(info.held())
     except BadObjectError:
-        return device_requests.rough(held.spec.allocatable)
+        return device_requests.rough(info.spec.allocatable)
 
 
-def _loose(pod: Pod, wants: Sequence[Want]) -> list[Want]:
-    named = {one.kind for one in pod.devices}
+def _loose(pod: Pod, wants: Sequence[DeviceRequest]) -> list[DeviceRequest]:
+    named = {part.kind for part in pod.devices}
     return [want for want in wants if want.kind not in named]

@@ -1,4 +1,4 @@
-"""The devices of a node one by one, and what pods are given of them.
+"""The devices of a node, and the shares that pods have of them.
 
 Covers: a Device object, the annotation ``device-allocated``, amounts of a node's devices in all.
 Does not cover: what a pod asks for (``device_requests``), what is free and who gets which
@@ -57,7 +57,7 @@ class Device:
         return found
 
     def kept(self, chosen: Amounts, asked: Collection[str]) -> dict[str, int]:
-        """What of it is kept of what was chosen once for somebody who asked by these names.
+        """The part of an older choice that the device still has, in the names that were requested.
 
         One unit of memory was asked for and the other followed from the device: it follows again,
         since the device may be another by now. More than there is cannot be kept.
@@ -71,7 +71,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What somebody has of one device; of a whole one, everything."""
+    """A pod's allocated share of one device."""
 
     kind: str
     minor: int
@@ -88,17 +88,17 @@ class Devices:
     partitioned: bool = False
 
     def of(self, kind: str) -> list[Device]:
-        """Those of one type."""
-        return [one for one in self.several if one.kind == kind]
+        """The devices of one type."""
+        return [device for device in self.several if device.kind == kind]
 
     def total(self) -> dict[str, int]:
-        """What a node's status says of them where the peers' manager writes it.
+        """The extended resources that Koordinator's manager would write for these devices.
 
         Unhealthy ones count as well: who has them is counted, too. Nobody is given one.
         """
         found: dict[str, int] = {}
-        for one in self.several:
-            for name, amount in one.room.items():
+        for device in self.several:
+            for name, amount in device.room.items():
                 found[name] = min(found.get(name, 0) + amount, requests.MOST_ALLOCATABLE)
         gpus = len(self.of(GPU))
         if gpus:
@@ -140,7 +140,7 @@ def _is_minor(found: object) -> bool:
 
 
 def read(spelled: object) -> tuple[Slice, ...]:
-    """What an annotation names; nothing where any of it cannot be read."""
+    """The slices that an annotation names; none where any of it cannot be read."""
     if not isinstance(spelled, str) or not spelled:
         return ()
     try:
@@ -163,16 +163,16 @@ def _slice(kind: str, body: Body) -> Slice:
     return Slice(kind, minor, str(body.get("id") or ""), amounts)
 
 
-def spelled(several: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
-    """The same as the peers' agents read it."""
+def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
+    """The annotation that Koordinator's agents read."""
     found: dict[str, list[dict[str, object]]] = {}
-    for one in several:
+    for part in parts:
         amounts = {
             name: spelling.amount(much) if name == MEMORY else str(much)
-            for name, much in one.amounts.items()
+            for name, much in part.amounts.items()
         }
-        body: dict[str, object] = {"minor": one.minor, "resources": amounts}
-        if one.id:
-            body["id"] = one.id
-        found.setdefault(one.kind, []).append(body)
+        body: dict[str, object] = {"minor": part.minor, "resources": amounts}
+        if part.id:
+            body["id"] = part.id
+        found.setdefault(part.kind, []).append(body)
     return found

@@ -1,4 +1,4 @@
-"""What a class of pods would get on one node: CPUs of its own, amounts of NUMA nodes, or why not.
+"""The CPUs and NUMA amounts that a pod class would get on one node, or why none.
 
 Covers: the node's own conditions in the peer's order, amplified CPUs, the choice of NUMA nodes.
 Does not cover: who wants what (``scheduler.plugins.numa``), choosing among the CPUs of a node
@@ -20,8 +20,8 @@ from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 
 INTEGER = "the requested CPUs must be integer"
 _CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
@@ -34,8 +34,8 @@ Bind = accumulator.Bind
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a class wants of CPUs and NUMA nodes."""
+class TopologyRequest:
+    """The CPU and NUMA requirements of a pod class."""
 
     #: Thousandths.
     cpu: int
@@ -53,13 +53,13 @@ class Wish:
 
     @property
     def asks(self) -> bool:
-        """Who asks for nothing is placed without a look at CPUs and NUMA nodes."""
+        """Whether CPUs and NUMA nodes matter to the class at all."""
         return bool(self.cpu or self.others)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a node says about the same."""
+class NodeOffer:
+    """A node's machine, CPU and NUMA policies."""
 
     node: Node
     machine: Machine | None
@@ -71,19 +71,19 @@ class Place:
 
     @property
     def kept(self) -> cpuset.CPUSet:
-        """CPUs that nobody is bound to."""
+        """CPUs that no pod may be bound to."""
         withheld = self.machine.withheld if self.machine is not None else cpuset.CPUSet()
         return withheld | self.node.reserved_cpus
 
-    def zones(self, columns: Columns, row: int, draws: Held | None = None) -> Zones:
-        """Its NUMA nodes now."""
+    def zones(self, columns: Columns, row: int, draws: ReservationInfo | None = None) -> Zones:
+        """The amounts of its NUMA nodes now."""
         assert self.machine is not None  # noqa: S101 -- asked only where there is one
         ratio = self.ratio or 1.0
         return Zones(self.machine, columns, row, kept=self.kept, ratio=ratio, without=draws)
 
 
 def ratio(node: Node) -> float | None:
-    """How often the CPUs of a node count; ``None`` where that cannot be read."""
+    """The CPU amplification ratio of a node; ``None`` where it cannot be read."""
     spelled = node.annotations.get(peer_keys.RATIO)
     if spelled is None:
         return 1.0
@@ -94,99 +94,114 @@ def ratio(node: Node) -> float | None:
 
 
 def admit(
-    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None = None
+    request: TopologyRequest,
+    offer: NodeOffer,
+    columns: Columns,
+    row: int,
+    draws: ReservationInfo | None = None,
 ) -> allocation.Grant | allocation.Refusal | None:
-    """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
+    """The CPUs and amounts of a class on a node; ``None``: none, and no objection.
 
     Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
     """
-    found = _admit(wish, place, columns, row, draws)
+    found = _admit(request, offer, columns, row, draws)
     short = isinstance(found, allocation.Refusal) and not found.final
-    if short and draws is not None and draws.spec.policy is not Policy.DEFAULT:
+    if short and draws is not None and draws.spec.policy is not AllocatePolicy.DEFAULT:
         return allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
     return found
 
 
 def _admit(
-    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None
+    request: TopologyRequest,
+    offer: NodeOffer,
+    columns: Columns,
+    row: int,
+    draws: ReservationInfo | None,
 ) -> allocation.Grant | allocation.Refusal | None:
-    numa = place.numa or wish.numa
-    bound = wish.bound or (place.bind is not None and wish.cpu > 0)
-    refusal = _unfit(wish, place, columns, row, bound=bound)
+    numa = offer.numa or request.numa
+    bound = request.bound or (offer.bind is not None and request.cpu > 0)
+    refusal = _unfit(request, offer, columns, row, bound=bound)
     if refusal is not None:
         return refusal
     if not bound and not numa:
         return None
-    if place.machine is None or not place.machine.shape.cores:
+    if offer.machine is None or not offer.machine.shape.cores:
         no_cpus = allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
-        return no_cpus if bound or place.numa else None
-    zones = place.zones(columns, row, draws)
+        return no_cpus if bound or offer.numa else None
+    zones = offer.zones(columns, row, draws)
     if not bound:
-        return _zones_only(wish, place, numa, zones)
-    return _bound(wish, place, numa, zones, _node(place, columns, row, draws, zones), draws)
+        return _zones_only(request, offer, numa, zones)
+    return _bound(request, offer, numa, zones, _node(offer, columns, row, draws, zones), draws)
 
 
 def _bound(  # noqa: PLR0917 -- as _admit
-    wish: Wish,
-    place: Place,
+    request: TopologyRequest,
+    offer: NodeOffer,
     numa: str,
     zones: Zones,
     node: allocation.Node,
-    draws: Held | None,
+    draws: ReservationInfo | None,
 ) -> allocation.Grant | allocation.Refusal:
-    """CPUs by number."""
+    """Allocate CPUs by number."""
     left = handover.rest(draws) if draws is not None else None
-    required = wish.required or place.bind
+    required = request.required or offer.bind
     cpus = accumulator.Request(
-        count=wish.cpu // 1000,
-        bind=required or wish.preferred,
+        count=request.cpu // 1000,
+        bind=required or request.preferred,
         required=required is not None,
-        exclusive=wish.exclusive,
-        strategy=place.strategy,
+        exclusive=request.exclusive,
+        strategy=offer.strategy,
     )
     zoned = {name for zone in zones.room.values() for name in zone}
-    others = {name: much for name, much in wish.others.items() if name in zoned}
+    others = {name: much for name, much in request.others.items() if name in zoned}
     policy = numa_hints.Policy(numa)
     if policy is numa_hints.Policy.NONE:
         others = {}
-    request = allocation.Request(
-        cpus=cpus,
-        numa=policy,
-        taste=_taste(wish, place, zones, bound=True),
-        others=others,
-        preferred=left.cpus if left is not None else cpuset.CPUSet(),
+    return node.allocate(
+        allocation.Request(
+            cpus=cpus,
+            numa=policy,
+            taste=_taste(request, offer, zones, bound=True),
+            others=others,
+            preferred=left.cpus if left is not None else cpuset.CPUSet(),
+        )
     )
-    return node.allocate(request)
 
 
 def _unfit(  # noqa: PLR0911 -- one for each reason
-    wish: Wish, place: Place, columns: Columns, row: int, *, bound: bool
+    request: TopologyRequest, offer: NodeOffer, columns: Columns, row: int, *, bound: bool
 ) -> allocation.Refusal | None:
-    """What is wrong before any CPU is looked at, in the peer's order."""
-    if place.numa and wish.numa and place.numa != wish.numa:
+    """The first objection before CPUs are looked at, in Koordinator's order."""
+    if offer.numa and request.numa and offer.numa != request.numa:
         return allocation.Refusal(_NUMA_CONFLICT, final=True)
     if not bound:
         return None
-    if wish.cpu % 1000:
+    if request.cpu % 1000:
         return allocation.Refusal(INTEGER, final=True)
-    short = _amplified(wish, place, columns, row)
+    short = _amplified(request, offer, columns, row)
     if short is not None:
         return short
-    if place.machine is None or not place.machine.shape.cores:
+    if offer.machine is None or not offer.machine.shape.cores:
         return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
-    if place.bind is not None and wish.required is not None and place.bind is not wish.required:
+    if (
+        offer.bind is not None
+        and request.required is not None
+        and offer.bind is not request.required
+    ):
         return allocation.Refusal(_CONFLICT, final=True)
     return None
 
 
-def _amplified(wish: Wish, place: Place, columns: Columns, row: int) -> allocation.Refusal | None:
+def _amplified(
+    request: TopologyRequest, offer: NodeOffer, columns: Columns, row: int
+) -> allocation.Refusal | None:
     """Whether a bound pod fits where CPUs count more than once; it counts as often as they do."""
-    if place.ratio is None:
+    if offer.ratio is None:
         return allocation.Refusal(_BAD_RATIO, final=True)
-    if place.ratio <= 1:
+    if offer.ratio <= 1:
         return None
-    room = place.node.allocatable.get(requests.CPU, 0)
-    if times(wish.cpu, place.ratio) > room - amplified(place.ratio, columns, row):
+    room = offer.node.allocatable.get(requests.CPU, 0)
+    if times(request.cpu, offer.ratio) > room - amplified(offer.ratio, columns, row):
         return allocation.Refusal(_AMPLIFIED)
     return None
 
@@ -194,34 +209,34 @@ def _amplified(wish: Wish, place: Place, columns: Columns, row: int) -> allocati
 def amplified(how_often: float, columns: Columns, row: int) -> int:
     """The CPU that is requested on a node where bound CPUs count more than once."""
     held = int(columns.requested[columns.resources[requests.CPU], row])
-    bound = 1000 * sum(len(one.cpus) for one in handover.shares(columns, row))
+    bound = 1000 * sum(len(share.cpus) for share in handover.shares(columns, row))
     return held + times(bound, how_often) - bound if held >= bound else held
 
 
-def room(place: Place, columns: Columns, row: int) -> allocation.Node:
-    """What can be taken of a node's machine now, reservations apart; only where it is known."""
-    return _node(place, columns, row, None, place.zones(columns, row))
+def room(offer: NodeOffer, columns: Columns, row: int) -> allocation.Node:
+    """What is free on a node's known machine, reservations left out."""
+    return _node(offer, columns, row, None, offer.zones(columns, row))
 
 
 def _node(
-    place: Place, columns: Columns, row: int, draws: Held | None, zones: Zones
+    offer: NodeOffer, columns: Columns, row: int, draws: ReservationInfo | None, zones: Zones
 ) -> allocation.Node:
-    assert place.machine is not None  # noqa: S101 -- asked only where there is one
-    kept = place.kept
+    assert offer.machine is not None  # noqa: S101 -- asked only where there is one
+    kept = offer.kept
     left = handover.rest(draws) if draws is not None else None
     if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
-        kept |= cpuset.CPUSet(place.machine.shape.online) - left.cpus
+        kept |= cpuset.CPUSet(offer.machine.shape.online) - left.cpus
     return allocation.Node(
-        place.machine.shape,
+        offer.machine.shape,
         reserved=kept,
         holdings=[
             allocation.Holding(
-                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.sort)
+                holder=share.pod.key, cpus=share.cpus, exclusive=_exclusive_of(share.pod.pod_class)
             )
-            for one in handover.shares(columns, row, draws)
-            if one.cpus
+            for share in handover.shares(columns, row, draws)
+            if share.cpus
         ],
-        zones={number: _real(part, place.ratio or 1.0) for number, part in zones.free().items()},
+        zones={number: _real(part, offer.ratio or 1.0) for number, part in zones.free().items()},
     )
 
 
@@ -233,48 +248,50 @@ def _real(part: Mapping[str, int], how_often: float) -> dict[str, int]:
     return found
 
 
-def asked(wish: Wish, place: Place, *, bound: bool) -> dict[str, int]:
-    """What the pod takes of a node; bound CPUs count as often as the node's do."""
-    cpu = times(wish.cpu, place.ratio or 1.0) if bound else wish.cpu
-    return {requests.CPU: cpu, **wish.others}
+def asked(request: TopologyRequest, offer: NodeOffer, *, bound: bool) -> dict[str, int]:
+    """The amounts that a pod takes; bound CPUs are amplified."""
+    cpu = times(request.cpu, offer.ratio or 1.0) if bound else request.cpu
+    return {requests.CPU: cpu, **request.others}
 
 
-def _taste(wish: Wish, place: Place, zones: Zones, *, bound: bool) -> numa_hints.Taste:
-    """The emptier or the fuller NUMA nodes; none that being alone forbids."""
-    wants = asked(wish, place, bound=bound)
-    most = place.strategy is accumulator.Strategy.MOST
-    weights = Weights(most, wish.weights)
+def _taste(
+    request: TopologyRequest, offer: NodeOffer, zones: Zones, *, bound: bool
+) -> numa_hints.Taste:
+    """The preference among NUMA nodes, without those that exclusiveness forbids."""
+    wants = asked(request, offer, bound=bound)
+    most = offer.strategy is accumulator.Strategy.MOST
+    weights = Weights(most, request.weights)
     score = functools.partial(zones.score, asked=wants, weights=weights)
-    return numa_hints.Taste(score, zones.barred) if wish.alone else numa_hints.Taste(score)
+    return numa_hints.Taste(score, zones.barred) if request.alone else numa_hints.Taste(score)
 
 
 def _zones_only(
-    wish: Wish, place: Place, numa: str, zones: Zones
+    request: TopologyRequest, offer: NodeOffer, numa: str, zones: Zones
 ) -> allocation.Grant | allocation.Refusal:
-    """Amounts by NUMA node for who is not bound to CPUs."""
-    assert place.machine is not None  # noqa: S101 -- asked only where there is one
+    """Amounts by NUMA node for a pod that is not bound to CPUs."""
+    assert offer.machine is not None  # noqa: S101 -- asked only where there is one
     free = zones.free()
     members = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
-    wants = asked(wish, place, bound=False)
-    taste = _taste(wish, place, zones, bound=False)
+    wants = asked(request, offer, bound=False)
+    taste = _taste(request, offer, zones, bound=False)
     choice = numa_hints.choose(
-        members, wants, numa_hints.Policy(numa), taste=taste, far=place.machine.shape.far
+        members, wants, numa_hints.Policy(numa), taste=taste, far=offer.machine.shape.far
     )
     if choice is None:
         if numa_hints.fits(members, wants):
             return allocation.Refusal(_UNALIGNED)
         short = numa_hints.zoned(members, wants)
-        return allocation.Refusal.of(*(f"Unsatisfied NUMA {one}" for one in short))
+        return allocation.Refusal.of(*(f"Unsatisfied NUMA {name}" for name in short))
     nodes = tuple(free) if choice.nodes is None else choice.nodes
     parts = numa_hints.split(members, nodes, wants, {})
     if parts is None:
         short = numa_hints.short(members, nodes, wants)
-        return allocation.Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
+        return allocation.Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
     return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
 
 
-def _exclusive_of(sort: PodClass) -> accumulator.Exclusive:
-    spec = json_annotations.body(sort.annotations.get(peer_keys.RESOURCE_SPEC))
+def _exclusive_of(pod_class: PodClass) -> accumulator.Exclusive:
+    spec = json_annotations.body(pod_class.annotations.get(peer_keys.RESOURCE_SPEC))
     try:
         return accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The NUMA nodes of one node at one moment: what they have, what is left, who is there.
+"""The NUMA nodes of one node at one moment: capacity, free amounts, pods.
 
 Covers: amounts with amplified CPUs, which sets of NUMA nodes are the better ones, which are barred.
 Does not cover: choosing a set (``policy.cpu.numa_hints``), who holds what (``handover``).
@@ -23,7 +23,7 @@ from koordlet.scheduler.allocation import handover
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.machines import Machine
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 Amounts = Mapping[str, int]
 _Parts = dict[int, dict[str, int]]
@@ -54,7 +54,7 @@ class Zones:
         *,
         kept: cpuset.CPUSet,
         ratio: float,
-        without: Held | None = None,
+        without: ReservationInfo | None = None,
     ) -> None:
         self._machine = machine
         self._ratio = ratio
@@ -76,7 +76,7 @@ class Zones:
                 cpus = times(1000 * (share.cpus.bits & bits).bit_count(), ratio)
                 self._bound[number] = self._bound.get(number, 0) + cpus
 
-    def _amounts(self, share: handover.Share) -> Iterator[tuple[int, Amounts]]:
+    def _amounts(self, share: handover.ChosenShare) -> Iterator[tuple[int, Amounts]]:
         """What somebody has of each NUMA node where he has something."""
         for number in self._machine.shape.nodes.keys() | share.parts.keys():
             part = dict(share.parts.get(number, {}))
@@ -113,7 +113,7 @@ class Zones:
     def barred(self, nodes: Sequence[int]) -> bool:
         """Whether who insists on being alone may not have such a set."""
         if len(nodes) > 1:
-            return any(one in self._single and one not in self._shared for one in nodes)
+            return any(node in self._single and node not in self._shared for node in nodes)
         return nodes[0] in self._shared
 
     def score(
@@ -125,7 +125,7 @@ class Zones:
         """
         held = _sum(self.held, nodes)
         if bound:
-            held[requests.CPU] = sum(self._bound.get(one, 0) for one in nodes)
+            held[requests.CPU] = sum(self._bound.get(node, 0) for node in nodes)
         return worth(_sum(self.room, nodes), held, asked, weights)
 
 

@@ -1,1 +1,1 @@
-"""The cluster as the scheduler holds it: columns of nodes, and what may happen to them."""
+"""The cluster in memory: columns of nodes, and the events that change them."""

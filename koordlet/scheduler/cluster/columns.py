@@ -1,4 +1,4 @@
-"""The cluster as columns: one row a node, kept up to date pod by pod.
+"""The cluster as columns: one row for each node, kept up to date pod by pod.
 
 Covers: nodes, what is allocatable and requested, who is where, tallies of pods by selector.
 Does not cover: opinions (the plugins), the order of pods (``scheduler.framework.queue``).
@@ -13,8 +13,8 @@ Rules:
    ``remove`` is what ``place`` added, exactly: it is remembered with the pod.
 4. A tally that is asked for once is kept up to date from then on.
 5. Amounts that are not a pod's (what a reservation still holds) are changed by ``adjust`` alone.
-   The ``keeper`` hears of every pod that stands for a reservation or draws on one, so that what is
-   held follows from where pods are, whoever moved them.
+   Every reserve pod, and every pod that draws on a reservation, is reported to the reservations, so
+   that what is held follows from where pods are, whatever moved them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster.label_index import LabelIndex
-from koordlet.scheduler.cluster.vectors import Bools, Ints, Log, Tally
+from koordlet.scheduler.cluster.vectors import Bools, ChangeLog, Ints, Tally
 from koordlet.scheduler.objects import requests, terms
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass
@@ -41,26 +41,26 @@ _MOST = 2**62
 Measure = Callable[[PodClass], int]
 
 
-def kept(pod: Pod) -> bool:
-    """Whether the keeper of reservations has to do with it."""
-    return bool(pod.stands_for or pod.draws_on or pod.drawn_name or pod.operates)
+def concerns_reservations(pod: Pod) -> bool:
+    """Whether a pod is a reserve pod, or draws on a reservation."""
+    return bool(pod.reserve_pod_of or pod.draws_on or pod.drawn_name or pod.operates)
 
 
-class Keeper(Protocol):
-    """Who keeps the accounts of reservations."""
+class ReservationObserver(Protocol):
+    """Receives the pods that concern reservations."""
 
-    def joined(self, pod: Pod, row: int) -> None:
-        """Such a pod has taken its place."""
+    def pod_placed(self, pod: Pod, row: int) -> None:
+        """Take in a pod that has its place, or its newer value."""
 
-    def left(self, pod: Pod, row: int) -> None:
-        """It gives its place back, now."""
+    def pod_removed(self, pod: Pod, row: int) -> None:
+        """Take note that a pod is about to give its place back."""
 
     def find(self, uid: str) -> Any:
-        """The reservation of a UID, or the pod that is one."""
+        """The reservation, or the pod in operating mode, of a UID."""
 
 
 class Columns:
-    """The state that decisions are made on."""
+    """The cluster state that decisions are made on: one row for each node."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Columns:
         self.ports: list[dict[HostPort, int]] = []
         self.generation = 0
         self.version = 0
-        self.log: Log[int] = Log()
+        self.log: ChangeLog[int] = ChangeLog()
         #: By row: the version at which it changed last.
         self.stamps: list[int] = []
         #: By row: how often anything about its pods was another, also what is not counted.
@@ -94,16 +94,32 @@ class Columns:
         self._concerned: dict[PodClass, list[tuple[Tally, int, bool]]] = {}
         #: Classes that were ever placed and have terms about other pods, in that order.
         self.termed: list[PodClass] = []
-        self.keeper: Keeper | None = None
+        self._reservations: ReservationObserver | None = None
+
+    def report_to(self, reservations: ReservationObserver) -> None:
+        """Report pods to these reservations from now on (rule 5)."""
+        self._reservations = reservations
+
+    def kept_reservation(self, pod: Pod) -> Any:
+        """The reservation whose place a pod keeps; ``None`` for ordinary pods."""
+        if self._reservations is None or not (pod.reserve_pod_of or pod.operates):
+            return None
+        return self._reservations.find(pod.reserve_pod_of or pod.uid)
+
+    def drawn_reservation(self, pod: Pod) -> Any:
+        """The reservation that a pod draws on; ``None`` where it draws on none."""
+        if self._reservations is None or not pod.draws_on:
+            return None
+        return self._reservations.find(pod.draws_on)
 
     @property
     def size(self) -> int:
-        """Rows, dead ones included."""
+        """The number of rows, those of deleted nodes included."""
         return len(self.nodes)
 
     @property
     def alive(self) -> Bools:
-        """Rows with a node."""
+        """The rows that have a node."""
         return self.index.alive()
 
     @property
@@ -114,7 +130,7 @@ class Columns:
         return self._index
 
     def put(self, node: Node) -> int:
-        """A node comes, or is another than before; its row.
+        """Add or update a node; its row.
 
         Where nothing but amounts differ, as with the batch resources of every minute, only that row
         is computed again.
@@ -138,21 +154,21 @@ class Columns:
         return row
 
     def _allot(self, node: Node, row: int) -> None:
-        """What a node says that it has, and what it has of devices where it does not say."""
-        told = self.devices.get(node.name)
-        room = node.allocatable if told is None else {**told.total(), **node.allocatable}
+        """Write a node's allocatable amounts; those of its Device report where it has none."""
+        reported = self.devices.get(node.name)
+        room = node.allocatable if reported is None else {**reported.total(), **node.allocatable}
         self.allocatable[:, row] = 0
         for name, amount in room.items():
             # First the line: a new one may make the table anew.
             kind = self.resource(name)
             self.allocatable[kind, row] = amount
 
-    def furnish(self, name: str, told: devices.Devices | None) -> None:
-        """The devices of a node are others than before; ``None``: it tells of none any more."""
-        if told is None:
+    def furnish(self, name: str, reported: devices.Devices | None) -> None:
+        """Replace the devices of a node; ``None``: its agent reports none any more."""
+        if reported is None:
             self.devices.pop(name, None)
         else:
-            self.devices[name] = told
+            self.devices[name] = reported
         row = self.rows.get(name)
         node = None if row is None else self.nodes[row]
         if row is not None and node is not None:
@@ -160,7 +176,7 @@ class Columns:
             self.touch(row)
 
     def drop(self, name: str) -> tuple[Pod, ...]:
-        """A node is gone; the pods that were on it."""
+        """Delete a node; the pods that were on it."""
         row = self.rows[name]
         lost = tuple(self.pods[row].values())
         for pod in lost:
@@ -177,7 +193,7 @@ class Columns:
         self._index = None
 
     def resource(self, name: str) -> int:
-        """The row of amounts of a resource."""
+        """The row of a resource in the tables of amounts."""
         row = self.resources.get(name)
         if row is None:
             row = self.resources[name] = len(self.resources)
@@ -193,43 +209,47 @@ class Columns:
                 old: Ints = getattr(self, name)
                 setattr(self, name, np.concatenate((old, np.zeros_like(old)), axis=1))
 
-    def vectors(self, sort: PodClass) -> tuple[Ints, Ints]:
-        """What a pod of a class adds to ``requested`` and to ``nonzero``."""
-        known = self._vectors.get(sort)
+    def vectors(self, pod_class: PodClass) -> tuple[Ints, Ints]:
+        """The amounts that a pod of a class adds to ``requested`` and ``nonzero``."""
+        known = self._vectors.get(pod_class)
         if known is None:
-            asked = {self.resource(name): one for name, one in sort.requests.real.items()}
+            asked = {
+                self.resource(name): amount for name, amount in pod_class.requests.real.items()
+            }
             real = np.zeros(self.allocatable.shape[0], np.int64)
             for row, amount in asked.items():
                 real[row] = amount
             real[3] = 1
-            two = [sort.requests.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)]
-            known = self._vectors[sort] = real, np.array(two, np.int64)
+            two = [
+                pod_class.requests.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)
+            ]
+            known = self._vectors[pod_class] = real, np.array(two, np.int64)
         return known
 
     def place(self, pod: Pod, row: int) -> None:
-        """A pod takes its place; ``BadObjectError`` where the amounts would leave 64 bits."""
-        real, nonzero = self.vectors(pod.sort)
+        """Place a pod on a node; ``BadObjectError`` where the amounts would exceed 64 bits."""
+        real, nonzero = self.vectors(pod.pod_class)
         if np.maximum.reduce(self.requested[:, row]) > _MOST - requests.MOST_REQUEST:
-            raise BadObjectError("the amounts on its node would leave 64 bits")
+            raise BadObjectError("the amounts on its node would exceed 64 bits")
         self.requested[: real.size, row] += real
         self.nonzero[:, row] += nonzero
         self.pods[row][pod.key] = pod
         pod.node = self._name(row)
-        for port in pod.sort.ports:
+        for port in pod.pod_class.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
-        if self.keeper is not None and kept(pod):
-            self.keeper.joined(pod, row)
+        if self._reservations is not None and concerns_reservations(pod):
+            self._reservations.pod_placed(pod, row)
 
     def replace(self, pod: Pod, row: int) -> None:
-        """The same pod as another value; nothing that is counted differs."""
+        """Replace a pod by its newer value; nothing that is counted may differ."""
         self.pods[row][pod.key] = pod
         self.looks[row] += 1
-        if self.keeper is not None and kept(pod):
-            self.keeper.joined(pod, row)
+        if self._reservations is not None and concerns_reservations(pod):
+            self._reservations.pod_placed(pod, row)
 
     def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Change what is requested on a node by amounts that are no pod's; they may be negative."""
+        """Change a node's requested amounts by what is not a pod's; may be negative."""
         for name, change in amounts.items():
             kind = self.resource(name)
             self.requested[kind, row] += change
@@ -238,14 +258,14 @@ class Columns:
         self.touch(row)
 
     def touch(self, row: int) -> None:
-        """What is known of a node has changed."""
+        """Mark a node as changed."""
         self.log.append(row)
         self.version += 1
         self.stamps[row] = self.version
         self.looks[row] += 1
 
     def conceal(self, pod: Pod) -> None:
-        """Let nobody see a pod, except in the amounts, until ``reveal``."""
+        """Hide a pod from filters and scores until ``reveal``; its amounts stay."""
         row = self.rows[pod.node]
         self._unport(pod, row)
         self._count(pod, row, -1)
@@ -253,12 +273,12 @@ class Columns:
     def reveal(self, pod: Pod) -> None:
         """Undo ``conceal``."""
         row = self.rows[pod.node]
-        for port in pod.sort.ports:
+        for port in pod.pod_class.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
 
     def _unport(self, pod: Pod, row: int) -> None:
-        for port in pod.sort.ports:
+        for port in pod.pod_class.ports:
             self.ports[row][port] -= 1
             if not self.ports[row][port]:
                 del self.ports[row][port]
@@ -266,15 +286,15 @@ class Columns:
     def _name(self, row: int) -> str:
         node = self.nodes[row]
         if node is None:
-            raise BadObjectError("its node is gone")
+            raise BadObjectError("its node was deleted")
         return node.name
 
     def remove(self, pod: Pod) -> int:
-        """A pod gives its place back; the row that it had."""
+        """Remove a pod from its node; the row that it had."""
         row = self.rows[pod.node]
-        if self.keeper is not None and kept(pod):
-            self.keeper.left(pod, row)
-        real, nonzero = self.vectors(pod.sort)
+        if self._reservations is not None and concerns_reservations(pod):
+            self._reservations.pod_removed(pod, row)
+        real, nonzero = self.vectors(pod.pod_class)
         self.requested[: real.size, row] -= real
         self.nonzero[:, row] -= nonzero
         del self.pods[row][pod.key]
@@ -283,23 +303,28 @@ class Columns:
         return row
 
     def _count(self, pod: Pod, row: int, change: int) -> None:
-        sort = pod.sort
-        by_row = self._placed.get(sort)
+        pod_class = pod.pod_class
+        by_row = self._placed.get(pod_class)
         if by_row is None:
-            by_row = self._placed[sort] = {}
-            if sort.affinity or sort.anti_affinity or sort.prefers or sort.avoids:
-                self.termed.append(sort)
+            by_row = self._placed[pod_class] = {}
+            if (
+                pod_class.affinity
+                or pod_class.anti_affinity
+                or pod_class.prefers
+                or pod_class.avoids
+            ):
+                self.termed.append(pod_class)
         counts = by_row.setdefault(row, [0, 0])
         counts[0] += change
         counts[1] += change if pod.terminating else 0
         if not counts[0]:
             del by_row[row]
-        concerned = self._concerned.get(sort)
+        concerned = self._concerned.get(pod_class)
         if concerned is None:
-            concerned = self._concerned[sort] = [
-                (tally, measure(sort), living)
+            concerned = self._concerned[pod_class] = [
+                (tally, measure(pod_class), living)
                 for tally, measure, living in self._tallies.values()
-                if measure(sort)
+                if measure(pod_class)
             ]
         for tally, measured, living in concerned:
             if not (living and pod.terminating):
@@ -307,21 +332,21 @@ class Columns:
         self.touch(row)
 
     def tally(self, key: Hashable, measure: Measure, *, living: bool = False) -> Tally:
-        """The tally of a key, counted once and kept from then on; ``living``: none that ends."""
+        """The tally of a key, kept up to date from now on; ``living``: no terminating pods."""
         known = self._tallies.get(key)
         if known is None:
             made = Tally(self.size)
             known = self._tallies[key] = made, measure, living
-            for sort, by_row in self._placed.items():
-                measured = measure(sort)
+            for pod_class, by_row in self._placed.items():
+                measured = measure(pod_class)
                 if not measured:
                     continue
-                if sort in self._concerned:
-                    self._concerned[sort].append((made, measured, living))
+                if pod_class in self._concerned:
+                    self._concerned[pod_class].append((made, measured, living))
                 for row, (all_of, ending) in by_row.items():
                     made.add(row, measured * (all_of - (ending if living else 0)))
         return known[0]
 
     def classes(self) -> Mapping[PodClass, Mapping[int, list[int]]]:
-        """Every class that was ever placed, and where its pods are."""
+        """Every class that was ever placed, and its pods by row."""
         return self._placed

@@ -1,4 +1,4 @@
-"""What may happen in a cluster that gives a waiting pod another chance.
+"""Cluster events that may make a waiting pod schedulable.
 
 Covers: the events that plugins listen to. Does not cover: who listens
 (``scheduler.framework.Plugin``), whom it helps (each plugin's ``helps``).
@@ -13,8 +13,8 @@ from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod
 
 
-class What(enum.Flag):
-    """Sorts of events."""
+class ActionType(enum.Flag):
+    """What a cluster event did."""
 
     NODE_NEW = enum.auto()
     NODE_GONE = enum.auto()
@@ -38,24 +38,24 @@ class What(enum.Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Something happened; to whom."""
+class ClusterEvent:
+    """A change in the cluster that may make waiting pods schedulable."""
 
-    what: What
+    what: ActionType
     node: Node | None = None
     pod: Pod | None = None
 
 
-def difference(old: Node, new: Node) -> What | None:
-    """What of a node is another than before; ``None``: nothing that we look at."""
+def difference(old: Node, new: Node) -> ActionType | None:
+    """The part of a node that has changed; ``None``: nothing that matters here."""
     if old == new:
         return None
-    what = What(0)
-    if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
-        what |= What.NODE_ROOM
+    what = ActionType(0)
+    if any(amount > old.allocatable.get(name, 0) for name, amount in new.allocatable.items()):
+        what |= ActionType.NODE_ROOM
     if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
-        what |= What.NODE_TAINTS
+        what |= ActionType.NODE_TAINTS
     labels = (old.labels, old.annotations, old.images, old.features)
     if labels != (new.labels, new.annotations, new.images, new.features):
-        what |= What.NODE_LABELS
+        what |= ActionType.NODE_LABELS
     return what

@@ -1,4 +1,4 @@
-"""The objects of a cluster, sorted into what the scheduler needs.
+"""The objects of a cluster, decoded into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas.
@@ -31,7 +31,7 @@ from koordlet.scheduler.objects import (
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.pods import Pod, Priority
-from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
@@ -39,7 +39,7 @@ from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.reservation.book import Book
+from koordlet.scheduler.reservation.cache import ReservationCache
 
 _T = TypeVar("_T")
 
@@ -53,22 +53,22 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(slots=True)
 class Cluster:
-    """What was given; ``warnings`` names what was left out."""
+    """The decoded input; ``warnings`` names what was ignored."""
 
     columns: Columns
     pending: list[Pod] = field(default_factory=list)
     rejected: list[tuple[str, str]] = field(default_factory=list)
-    budgets: list[disruption.Budget] = field(default_factory=list)
+    budgets: list[disruption.DisruptionBudget] = field(default_factory=list)
     owners: list[Body] = field(default_factory=list)
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
     machines: dict[str, Machine] = field(default_factory=dict)
-    usages: dict[str, Usage] = field(default_factory=dict)
+    usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
-    def equip(self, profile: Profile, book: Book, now: float) -> None:
+    def equip(self, profile: Profile, reservations: ReservationCache, now: float) -> None:
         """Give a profile's plugins the objects that they ask for."""
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
@@ -76,12 +76,12 @@ class Cluster:
             elif isinstance(plugin, WithStorage):
                 self._each(self.storage, plugin.storage.add)
             elif isinstance(plugin, Reservation):
-                plugin.book = book
+                plugin.attach(reservations)
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, DeviceShare):
-                for name, told in self.devices.items():
-                    self.columns.furnish(name, told)
+                for name, reported in self.devices.items():
+                    self.columns.furnish(name, reported)
             elif isinstance(plugin, LoadAwareScheduling):
                 plugin.usages, plugin.wall = self.usages, lambda: now
 
@@ -90,7 +90,7 @@ class Cluster:
             try:
                 add(body)
             except BadObjectError as error:
-                self.warnings.append(f"{name_of(body)} is left out: {error}")
+                self.warnings.append(f"{name_of(body)} is ignored: {error}")
 
 
 def name_of(body: Body) -> str:
@@ -104,12 +104,12 @@ def name_of(body: Body) -> str:
 def load(
     bodies: Iterable[Body], deciding: Iterable[str] = (), *, ignores_keys: bool = False
 ) -> Cluster:
-    """Sort the objects; nothing raises. ``deciding``: annotations of pods that plugins look at."""
+    """Decode the objects; nothing raises. ``deciding``: annotations of pods that plugins read."""
     kinds: dict[str, list[Body]] = {}
     for body in bodies:
         kinds.setdefault(str(body.get("kind")), []).append(body)
     warnings: list[str] = []
-    judge = unserved.Judge(ignores_keys=ignores_keys)
+    judge = unserved.UnservedKeys(ignores_keys=ignores_keys)
     columns = Columns(_namespaces(kinds.pop("Namespace", []), judge, warnings))
     found = Cluster(columns, warnings=warnings)
     for body in kinds.pop("ElasticQuota", []):
@@ -126,19 +126,19 @@ def load(
     for kind in _STORAGE:
         found.storage += kinds.pop(kind, [])
     found.decoder = Decoder(priorities, deciding, judge)
-    given = kinds.pop("Pod", [])
+    pods = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):
-        given += _expanded(body, given, warnings)
-    _pods(given, found)
+        pods += _expanded(body, pods, warnings)
+    _pods(pods, found)
     found.reservations = kinds.pop("Reservation", [])
     _reported(kinds, found)
     for kind, several in kinds.items():
-        warnings.append(f"{len(several)} of kind {kind[:60]} are not used")
+        warnings.append(f"{len(several)} objects of kind {kind[:60]} are ignored")
     return found
 
 
 def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
-    """What agents report of their nodes."""
+    """Take in what agents report of their nodes."""
     for body in kinds.pop("NodeResourceTopology", []):
         found.machines |= dict(_guarded(body, found.warnings, machines.decode))
     for body in kinds.pop("NodeMetric", []):
@@ -151,23 +151,23 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
     try:
         return [make(body)]
     except BadObjectError as error:
-        warnings.append(f"{name_of(body)} is left out: {error}")
+        warnings.append(f"{name_of(body)} is ignored: {error}")
         return []
 
 
-def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Body]:
+def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    found = _guarded(body, warnings, lambda one: deployments.pods(one, given))
+    found = _guarded(body, warnings, lambda one: deployments.pods(one, pods))
     made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(
-            f"{name_of(body)} has no pods in the input: {len(made)} are taken as pending"
+            f"{name_of(body)} has no pods in the input: {len(made)} pending pods are assumed"
         )
     return made
 
 
 def _namespaces(
-    bodies: list[Body], judge: unserved.Judge, warnings: list[str]
+    bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
 ) -> dict[str, dict[str, str]]:
     found = [one for body in bodies for one in _guarded(body, warnings, namespace)]
     for name, _, quota in found:
@@ -183,10 +183,10 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
     return name, labels, unserved.named_by(meta)
 
 
-def _quota(body: Body, judge: unserved.Judge, warnings: list[str]) -> None:
+def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> None:
     for one in _guarded(body, warnings, unserved.quota):
         judge.quotas.put(one)
-        warnings += [one.unheeded] if one.unheeded else []
+        warnings += [one.warning] if one.warning else []
 
 
 def _node(body: Body, found: Cluster) -> None:
@@ -195,13 +195,13 @@ def _node(body: Body, found: Cluster) -> None:
         _only_once(node.name, found.columns.rows)
         found.columns.put(node)
     except BadObjectError as error:
-        found.warnings.append(f"{name_of(body)} is left out: {error}")
+        found.warnings.append(f"{name_of(body)} is ignored: {error}")
 
 
-def budget(body: Body) -> disruption.Budget:
-    """A PodDisruptionBudget, with the status that its controller has written."""
+def budget(body: Body) -> disruption.DisruptionBudget:
+    """The PodDisruptionBudget, with the status that its controller has written."""
     meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
-    return disruption.Budget(
+    return disruption.DisruptionBudget(
         namespace=wire.text(meta, "namespace") or "default",
         selector=terms.selector(wire.mapping(body, "spec"), "selector"),
         allowed=wire.integer(status, "disruptionsAllowed"),
@@ -210,7 +210,7 @@ def budget(body: Body) -> disruption.Budget:
 
 
 def priority(body: Body) -> tuple[str, Priority]:
-    """The name of a PriorityClass, and what it says."""
+    """The name and value of a PriorityClass."""
     name = wire.text(wire.mapping(body, "metadata"), "name")
     preempts = wire.text(body, "preemptionPolicy") != "Never"
     default = wire.flag(body, "globalDefault")
@@ -232,7 +232,7 @@ def _pods(bodies: list[Body], found: Cluster) -> None:
             else:
                 found.pending.append(pod)
         except BadObjectError as error:
-            found.warnings.append(f"{name_of(body)} is left out: {error}")
+            found.warnings.append(f"{name_of(body)} is ignored: {error}")
             spec = body.get("spec")
             if not (isinstance(spec, Mapping) and spec.get("nodeName")):
                 found.rejected.append((name_of(body).removeprefix("Pod "), f"rejected: {error}"))
@@ -240,7 +240,7 @@ def _pods(bodies: list[Body], found: Cluster) -> None:
 
 def _only_once(name: str, seen: Container[str]) -> None:
     if name in seen:
-        raise BadObjectError("it was there before; the first one counts")
+        raise BadObjectError("its name occurs twice, and the first object counts")
 
 
 def _row_of(pod: Pod, columns: Columns) -> int:

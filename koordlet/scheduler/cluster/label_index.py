@@ -1,4 +1,4 @@
-"""Labels, taints and names of nodes as columns of small numbers.
+"""Labels, taints and names of all nodes as columns of small numbers.
 
 Covers: interning, requirements over all nodes in a few array operations.
 Does not cover: which requirements a pod has. Built lazily, one column for each key that was asked.
@@ -19,7 +19,7 @@ from koordlet.scheduler.objects.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LabelColumn:
     """One number for each node; -1 where there is nothing."""
 
     ids: Rows
@@ -36,13 +36,13 @@ class LabelIndex:
 
     def __init__(self, nodes: Sequence[Node | None]) -> None:
         self._nodes = nodes
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, LabelColumn] = {}
         self._images: dict[str, Ints] = {}
         self._alive: Bools = np.array([node is not None for node in nodes], np.bool_)
         self.size = len(nodes)
 
     def alive(self) -> Bools:
-        """Rows with a node."""
+        """The rows that have a node."""
         return self._alive.copy()
 
     def image(self, name: str) -> Ints:
@@ -53,27 +53,27 @@ class LabelIndex:
             known = self._images[name] = np.array(sizes, np.int64)
         return known
 
-    def label(self, key: str) -> Column:
+    def label(self, key: str) -> LabelColumn:
         """The values of one label."""
         return self._column(f"label {key}", lambda node: node.labels.get(key))
 
-    def taints(self) -> Column:
+    def taints(self) -> LabelColumn:
         """The list of taints."""
         return self._column("taints", lambda node: node.taints)
 
-    def features(self) -> Column:
+    def features(self) -> LabelColumn:
         """The declared features."""
         return self._column("features", lambda node: node.features)
 
-    def unschedulable(self) -> Column:
-        """Cordoned or not."""
+    def unschedulable(self) -> LabelColumn:
+        """Which nodes are cordoned."""
         return self._column("unschedulable", lambda node: node.unschedulable)
 
-    def name(self) -> Column:
+    def name(self) -> LabelColumn:
         """The name."""
         return self._column("name", lambda node: node.name)
 
-    def _column(self, key: str, of: Callable[[Node], Hashable]) -> Column:
+    def _column(self, key: str, of: Callable[[Node], Hashable]) -> LabelColumn:
         known = self._columns.get(key)
         if known is None:
             numbers: dict[Hashable, int] = {}
@@ -82,32 +82,32 @@ class LabelIndex:
                 value = None if node is None else of(node)
                 if value is not None:
                     ids[row] = numbers.setdefault(value, len(numbers))
-            known = self._columns[key] = Column(ids, tuple(numbers))
+            known = self._columns[key] = LabelColumn(ids, tuple(numbers))
         return known
 
-    def requirement(self, one: terms.Requirement) -> Bools:
+    def requirement(self, requirement: terms.NodeRequirement) -> Bools:
         """Nodes that satisfy one condition on a label."""
-        column = self.label(one.key)
-        match one.operator:
+        column = self.label(requirement.key)
+        match requirement.operator:
             case "Exists":
                 return column.ids >= 0
             case "DoesNotExist":
                 return column.ids < 0
             case "In":
-                return column.where(lambda value: value in one.values)
+                return column.where(lambda value: value in requirement.values)
             case "NotIn":
-                return ~column.where(lambda value: value in one.values)
-        bound = terms.whole(one.values[0])
-        return column.where(lambda value: terms.beyond(str(value), one.operator, bound))
+                return ~column.where(lambda value: value in requirement.values)
+        bound = terms.whole(requirement.values[0])
+        return column.where(lambda value: terms.beyond(str(value), requirement.operator, bound))
 
-    def term(self, one: terms.NodeTerm) -> Bools:
+    def term(self, term: terms.NodeTerm) -> Bools:
         """Nodes that satisfy all of a term; none for an empty or broken one."""
-        if one.broken or one.empty:
+        if term.broken or term.empty:
             return np.zeros(self.size, np.bool_)
         found = np.ones(self.size, np.bool_)
-        for label in one.labels:
+        for label in term.labels:
             found &= self.requirement(label)
-        for field in one.fields:
+        for field in term.fields:
             equal = self.name().where(functools.partial(operator.contains, field.values))
             found &= equal if field.operator == "In" else ~equal
         return found
@@ -115,18 +115,18 @@ class LabelIndex:
     def any_term(self, several: Sequence[terms.NodeTerm]) -> Bools:
         """Nodes that satisfy at least one term."""
         found = np.zeros(self.size, np.bool_)
-        for one in several:
-            found |= self.term(one)
+        for term in several:
+            found |= self.term(term)
         return found
 
     def selected(self, wanted: dict[str, str]) -> Bools:
         """Nodes with all of these labels."""
         found = np.ones(self.size, np.bool_)
         for key, value in wanted.items():
-            found &= self.requirement(terms.Requirement(key, "In", (value,)))
+            found &= self.requirement(terms.NodeRequirement(key, "In", (value,)))
         return found
 
 
-def counts(table: Sequence[int], column: Column) -> Ints:
+def counts(table: Sequence[int], column: LabelColumn) -> Ints:
     """A number for each distinct value, spread over the nodes."""
     return np.array([*table, 0], np.int64)[column.ids]

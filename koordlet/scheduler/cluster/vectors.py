@@ -24,8 +24,8 @@ MEMORY = 4096
 BLOCK = 256
 
 
-class Log(Generic[T]):
-    """What happened, in order; the oldest is forgotten."""
+class ChangeLog(Generic[T]):
+    """A bounded log of changes; the oldest are forgotten."""
 
     __slots__ = ("base", "entries")
 
@@ -39,7 +39,7 @@ class Log(Generic[T]):
         return self.base + len(self.entries)
 
     def append(self, entry: T) -> None:
-        """Remember one more."""
+        """Append an entry."""
         self.entries.append(entry)
         if len(self.entries) > 2 * MEMORY:
             self.base += MEMORY
@@ -51,17 +51,17 @@ class Log(Generic[T]):
 
 
 class Tally:
-    """How many pods of one sort are on each node."""
+    """How many pods of one class are on each node."""
 
     __slots__ = ("counts", "log", "total")
 
     def __init__(self, size: int) -> None:
         self.counts: Ints = np.zeros(size, np.int64)
-        self.log: Log[tuple[int, int]] = Log()
+        self.log: ChangeLog[tuple[int, int]] = ChangeLog()
         self.total = 0
 
     def add(self, row: int, change: int) -> None:
-        """One pod came to a node, or left it."""
+        """Count a pod that was added to a node, or removed."""
         if row >= self.counts.size:
             self.counts = np.concatenate((self.counts, np.zeros(row + 1, np.int64)))
         self.counts[row] += change
@@ -77,7 +77,7 @@ class Tally:
         return self.counts[:size]
 
 
-class Sums:
+class DomainSums:
     """A tally summed over the domains of one topology key; catches up when it is asked.
 
     ``domains`` has -1 for nodes without the key: they index the last slot, which stays zero.
@@ -132,13 +132,13 @@ class Best:
         self._tops: Ints = self._blocks.max(axis=1)
 
     def update(self, rows: Rows, values: Ints) -> None:
-        """Some rows have new values."""
+        """Set the values of some rows."""
         self._values[rows] = values
         blocks = np.unique(rows // BLOCK)
         self._tops[blocks] = self._blocks[blocks].max(axis=1)
 
     def put(self, row: int, value: int) -> None:
-        """One row has a new value."""
+        """Set the value of one row."""
         block = row // BLOCK
         before, top = self._values[row], self._tops[block]
         self._values[row] = value

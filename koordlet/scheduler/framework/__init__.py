@@ -1,4 +1,4 @@
-"""What a plugin is: the extension points of the Kubernetes scheduling framework, over columns.
+"""The Kubernetes scheduling framework over columns: extension points, filters, scores.
 
 Covers: filters and scores of one class of pods, their three kinds, verdicts, the points of a pod's
 way from the queue to its node. Does not cover: running them (``view``, ``cycle``).
@@ -24,7 +24,7 @@ import numpy as np
 from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
@@ -32,7 +32,7 @@ MAX_SCORE = 100
 
 
 class Kind(enum.IntEnum):
-    """What a filter or a score looks at."""
+    """What a filter or a score depends on."""
 
     STATIC = 0
     LOAD = 1
@@ -51,7 +51,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No node: the message, and each node's own verdict (``None``: refused before that)."""
+    """Why no node is feasible; ``verdicts`` is ``None`` where none was looked at."""
 
     message: str
     verdicts: dict[int, Verdict] | None
@@ -80,11 +80,11 @@ class Filter:
         raise NotImplementedError
 
     def verdict(self, code: int) -> Verdict:
-        """What a code means."""
+        """The verdict of a code."""
         raise NotImplementedError
 
     def allowed(self, rows: Rows) -> Bools:
-        """Where all passes; a filter that can say so faster does."""
+        """Which rows pass; overridden where that is faster than ``codes``."""
         found: Bools = self.codes(rows) == 0
         return found
 
@@ -132,7 +132,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """What a plugin has to say, or does, about a pod that no node takes."""
+    """The answer of a PostFilter: a message, and the node where the plugin made room."""
 
     message: str = ""
     #: The node that it shall be tried on, because room has been made there.
@@ -144,14 +144,14 @@ class Plugin:
 
     name: ClassVar[str] = ""
     #: What may make a difference to a class that this plugin has refused.
-    listens: ClassVar[What] = What.EVERYTHING
+    listens: ClassVar[ActionType] = ActionType.EVERYTHING
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
 
     @property
     def deciding(self) -> frozenset[str]:
-        """Annotations of pods that it was told to look at; pods of one class have them equal."""
+        """Annotations of pods that the plugin reads; pods of one class have them in common."""
         return frozenset()
 
     def queue_key(self, pod: Pod) -> Any:
@@ -163,66 +163,66 @@ class Plugin:
         return ""
 
     def refine(self, pod: Pod) -> PodClass:
-        """The class that a pod is tried as: who knows more of single pods gives a variant of it."""
-        return pod.sort
+        """The class that a pod is tried as: its own, or a variant for what the plugin knows."""
+        return pod.pod_class
 
-    def hidden(self, sort: PodClass) -> Iterable[Pod]:
-        """Placed pods that a class does not see; what they take it sees all the same."""
+    def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
+        """Placed pods that a class does not see; their amounts count all the same."""
         return ()
 
-    def names(self, sort: PodClass) -> frozenset[str] | None:
-        """The only nodes worth a look, or ``None`` for all."""
+    def names(self, pod_class: PodClass) -> frozenset[str] | None:
+        """The names of the only nodes that can pass, or ``None`` for all."""
         return None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        """The filter of a class; ``None``: it skips. May raise ``RefusedError``."""
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        """The filter of a class; ``None``: the plugin skips. May raise ``RefusedError``."""
         return None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        """The score of a class; ``None``: it skips."""
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        """The score of a class; ``None``: the plugin skips."""
         return None
 
     def prepare(self, pod: Pod, node: str) -> None:
-        """A node was chosen, and the pod is about to take its place; ``RefusedError`` prevents it.
+        """Decide what the pod gets on the chosen node; ``RefusedError`` prevents the placement.
 
         What decides how its place is booked is decided here, ``reserve`` comes after the booking.
         """
 
     def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
-        """No node passed, by name: asked before preemption, which gives way where one is named."""
+        """Help a pod that no node takes; preemption is skipped where a node is named."""
         return None
 
-    def helps(self, event: Event, sort: PodClass) -> bool:
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
         """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""
         return True
 
     def reserve(self, pod: Pod, node: str) -> None:
-        """A node was chosen; ``RefusedError`` undoes it."""
+        """Reserve for a placed pod; ``RefusedError`` undoes the placement."""
 
     def unreserve(self, pod: Pod, node: str) -> None:
-        """What ``reserve`` did is undone; called also for who did nothing."""
+        """Undo ``reserve``; also called where ``reserve`` did nothing."""
 
     def permit(self, pod: Pod, node: str) -> float:
         """0: bind now; else the seconds after which to ask again; ``RefusedError`` undoes it."""
         return 0.0
 
     def pre_bind(self, pod: Pod, node: str) -> Awaitable[None] | None:
-        """The last preparation; ``RefusedError`` undoes it. What takes time is awaited."""
+        """Prepare the binding, awaiting what takes time; ``RefusedError`` undoes the placement."""
 
     def bind(self, pod: Pod, node: str) -> Awaitable[bool] | None:
-        """Bind it in a way of its own; ``None`` or a false answer: it leaves that to others."""
+        """Bind the pod in the plugin's own way; a false answer leaves that to others."""
         return None
 
     def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
-        """Other objects that are to be patched before the pod is bound, as merge patches."""
+        """Merge patches of other objects that must be written before the pod is bound."""
         return ()
 
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
-        """Annotations that the pod gets before it is bound, of what ``reserve`` decided."""
+        """Annotations that record what ``reserve`` decided; the pod gets them with its binding."""
         return {}
 
     def post_bind(self, pod: Pod, node: str) -> None:
-        """The pod is bound."""
+        """Take note that the pod is bound."""
 
 
 class Masked(Filter):

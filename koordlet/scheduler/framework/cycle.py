@@ -1,4 +1,4 @@
-"""One pod, one decision: the scheduling cycle over the columns.
+"""The scheduling cycle: the decision about one pod, over the columns.
 
 Covers: views by class within a bound, the choice of a node, the message where there is none.
 Does not cover: the queue, preemption, binding.
@@ -17,7 +17,7 @@ import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Plugin, messages
-from koordlet.scheduler.framework.dryrun import Memory
+from koordlet.scheduler.framework.dryrun import DryRunCache
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -31,7 +31,7 @@ _FAILURES = 4096
 
 
 class Cycle:
-    """The decisions of one profile."""
+    """The scheduling cycle of one profile."""
 
     def __init__(self, columns: Columns, profile: Profile) -> None:
         self.columns = columns
@@ -40,58 +40,62 @@ class Cycle:
         #: Where a sample begins.
         self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
-        self.dry_runs = Memory(columns)
+        self.dry_runs = DryRunCache(columns)
         # Nearly all plugins take no part in nearly all points: who is asked is found once.
         self.preparing = profile.having("prepare")
         self.reserving = profile.having("reserve", "marks", "permit")
         self.binding = profile.having("permit", "pre_bind", "bind", "writes")
         self.after = profile.having("post_bind")
-        self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
-        self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
+        self._refining = [
+            plugin for plugin in profile.plugins if type(plugin).refine is not Plugin.refine
+        ]
+        self._hiding = [
+            plugin for plugin in profile.plugins if type(plugin).hidden is not Plugin.hidden
+        ]
 
-    def sort(self, pod: Pod) -> PodClass:
+    def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
         for plugin in self._refining:
             found = plugin.refine(pod)
-            if found is not pod.sort:
+            if found is not pod.pod_class:
                 return found
-        return pod.sort
+        return pod.pod_class
 
     @contextlib.contextmanager
-    def sight(self, pod: Pod, sort: PodClass | None = None) -> Iterator[View]:
-        """What a pod (of this class) sees while the block runs: some pods are hidden from it."""
-        if sort is None:
-            sort = self.sort(pod)
-        hidden = [one for plugin in self._hiding for one in plugin.hidden(sort)]
+    def sight(self, pod: Pod, pod_class: PodClass | None = None) -> Iterator[View]:
+        """The view of a pod (as this class) while the block runs; some pods are hidden from it."""
+        if pod_class is None:
+            pod_class = self.class_for(pod)
+        hidden = [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
         for one in hidden:
             self.columns.conceal(one)
         try:
-            yield self.view(sort)
+            yield self.view(pod_class)
         finally:
             for one in hidden:
                 self.columns.reveal(one)
 
-    def view(self, sort: PodClass) -> View:
-        """What a class sees now."""
-        known = self._views.get(sort)
+    def view(self, pod_class: PodClass) -> View:
+        """The view of a class, up to date."""
+        known = self._views.get(pod_class)
         if known is None:
-            known = self._views[sort] = View(sort, self.columns, self.profile)
+            known = self._views[pod_class] = View(pod_class, self.columns, self.profile)
             most = max(16, VIEW_BYTES // (_PER_NODE * max(1, self.columns.size)))
             while len(self._views) > most:
                 self._views.popitem(last=False)
         else:
-            self._views.move_to_end(sort)
+            self._views.move_to_end(pod_class)
         known.refresh()
         return known
 
     def choose(self, pod: Pod, shunned: Collection[int] = ()) -> int:
-        """The row of the best node that is not shunned; -1 where none is feasible."""
+        """The row of the best feasible node that is not excluded; -1 where there is none."""
         if not self.columns.rows:
             return -1
-        sort = self.sort(pod)
-        if sort is pod.sort:
-            return self._best(pod, self.view(sort), shunned)
-        with self.sight(pod, sort) as view:
+        pod_class = self.class_for(pod)
+        if pod_class is pod.pod_class:
+            return self._best(pod, self.view(pod_class), shunned)
+        with self.sight(pod, pod_class) as view:
             return self._best(pod, view, shunned)
 
     def _best(self, pod: Pod, view: View, shunned: Collection[int]) -> int:
@@ -105,7 +109,7 @@ class Cycle:
         return view.best(shunned)
 
     def _sampled(self, view: View, shunned: Collection[int]) -> int:
-        """The best of the first feasible nodes after those that were looked at last."""
+        """The best of a sample of feasible nodes, which begins after the last sample."""
         size = self.columns.size
         wanted = max(_LEAST, len(self.columns.rows) * self.profile.share // _EVERY)
         feasible = np.setdiff1d(view.scored().rows, np.array(list(shunned), np.intp))
@@ -127,27 +131,27 @@ class Cycle:
             return view.passes(row)
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
-        """Derive anew what some classes see: objects that it is made of have changed."""
-        for sort in [one for one in self._views if concerned(one)]:
-            del self._views[sort]
+        """Forget the views of some classes: objects that they depend on have changed."""
+        for pod_class in [pod_class for pod_class in self._views if concerned(pod_class)]:
+            del self._views[pod_class]
         self._failures.clear()
         self.dry_runs.clear()
 
     def scored(self, pod: Pod) -> Scored:
-        """Every feasible node with its total, as ``choose`` would see them now."""
+        """Every feasible node with its total score, as ``choose`` sees them now."""
         with self.sight(pod) as view:
             row = self._nominated(pod, view)
             return view.scored() if row is None else view.scored(np.array([row], np.intp))
 
     def failure(self, pod: Pod) -> Failure:
-        """Why there is none; the same again while nothing changed."""
-        sort, version = self.sort(pod), self.columns.version
-        known = self._failures.get(sort)
+        """Why no node is feasible; computed once while nothing changes."""
+        pod_class, version = self.class_for(pod), self.columns.version
+        known = self._failures.get(pod_class)
         if known is None or known[0] != version:
             if len(self._failures) > _FAILURES:
                 self._failures.clear()
             found = self._explain(pod)
-            known = self._failures[sort] = self.columns.version, found
+            known = self._failures[pod_class] = self.columns.version, found
         return known[1]
 
     def _explain(self, pod: Pod) -> Failure:

@@ -1,4 +1,4 @@
-"""Dry runs: who would have to leave one node so that a pod fits there.
+"""Preemption dry runs: the victims that would make room for a pod on one node.
 
 Covers: taking the less important pods away, giving back whom one can, in the columns or by sums;
 what is remembered of a node between two pods of a class.
@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.cluster.columns import Columns, kept
+from koordlet.scheduler.cluster.columns import Columns, concerns_reservations
 from koordlet.scheduler.framework import Kind, Verdict, messages
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.disruption import Protection
@@ -36,7 +36,7 @@ _Cost = tuple[int, int, int, int, tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node, who would have to leave it, and what makes it worse than others."""
+    """A node to preempt on, its victims, and its rank among such nodes."""
 
     row: int
     victims: tuple[Pod, ...]
@@ -46,9 +46,11 @@ class Candidate:
     @classmethod
     def of(cls, row: int, victims: Sequence[Pod], violations: int) -> Candidate:
         """Fewest violations, lowest top priority, lowest sum, fewest, latest start; lowest row."""
-        top = max((one.priority for one in victims), default=-(2**31))
-        summed = sum(one.priority + 2**31 for one in victims)
-        earliest = min((one.started or "~" for one in victims if one.priority == top), default="")
+        top = max((victim.priority for victim in victims), default=-(2**31))
+        summed = sum(victim.priority + 2**31 for victim in victims)
+        earliest = min(
+            (victim.started or "~" for victim in victims if victim.priority == top), default=""
+        )
         # Later start times first: each character counts down.
         latest = tuple(-ord(letter) for letter in earliest)
         cost = violations, top, summed, len(victims), latest, row
@@ -59,12 +61,12 @@ Tried = Candidate | Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a dry run by sums said, as long as nothing about the node's pods changes."""
+class CachedDryRun:
+    """The result of a dry run by sums, valid until something about the node's pods changes."""
 
     look: int
     #: The classes of the pods that may go: no budget may cover one.
-    sorts: tuple[PodClass, ...]
+    classes: tuple[PodClass, ...]
     found: Tried
 
 
@@ -74,20 +76,20 @@ def importance(pod: Pod) -> tuple[int, str, int]:
 
 
 def _may_go(one: Pod, pod: Pod) -> bool:
-    """Less important, a pod that runs, and not exempt by the peer's label."""
-    if one.priority >= pod.priority or one.stands_for:
+    """Whether a pod may be a victim: less important, running, not exempt by Koordinator's label."""
+    if one.priority >= pod.priority or one.reserve_pod_of:
         return False
-    return one.sort.labels.get(keys.NEVER_VICTIM) != "true"
+    return one.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
 
 
 @contextlib.contextmanager
 def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
-    """As if those who were promised a place on a node had it already.
+    """Place nominated pods on their node while the block runs.
 
     Guests are at least as important as the pod that is tried: nobody takes them for victims.
     """
-    for one in guests:
-        columns.place(one, row)
+    for guest in guests:
+        columns.place(guest, row)
     try:
         yield
     finally:
@@ -96,31 +98,31 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
             one.node = ""
 
 
-class Memory:
-    """What dry runs by sums said, for the classes and priorities that were asked most recently."""
+class DryRunCache:
+    """Results of dry runs by sums, for the most recent classes and priorities."""
 
     def __init__(self, columns: Columns, entries: int = ENTRIES) -> None:
         self._columns = columns
         self._entries = entries
-        self._known: OrderedDict[tuple[PodClass, int], dict[int, Remembered]] = OrderedDict()
+        self._known: OrderedDict[tuple[PodClass, int], dict[int, CachedDryRun]] = OrderedDict()
         self._generation = -1
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, sort: PodClass, priority: int) -> dict[int, Remembered]:
-        """By row, what pods of a class and a priority found."""
+    def of(self, pod_class: PodClass, priority: int) -> dict[int, CachedDryRun]:
+        """The results of a class and priority, by row."""
         if self._generation != self._columns.generation:
             self.clear()
             self._generation = self._columns.generation
-        found = self._known.setdefault((sort, priority), {})
-        self._known.move_to_end((sort, priority))
+        found = self._known.setdefault((pod_class, priority), {})
+        self._known.move_to_end((pod_class, priority))
         while len(self._known) > max(1, self._entries // max(1, self._columns.size)):
             self._known.popitem(last=False)
         return found
 
     def clear(self) -> None:
-        """Objects changed that verdicts are made of."""
+        """Forget all results: objects that verdicts depend on have changed."""
         self._known.clear()
 
 
@@ -128,18 +130,20 @@ class DryRuns:
     """The dry runs of one pod."""
 
     def __init__(
-        self, columns: Columns, view: View, pod: Pod, protection: Protection, memory: Memory
+        self, columns: Columns, view: View, pod: Pod, protection: Protection, memory: DryRunCache
     ) -> None:
         self._columns = columns
         self._view = view
         self._pod = pod
         self._protection = protection
-        self._sums = Sums.of(columns, view)
-        self._memory = memory.of(view.sort, pod.priority)
+        self._sums = ResourceSums.of(columns, view)
+        self._memory = memory.of(view.pod_class, pod.priority)
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
-        """Who would have to leave a node, or why that does not help."""
-        if self._sums is not None and not any(map(_matters, guests)):
+        """The victims on a node, or why preemption does not help there."""
+        if self._sums is not None and not any(
+            guest.pod_class.anti_affinity or concerns_reservations(guest) for guest in guests
+        ):
             known = None if guests else self._memory.get(row)
             if known is not None and self._holds(known, row):
                 return known.found
@@ -149,23 +153,25 @@ class DryRuns:
         with joined(self._columns, row, guests):
             return in_columns(self._columns, self._view, self._pod, row, self._protection)
 
-    def _holds(self, known: Remembered, row: int) -> bool:
+    def _holds(self, known: CachedDryRun, row: int) -> bool:
         if known.look != self._columns.looks[row]:
             return False
-        return not self._protection or not any(map(self._protection.of, known.sorts))
+        return not self._protection or not any(map(self._protection.of, known.classes))
 
-    def _by_sums(self, sums: Sums, row: int, guests: Sequence[Pod]) -> Tried | None:
-        """The same as in the columns, or ``None`` where sums do not tell."""
+    def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
+        """The same as in the columns, or ``None`` where sums do not suffice."""
         lower = _lower(self._columns, row, self._pod)
-        if lower and (any(map(kept, lower)) or not sums.apply(row)):
+        if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
             return None
         found = self._sum(sums, row, guests, lower) if lower else _NOBODY
-        sorts = tuple({one.sort: None for one in lower})
-        if not guests and not any(map(self._protection.of, sorts)):
-            self._memory[row] = Remembered(self._columns.looks[row], sorts, found)
+        classes = tuple({pod.pod_class: None for pod in lower})
+        if not guests and not any(map(self._protection.of, classes)):
+            self._memory[row] = CachedDryRun(self._columns.looks[row], classes, found)
         return found
 
-    def _sum(self, sums: Sums, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> Tried:
+    def _sum(
+        self, sums: ResourceSums, row: int, guests: Sequence[Pod], lower: Sequence[Pod]
+    ) -> Tried:
         spare = sums.spare(row, guests, lower)
         if min(spare) < 0:
             return sums.refusal(row, spare)
@@ -178,7 +184,7 @@ class DryRuns:
 
 def _lower(columns: Columns, row: int, pod: Pod) -> list[Pod]:
     several = columns.pods[row].values()
-    return sorted((one for one in several if _may_go(one, pod)), key=importance)
+    return sorted((candidate for candidate in several if _may_go(candidate, pod)), key=importance)
 
 
 def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Protection) -> Tried:
@@ -204,20 +210,15 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
                     victims.append(one)
                     violations += counts
     finally:
-        for one in victims:
-            columns.place(one, row)
+        for victim in victims:
+            columns.place(victim, row)
     if violating and others:
         victims.sort(key=importance)
     return Candidate.of(row, victims, violations)
 
 
-def _matters(guest: Pod) -> bool:
-    """Whether a guest may change more than amounts."""
-    return bool(guest.sort.anti_affinity) or kept(guest)
-
-
-class Sums:
-    """What a class lacks on a node, in plain integers."""
+class ResourceSums:
+    """Free and missing amounts of a class on a node, in plain integers."""
 
     def __init__(self, columns: Columns, view: View, fit: Fit) -> None:
         self._columns = columns
@@ -226,51 +227,56 @@ class Sums:
         self._known: dict[PodClass, tuple[int, ...]] = {}
 
     @classmethod
-    def of(cls, columns: Columns, view: View) -> Sums | None:
-        """``None`` where more than amounts decides that a pod could change."""
-        having = [one for one in view.having_a_say() if one.kind is not Kind.STATIC]
-        fits = [one for one in having if type(one) is Fit]
-        if len(fits) != 1 or any(not one.blind for one in having if one is not fits[0]):
+    def of(cls, columns: Columns, view: View) -> ResourceSums | None:
+        """The sums; ``None`` where a pod can change more than amounts that decide."""
+        having = [
+            filtering for filtering in view.having_a_say() if filtering.kind is not Kind.STATIC
+        ]
+        fits = [filtering for filtering in having if type(filtering) is Fit]
+        if len(fits) != 1 or any(
+            not filtering.blind for filtering in having if filtering is not fits[0]
+        ):
             return None
         return cls(columns, view, fits[0])
 
     def apply(self, row: int) -> bool:
-        """Whether nothing but amounts can be against a node."""
+        """Whether a node passes every filter but the one of amounts."""
         return self._view.passes(row, but=self._fit)
 
     def spare(self, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> list[int]:
-        """What is left of each amount when the guests came, these left, and the pod is there."""
+        """What is left of each amount with the guests and the pod, and without ``lower``."""
         found = self._fit.spare(row)
         for several, sign in ((guests, -1), (lower, 1)):
             for pod in several:
-                for place, amount in enumerate(self._amounts(pod.sort)):
+                for place, amount in enumerate(self._amounts(pod.pod_class)):
                     found[place] += sign * amount
         return found
 
     def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
-        """Why it does not fit there although all these left."""
+        """Why the pod does not fit although all victims have left."""
         return self._fit.refusal(row, spare)
 
     def reprieve(
         self, spare: list[int], violating: Sequence[Pod], others: Sequence[Pod]
     ) -> tuple[list[Pod], int]:
-        """Whom one cannot give back, and how many of them against a budget."""
+        """The victims that cannot be reprieved, and how many of them violate a budget."""
         victims: list[Pod] = []
         violations = 0
         for group, counts in ((violating, True), (others, False)):
-            for one in group:
+            for victim in group:
                 left = [
-                    much - his for much, his in zip(spare, self._amounts(one.sort), strict=True)
+                    much - his
+                    for much, his in zip(spare, self._amounts(victim.pod_class), strict=True)
                 ]
                 if min(left) < 0:
-                    victims.append(one)
+                    victims.append(victim)
                     violations += counts
                 else:
                     spare = left
         return victims, violations
 
-    def _amounts(self, sort: PodClass) -> tuple[int, ...]:
-        known = self._known.get(sort)
+    def _amounts(self, pod_class: PodClass) -> tuple[int, ...]:
+        known = self._known.get(pod_class)
         if known is None:
-            known = self._known[sort] = self._fit.amounts(self._columns.vectors(sort)[0])
+            known = self._known[pod_class] = self._fit.amounts(self._columns.vectors(pod_class)[0])
         return known

@@ -1,4 +1,4 @@
-"""Why a pod found no node, in the grammar of kube-scheduler.
+"""The message of a pod that no node takes, as kube-scheduler words it.
 
 Covers: the histogram of reasons. Does not cover: the reasons (the plugins).
 """
@@ -20,11 +20,11 @@ def histogram(total: int, reasons: Iterable[str]) -> str:
 
 
 def refused(total: int, reason: str) -> str:
-    """All nodes for one reason that was known before any was looked at."""
+    """The message for a pod that all nodes refuse for one reason."""
     return f"0/{total} nodes are available: {reason}."
 
 
 def joined(message: str, *after: str) -> str:
-    """The nodes' sentence, and what plugins say afterwards, which the peer joins with commas."""
-    said = ", ".join(one for one in after if one)
-    return f"{message} {said}" if said else message
+    """The message of the nodes and those of plugins, joined as kube-scheduler does."""
+    more = ", ".join(message for message in after if message)
+    return f"{message} {more}" if more else message

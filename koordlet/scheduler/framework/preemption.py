@@ -1,4 +1,4 @@
-"""Which pods have to go so that a more important one finds its place.
+"""Preemption: choosing the node and the victims for a more important pod.
 
 Covers: which nodes are tried, the choice among them, the message.
 Does not cover: who would leave one node (``dryrun``), evicting them (the caller's).
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from koordlet.scheduler.framework import Failure, Verdict, messages
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import Candidate, DryRuns
-from koordlet.scheduler.objects.disruption import Budget, Protection
+from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
 from koordlet.scheduler.objects.pods import Pod
 
 #: Who was promised a place on a node before a pod, by row.
@@ -19,12 +19,12 @@ Promised = Callable[[int], Sequence[Pod]]
 
 
 def nobody(_row: int) -> Sequence[Pod]:
-    """Nobody was promised anything."""
+    """No pod is nominated anywhere."""
     return ()
 
 
 def awaited(cycle: Cycle, pod: Pod, failure: Failure) -> bool:
-    """Whether a victim is on his way out of the pod's nominated node, and that will help."""
+    """Whether a victim on the pod's nominated node is terminating, and will make room."""
     row = cycle.columns.rows.get(pod.nominated) if pod.nominated else None
     verdict = (failure.verdicts or {}).get(row) if row is not None else None
     if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
@@ -39,7 +39,7 @@ def attempt(
     cycle: Cycle,
     pod: Pod,
     failure: Failure,
-    budgets: Sequence[Budget],
+    budgets: Sequence[DisruptionBudget],
     promised: Promised = nobody,
 ) -> Candidate | str:
     """The node to preempt on, or why there is none."""

@@ -29,7 +29,7 @@ class Candidates:
     least: int = 100
 
     def of(self, potential: int) -> int:
-        """Of so many that might help."""
+        """The number of candidates to try, of so many nodes where preemption might help."""
         return min(potential, max(potential * self.share // 100, self.least))
 
 
@@ -50,8 +50,10 @@ class Profile:
     candidates: Candidates = field(default_factory=Candidates)
 
     def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
-        """What plugins say about a pod that no node takes, up to the first that names a node."""
-        asked = [one for one in self.plugins if type(one).post_filter is not Plugin.post_filter]
+        """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
+        asked = [
+            plugin for plugin in self.plugins if type(plugin).post_filter is not Plugin.post_filter
+        ]
         if not asked:
             return Rescue()
         refused = {
@@ -59,31 +61,35 @@ class Profile:
             for row, verdict in (failure.verdicts or {}).items()
             if (node := columns.nodes[row]) is not None
         }
-        said: list[str] = []
-        for one in asked:
-            found = one.post_filter(pod, refused)
+        messages: list[str] = []
+        for plugin in asked:
+            found = plugin.post_filter(pod, refused)
             if found is not None and found.message:
-                said.append(found.message)
+                messages.append(found.message)
             if found is not None and found.node in columns.rows:
-                return Rescue(", ".join(said), found.node)
-        return Rescue(", ".join(said))
+                return Rescue(", ".join(messages), found.node)
+        return Rescue(", ".join(messages))
 
     def having(self, *points: str) -> tuple[Plugin, ...]:
         """The plugins that take part at one of these points, in their order."""
         return tuple(
-            one
-            for one in self.plugins
-            if any(getattr(type(one), point) is not getattr(Plugin, point) for point in points)
+            plugin
+            for plugin in self.plugins
+            if any(getattr(type(plugin), point) is not getattr(Plugin, point) for point in points)
         )
 
     def gates(self) -> tuple[Plugin, ...]:
         """The plugins that may keep a pod out of the queue."""
-        return tuple(one for one in self.plugins if type(one).pre_enqueue is not Plugin.pre_enqueue)
+        return tuple(
+            plugin for plugin in self.plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue
+        )
 
 
 def deciding(profiles: Iterable[Profile]) -> frozenset[str]:
-    """Annotations of pods that any plugin was told to look at: what pods are decoded with."""
-    return frozenset().union(*(plugin.deciding for one in profiles for plugin in one.plugins))
+    """Annotations of pods that any plugin reads; the decoder keeps them."""
+    return frozenset().union(
+        *(plugin.deciding for profile in profiles for plugin in profile.plugins)
+    )
 
 
 def default(

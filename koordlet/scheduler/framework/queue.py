@@ -1,4 +1,4 @@
-"""Who is tried next: active, backing off, unschedulable, gated.
+"""The scheduling queue: active, backoff, unschedulable and gated pods.
 
 Covers: order, backoff, moving back when something happened. Does not cover: which event helps which
 pod (``scheduler.framework.Plugin.helps``), time (given with each call).
@@ -54,8 +54,8 @@ def _urgency(pod: Pod) -> int:
     return -pod.priority
 
 
-class Place(enum.Enum):
-    """Where a pod waits, as metrics name it."""
+class QueuePlace(enum.Enum):
+    """The queue that a pod waits in, as metrics name it."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -66,13 +66,13 @@ class Place(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
-    """A pod and its way so far."""
+class QueuedPod:
+    """A pod in the queue, and its attempts so far."""
 
     pod: Pod
     #: When it came, for how long it took to find its node.
     first: float
-    place: Place = Place.TAKEN
+    place: QueuePlace = QueuePlace.TAKEN
     serial: int = 0
     #: When it came to this place.
     since: float = 0.0
@@ -84,55 +84,55 @@ class Entry:
 
 
 class Queue:
-    """Pods that wait for a node."""
+    """The scheduling queue: pods that wait for a node."""
 
     def __init__(
         self, key: Callable[[Pod], Any] = _urgency, backoff: Backoff | None = None
     ) -> None:
         self._key = key
         self._backing = Backoff() if backoff is None else backoff
-        self._entries: dict[str, Entry] = {}
-        self._active: list[tuple[_Order, int, Entry]] = []
-        self._backoff: list[tuple[float, _Order, int, Entry]] = []
-        self._erred: list[tuple[float, _Order, int, Entry]] = []
+        self._entries: dict[str, QueuedPod] = {}
+        self._active: list[tuple[_Order, int, QueuedPod]] = []
+        self._backoff: list[tuple[float, _Order, int, QueuedPod]] = []
+        self._erred: list[tuple[float, _Order, int, QueuedPod]] = []
         #: Unschedulable ones, by rejector and class.
-        self._by: dict[str, dict[PodClass, dict[str, Entry]]] = {}
-        self._counts = dict.fromkeys(Place, 0)
+        self._by: dict[str, dict[PodClass, dict[str, QueuedPod]]] = {}
+        self._counts = dict.fromkeys(QueuePlace, 0)
         self._serial = 0
         self._looked = -math.inf
 
     def __len__(self) -> int:
-        return self._counts[Place.ACTIVE]
+        return self._counts[QueuePlace.ACTIVE]
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._entries.values())
 
-    def count(self, place: Place) -> int:
-        """How many wait in a place."""
+    def count(self, place: QueuePlace) -> int:
+        """The number of pods in a place."""
         return self._counts[place]
 
-    def get(self, key: str) -> Entry | None:
-        """A pod that is known here."""
+    def get(self, key: str) -> QueuedPod | None:
+        """The entry of a pod; ``None`` where it is not in the queue."""
         return self._entries.get(key)
 
     def add(self, pod: Pod, now: float = 0.0) -> None:
-        """To be tried as soon as its turn comes."""
-        entry = self._moved(pod, Place.ACTIVE, now)
+        """Add a pod to the active queue."""
+        entry = self._moved(pod, QueuePlace.ACTIVE, now)
         heapq.heappush(self._active, (self._order(entry), entry.serial, entry))
 
     def gate(self, pod: Pod, why: str, now: float = 0.0) -> None:
-        """Not to be tried until somebody adds it again."""
-        self._moved(pod, Place.GATED, now).why = why
+        """Keep a pod out of the queue until it is added again."""
+        self._moved(pod, QueuePlace.GATED, now).why = why
 
     def renew(self, pod: Pod) -> None:
-        """Another state of a pod that is known here, which changes nothing about its place."""
+        """Replace a pod by its newer value, in the same place."""
         entry = self._entries[pod.key]
         self._index(entry, add=False)
         entry.pod = pod
         self._index(entry, add=True)
 
     def pop(self, now: float = 0.0) -> Pod | None:
-        """The next one; one that backs off only where nobody else is there."""
+        """The next pod; pods in backoff only when the active queue is empty."""
         self.flush(now)
         while self._active:
             _, serial, entry = heapq.heappop(self._active)
@@ -144,42 +144,42 @@ class Queue:
                 return self._taken(entry)
         return None
 
-    def _taken(self, entry: Entry) -> Pod:
-        self._leave(entry, Place.TAKEN)
+    def _taken(self, entry: QueuedPod) -> Pod:
+        self._leave(entry, QueuePlace.TAKEN)
         entry.attempts += 1
         return entry.pod
 
     def failed(self, pod: Pod, now: float, by: frozenset[str] = frozenset()) -> None:
-        """No node was found: it waits for something that its rejectors listen to."""
+        """Park a pod that no node takes until an event that its rejecting plugins listen to."""
         # Refused by nobody in particular: whatever happens may help.
-        entry = self._moved(pod, Place.UNSCHEDULABLE, now, by or frozenset(("",)))
+        entry = self._moved(pod, QueuePlace.UNSCHEDULABLE, now, by or frozenset(("",)))
         entry.attempts, entry.errors = max(1, entry.attempts), 0
 
     def erred(self, pod: Pod, now: float) -> None:
-        """Something went wrong that is not about nodes: it comes back after a backoff."""
-        entry = self._moved(pod, Place.BACKOFF, now)
+        """Retry a pod after a backoff: an error that is not about nodes."""
+        entry = self._moved(pod, QueuePlace.BACKOFF, now)
         entry.errors += 1
         until = self._backing.expiry(now, entry.errors)
         heapq.heappush(self._erred, (until, self._order(entry), entry.serial, entry))
 
-    def forget(self, pod: Pod) -> Entry | None:
-        """It has a node, or is gone."""
+    def forget(self, pod: Pod) -> QueuedPod | None:
+        """Remove a pod that has its node or is deleted."""
         entry = self._entries.pop(pod.key, None)
         if entry is not None:
-            self._leave(entry, Place.TAKEN)
-            self._counts[Place.TAKEN] -= 1
+            self._leave(entry, QueuePlace.TAKEN)
+            self._counts[QueuePlace.TAKEN] -= 1
         return entry
 
     def rejectors(self) -> tuple[str, ...]:
-        """The plugins that somebody waits for."""
+        """The plugins that parked pods wait for."""
         return tuple(name for name, known in self._by.items() if known)
 
     def wake_by(self, name: str, helps: Callable[[PodClass], bool], now: float) -> int:
-        """Something happened that a plugin listens to; asked once for each class that waits."""
+        """Wake the pods of a rejecting plugin that an event helps; asked once for each class."""
         woken = [
             entry
-            for sort, several in self._by.get(name, {}).items()
-            if helps(sort)
+            for pod_class, several in self._by.get(name, {}).items()
+            if helps(pod_class)
             for entry in several.values()
         ]
         for entry in woken:
@@ -187,26 +187,28 @@ class Queue:
         return len(woken)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
-        """Something happened: those that it may help are tried again, whoever rejected them."""
-        woken = [one for one in self._unschedulable() if helps(one.pod)]
+        """Wake the pods that an event may help, whichever plugin rejected them."""
+        woken = [queued for queued in self._unschedulable() if helps(queued.pod)]
         for entry in woken:
             self._wake(entry, now)
         return len(woken)
 
-    def _unschedulable(self) -> list[Entry]:
-        return [one for one in self._entries.values() if one.place is Place.UNSCHEDULABLE]
+    def _unschedulable(self) -> list[QueuedPod]:
+        return [
+            queued for queued in self._entries.values() if queued.place is QueuePlace.UNSCHEDULABLE
+        ]
 
-    def _wake(self, entry: Entry, now: float) -> None:
+    def _wake(self, entry: QueuedPod, now: float) -> None:
         until = self._backing.expiry(entry.since, entry.attempts)
         if until < math.floor(now):
             self.add(entry.pod, now)
             return
-        self._leave(entry, Place.BACKOFF)
+        self._leave(entry, QueuePlace.BACKOFF)
         entry.since = now
         heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
 
     def flush(self, now: float) -> None:
-        """Whose backoff is over becomes active; who waited too long is tried again."""
+        """Activate pods whose backoff has ended, and pods that have waited too long."""
         second = math.floor(now)
         for heap in (self._backoff, self._erred):
             while heap and heap[0][0] < second:
@@ -220,38 +222,40 @@ class Queue:
                 if not 0 <= now - entry.since <= FORGOTTEN:
                     self.add(entry.pod, now)
 
-    def _moved(self, pod: Pod, place: Place, now: float, by: frozenset[str] = frozenset()) -> Entry:
+    def _moved(
+        self, pod: Pod, place: QueuePlace, now: float, by: frozenset[str] = frozenset()
+    ) -> QueuedPod:
         entry = self._entries.get(pod.key)
         if entry is None or entry.pod.uid != pod.uid:
             if entry is not None:
                 self.forget(entry.pod)
-            entry = self._entries[pod.key] = Entry(pod, now)
-            self._counts[Place.TAKEN] += 1
+            entry = self._entries[pod.key] = QueuedPod(pod, now)
+            self._counts[QueuePlace.TAKEN] += 1
         self._leave(entry, place)
         entry.pod, entry.since, entry.by, entry.why = pod, now, by, ""
         self._index(entry, add=True)
         return entry
 
-    def _order(self, entry: Entry) -> _Order:
+    def _order(self, entry: QueuedPod) -> _Order:
         pod = entry.pod
         return self._key(pod), entry.since, pod.created or "~", pod.position
 
-    def _leave(self, entry: Entry, place: Place) -> None:
+    def _leave(self, entry: QueuedPod, place: QueuePlace) -> None:
         self._index(entry, add=False)
         self._counts[entry.place] -= 1
         self._counts[place] += 1
         self._serial += 1
         entry.place, entry.serial = place, self._serial
 
-    def _index(self, entry: Entry, *, add: bool) -> None:
-        if entry.place is not Place.UNSCHEDULABLE:
+    def _index(self, entry: QueuedPod, *, add: bool) -> None:
+        if entry.place is not QueuePlace.UNSCHEDULABLE:
             return
         for name in entry.by:
             classes = self._by.setdefault(name, {})
             if add:
-                classes.setdefault(entry.pod.sort, {})[entry.pod.key] = entry
+                classes.setdefault(entry.pod.pod_class, {})[entry.pod.key] = entry
             else:
-                several = classes.get(entry.pod.sort, {})
+                several = classes.get(entry.pod.pod_class, {})
                 several.pop(entry.pod.key, None)
                 if not several:
-                    classes.pop(entry.pod.sort, None)
+                    classes.pop(entry.pod.pod_class, None)

@@ -42,10 +42,10 @@ def first(found: Scored) -> int:
 
 
 class View:
-    """One class and one profile over the columns."""
+    """Filters and scores of one class under one profile, kept up to date."""
 
-    def __init__(self, sort: PodClass, columns: Columns, profile: Profile) -> None:
-        self.sort = sort
+    def __init__(self, pod_class: PodClass, columns: Columns, profile: Profile) -> None:
+        self.pod_class = pod_class
         self._columns = columns
         self._profile = profile
         self._generation = -1
@@ -56,7 +56,7 @@ class View:
         self.outside = ""
 
     def refresh(self) -> None:
-        """Bring what is kept up to the state of the columns."""
+        """Catch up with the columns."""
         columns = self._columns
         if self._generation != columns.generation:
             self._build()
@@ -83,21 +83,21 @@ class View:
         self._only: frozenset[str] | None = None
         for plugin in self._profile.filters:
             try:
-                self._narrow(plugin.name, plugin.names(self.sort))
-                made = plugin.filter(self.sort, columns)
+                self._narrow(plugin.name, plugin.names(self.pod_class))
+                made = plugin.filter(self.pod_class, columns)
             except framework.RefusedError as refusal:
                 self.refused = plugin.name, refusal
                 return
             if made is not None:
                 self.filters.append((plugin.name, made))
         for one, weight in self._profile.scores:
-            score = one.score(self.sort, columns)
+            score = one.score(self.pod_class, columns)
             if score is not None:
                 self.scores.append((one.name, weight, score))
         self._keep()
 
     def _narrow(self, name: str, only: frozenset[str] | None) -> None:
-        """Leave the nodes that a plugin names; names of no node at all are names too."""
+        """Narrow to the nodes that plugins name, even where they name none that exists."""
         if only is None:
             return
         self._narrowed.append(name)
@@ -110,7 +110,7 @@ class View:
             raise framework.RefusedError(why)
         self.outside = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self._narrowed))}]"
         inside = np.zeros(self._columns.size, np.bool_)
-        inside[[self._columns.rows[one] for one in only if one in self._columns.rows]] = True
+        inside[[self._columns.rows[name] for name in only if name in self._columns.rows]] = True
         self._static &= inside
 
     def _keep(self) -> None:
@@ -146,8 +146,8 @@ class View:
     def _measure(self, rows: Rows, *, whole: bool) -> None:
         """Filters and scores that look at a node and its own pods, for some rows."""
         passing = self._static[rows]
-        for one in self._loaded:
-            passing = passing & one.allowed(rows)
+        for filtering in self._loaded:
+            passing = passing & filtering.allowed(rows)
         totals = self._fixed[rows]
         for weight, score in self._moving:
             raw = score.raw(rows)
@@ -162,7 +162,7 @@ class View:
     def _measure_one(self, row: int) -> None:
         """The same for one row, in plain integers: arrays of one element cost ten times that."""
         total = -1
-        if self._static[row] and all(one.allows(row) for one in self._loaded):
+        if self._static[row] and all(filtering.allows(row) for filtering in self._loaded):
             total = int(self._fixed[row])
             for weight, score in self._moving:
                 total += weight * score.one(row)
@@ -170,8 +170,12 @@ class View:
         self._best.put(row, total)
 
     def _active(self) -> tuple[list[Filter], list[tuple[int, Score, Ints]]]:
-        filters = [one for one in self._context if not getattr(one, "idle", False)]
-        varying = [one for one in self._varying if not getattr(one[1], "idle", False)]
+        filters = [
+            filtering for filtering in self._context if not getattr(filtering, "idle", False)
+        ]
+        varying = [
+            filtering for filtering in self._varying if not getattr(filtering[1], "idle", False)
+        ]
         return filters, varying
 
     def best(self, shunned: Collection[int] = ()) -> int:
@@ -207,8 +211,8 @@ class View:
 
     def _passing(self, filters: list[Filter]) -> Bools:
         found = self._totals >= 0
-        for one in filters:
-            found &= one.allowed(self._every)
+        for filtering in filters:
+            found &= filtering.allowed(self._every)
         return found
 
     def scored(self, only: Rows | None = None) -> Scored:
@@ -229,7 +233,7 @@ class View:
     def passes(self, row: int, but: Filter | None = None) -> bool:
         """Whether one node passes all filters (but one) now, whatever is remembered."""
         return bool(self._inside[row]) and all(
-            one.allows(row) for one in self.having_a_say() if one is not but
+            filtering.allows(row) for filtering in self.having_a_say() if filtering is not but
         )
 
     def verdict(self, row: int) -> Verdict | None:

@@ -23,12 +23,12 @@ from koordlet import log
 from koordlet.model import cpuset, ledger, nodereport, topology
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shape
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.machines import Machine
-from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.plugins import pressure
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
@@ -43,15 +43,15 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class _Report:
-    said: nodereport.NodeReport
+class _Record:
+    report: nodereport.NodeReport
     #: By our steady clock, and by the one on the wall.
     heard: float
     at: float
 
 
 class Agents:
-    """The newest word of each node's agent."""
+    """The newest report of each node's agent."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Agents:
         self._silence = silence
         #: What plugins see.
         self.machines: dict[str, Machine] = {}
-        self.usages: dict[str, Usage] = {}
+        self.usages: dict[str, NodeUsage] = {}
         self.pressures: dict[str, frozenset[str]] = {}
         #: What the API says.
         self._described: dict[str, Machine] = {}
-        self._measured: dict[str, Usage] = {}
-        self._reports: dict[str, _Report] = {}
+        self._measured: dict[str, NodeUsage] = {}
+        self._records: dict[str, _Record] = {}
         self._loads: list[LoadAwareScheduling] = []
         self._next = 0.0
-        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
             if isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, LoadAwareScheduling):
@@ -83,36 +83,36 @@ class Agents:
                 plugin.pressures = self.pressures
 
     def reporting(self) -> Mapping[str, nodereport.NodeReport]:
-        """The reports that count now."""
-        return {name: one.said for name, one in self._reports.items()}
+        """The reports that are valid now."""
+        return {name: record.report for name, record in self._records.items()}
 
     def heard_at(self, name: str) -> float | None:
-        """When an agent was last heard, in Unix seconds; ``None``: it is not heard."""
-        report = self._reports.get(name)
-        return None if report is None else report.at
+        """When an agent last reported, in Unix seconds; ``None``: it is silent."""
+        record = self._records.get(name)
+        return None if record is None else record.at
 
     # What comes in.
 
     def described(self, name: str, machine: Machine | None) -> None:
-        """A NodeResourceTopology came, changed or went."""
+        """Take in a NodeResourceTopology; ``None``: it was deleted."""
         _keep(self._described, name, machine)
         self._derive(name)
 
-    def measured(self, name: str, use: Usage | None) -> None:
-        """A NodeMetric came, changed or went."""
+    def measured(self, name: str, use: NodeUsage | None) -> None:
+        """Take in a NodeMetric; ``None``: it was deleted."""
         _keep(self._measured, name, use)
         self._derive(name)
 
-    def report(self, said: nodereport.NodeReport) -> None:
-        """An agent reports."""
-        if said.node not in self._reports:
-            log.get().info("scheduler.agent_heard", node=said.node)
-        self._reports[said.node] = _Report(said, self._steady(), self._wall())
-        self._derive(said.node)
+    def report(self, report: nodereport.NodeReport) -> None:
+        """Take in an agent's report."""
+        if report.node not in self._records:
+            log.get().info("scheduler.agent_heard", node=report.node)
+        self._records[report.node] = _Record(report, self._steady(), self._wall())
+        self._derive(report.node)
 
     def heard(self, name: str) -> None:
-        """An agent lives, and nothing has changed: what it said is true of this moment, too."""
-        known = self._reports.get(name)
+        """Renew an agent's last report: nothing has changed since."""
+        known = self._records.get(name)
         if known is None:
             return
         known.heard, known.at = self._steady(), self._wall()
@@ -121,23 +121,23 @@ class Agents:
             self.usages[name] = replace(use, updated=known.at)
 
     def look(self) -> None:
-        """Rule 1: forget the reports of those who are silent; looks at most once a second."""
+        """Forget the reports of silent agents (rule 1); at most once a second."""
         now = self._steady()
         if now < self._next:
             return
         self._next = now + _LOOK
         edge = now - self._silence
-        for name in [name for name, one in self._reports.items() if one.heard < edge]:
-            del self._reports[name]
+        for name in [name for name, record in self._records.items() if record.heard < edge]:
+            del self._records[name]
             log.get().warning("scheduler.agent_silent", node=name, seconds=self._silence)
             self._derive(name)
 
     def expire(self, seconds: float) -> None:
-        """Objects have grown old: nodes that are judged by them are judged again.
+        """Mark the nodes whose objects have expired as changed.
 
         Called every so many ``seconds``; whoever expired since then is looked for, and nobody else.
         """
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         for plugin in self._loads:
             edge = plugin.wall() - plugin.expiration
             for name, one in self.usages.items():
@@ -151,60 +151,62 @@ class Agents:
     def _derive(self, name: str) -> None:
         kept = bool(self.machines), bool(self.usages), bool(self.pressures)
         machine = self.machines.get(name)
-        report = self._reports.get(name)
-        said = report.said if report is not None else None
-        _keep(self.machines, name, self._machine(name, said))
-        _keep(self.usages, name, self._usage(name, report))
-        pressures = pressure.conditions(said.pressures) if said is not None else frozenset()
+        record = self._records.get(name)
+        report = record.report if record is not None else None
+        _keep(self.machines, name, self._machine(name, report))
+        _keep(self.usages, name, self._usage(name, record))
+        pressures = pressure.conditions(report.pressures) if report is not None else frozenset()
         _keep(self.pressures, name, pressures or None)
         found = bool(self.machines), bool(self.usages), bool(self.pressures)
         if kept != found or self.machines.get(name) != machine:
             # Whether a plugin has anything to say at all is decided when a view is built.
             self._core.forget_views(lambda _: True)
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         row = columns.rows.get(name)
         if row is not None:
             columns.touch(row)
-            self._core.wake(Event(What.NODE_FEED, node=columns.nodes[row]), self._steady())
+            self._core.wake(
+                ClusterEvent(ActionType.NODE_FEED, node=columns.nodes[row]), self._steady()
+            )
 
-    def _usage(self, name: str, report: _Report | None) -> Usage | None:
-        """Rule 2."""
+    def _usage(self, name: str, record: _Record | None) -> NodeUsage | None:
+        """Apply rule 2."""
         measured = self._measured.get(name)
-        if report is None or not report.said.used:
+        if record is None or not record.report.used:
             return measured
-        if measured is not None and measured.updated and measured.updated > report.at:
+        if measured is not None and measured.updated and measured.updated > record.at:
             return measured
         windows: dict[int, dict[str, Mapping[str, int]]] = {}
-        for (seconds, statistic), amounts in report.said.windows.items():
+        for (seconds, statistic), amounts in record.report.windows.items():
             windows.setdefault(seconds, {})[statistic] = amounts
         return replace(
-            measured or Usage(),
-            updated=report.at,
+            measured or NodeUsage(),
+            updated=record.at,
             interval=_LAG,
             reported=True,
             whole=True,
-            node=report.said.used,
-            system=report.said.system,
+            node=record.report.used,
+            system=record.report.system,
             windows=windows,
         )
 
-    def _machine(self, name: str, said: nodereport.NodeReport | None) -> Machine | None:
-        """Rule 3."""
+    def _machine(self, name: str, report: nodereport.NodeReport | None) -> Machine | None:
+        """Apply rule 3."""
         machine = self._described.get(name)
-        if said is None:
+        if report is None:
             return machine
-        if machine is None and said.topology is not None and said.topology.cpus:
-            machine = _machine_of(said.topology)
+        if machine is None and report.topology is not None and report.topology.cpus:
+            machine = _machine_of(report.topology)
         if machine is None:
             return None
-        held = cpuset.union(one.cpus for one in said.claims if self._foreign(name, one))
+        held = cpuset.union(claim.cpus for claim in report.claims if self._foreign(name, claim))
         return replace(machine, withheld=machine.withheld | held) if held else machine
 
     def _foreign(self, node: str, claim: ledger.Claim) -> bool:
-        """Whether CPUs are held by somebody whom the scheduler does not see on the node."""
+        """Whether CPUs belong to a holder that the scheduler does not see on the node."""
         if claim.owner is ledger.Owner.RESERVATION:
-            return False  # the book of reservations accounts for it
-        columns = self._core.census.columns
+            return False  # the reservation cache accounts for it
+        columns = self._core.pod_cache.columns
         row = columns.rows.get(node)
         return row is None or claim.holder not in columns.pods[row]
 
@@ -218,9 +220,9 @@ def _keep(known: dict[str, Value], name: str, value: Value | None) -> None:
 
 def _machine_of(found: topology.Topology) -> Machine:
     zones: dict[int, dict[str, int]] = {
-        one.node: {requests.MEMORY: one.memory_bytes}
-        for one in found.nodes
-        if one.memory_bytes is not None
+        node.node: {requests.MEMORY: node.memory_bytes}
+        for node in found.nodes
+        if node.memory_bytes is not None
     }
     for number, cpus in _by_node(found.cpus).items():
         zones.setdefault(number, {})[requests.CPU] = 1000 * cpus

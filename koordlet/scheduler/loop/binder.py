@@ -32,17 +32,17 @@ _ENOUGH = 4
 #: Seconds that plugins may withhold their consent.
 _CONSENT = 900.0
 
-Told = Callable[[Bind, refusals.ObjectsError | None], None]
+OnBound = Callable[[Bind, refusals.ObjectsError | None], None]
 
 
 class Binder:
-    """The lanes."""
+    """Binds pods, several at a time."""
 
     def __init__(
         self,
         store: objects.Objects,
         core: Core,
-        told: Told,
+        on_bound: OnBound,
         clock: Callable[[], float],
         *,
         lanes: int = LANES,
@@ -50,7 +50,7 @@ class Binder:
     ) -> None:
         self._store, self._core = store, core
         #: Hears of each binding that is decided: done, or the error.
-        self._told = told
+        self._on_bound = on_bound
         self._clock = clock
         self._lanes = lanes
         self._first = first
@@ -61,33 +61,38 @@ class Binder:
 
     @property
     def backlog(self) -> int:
-        """Bindings that are not decided yet."""
+        """The number of bindings that have no answer yet."""
         return self._due.qsize() + self._busy
 
-    def submit(self, one: Bind) -> None:
-        """Bind a pod when there is a free lane, and every plugin agrees."""
-        if not one.patience:
-            self._due.put_nowait(one)
+    def submit(self, bind: Bind) -> None:
+        """Bind a pod as soon as every plugin permits it and a lane is free."""
+        if not bind.patience:
+            self._due.put_nowait(bind)
             return
-        task = asyncio.ensure_future(self._ask(one))
+        task = asyncio.ensure_future(self._ask(bind))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
-    async def _ask(self, one: Bind) -> None:
-        """Until all agree, one refuses, or it has taken too long."""
-        until, wait = self._clock() + _CONSENT, one.patience
-        while self._core.awaits(one.pod):
+    async def _ask(self, bind: Bind) -> None:
+        """Wait until every plugin permits the pod, one refuses, or time is up."""
+        until, wait = self._clock() + _CONSENT, bind.patience
+        while self._core.awaits(bind.pod):
             await asyncio.sleep(wait)
             try:
-                wait = max(each.permit(one.pod, one.node) for each in one.plugins)
+                wait = max(plugin.permit(bind.pod, bind.node) for plugin in bind.plugins)
             except RefusedError as refusal:
-                self._failed(one, refusals.Failed(refusal.reason, culprit=one.pod.key))
+                self._failed(bind, refusals.Failed(refusal.reason, culprit=bind.pod.key))
                 return
             if not wait:
-                self._due.put_nowait(one)
+                self._due.put_nowait(bind)
                 return
             if self._clock() >= until:
-                self._failed(one, refusals.Failed("no consent in time", culprit=one.pod.key))
+                self._failed(
+                    bind,
+                    refusals.Failed(
+                        "the plugins did not permit the pod in time", culprit=bind.pod.key
+                    ),
+                )
                 return
 
     async def run(self) -> None:
@@ -109,43 +114,45 @@ class Binder:
             finally:
                 self._busy -= 1
 
-    async def _settle(self, one: Bind) -> None:
-        pod, wait, denied = one.pod, self._first, 0
-        refused = await self._prepare(one) if one.plugins and self._core.awaits(pod) else None
+    async def _settle(self, bind: Bind) -> None:
+        pod, wait, denied = bind.pod, self._first, 0
+        refused = await self._prepare(bind) if bind.plugins and self._core.awaits(pod) else None
         if refused is not None:
-            self._failed(one, refused)
+            self._failed(bind, refused)
             return
         while self._core.awaits(pod):
-            if not self._core.stands(one.node):
-                self._failed(one, refusals.Unavailable("it has gone", culprit=f"node {one.node}"))
+            if not self._core.stands(bind.node):
+                self._failed(
+                    bind, refusals.Unavailable("the node was deleted", culprit=f"node {bind.node}")
+                )
                 return
-            error = await self._bind(one)
+            error = await self._bind(bind)
             if error is None:
                 break
             if not isinstance(error, refusals.Unavailable | refusals.Conflict):
-                self._failed(one, error)
+                self._failed(bind, error)
                 return
             # A conflict may be with ourselves: an earlier request that nobody answered.
             where = await self._where(pod)
-            if where == one.node:
+            if where == bind.node:
                 break
             denied += where == ""
             elsewhere = bool(where) or (where == "" and isinstance(error, refusals.Conflict))
             if elsewhere or denied >= _ENOUGH:
-                self._failed(one, error)
+                self._failed(bind, error)
                 return
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST)
         self._core.bound(pod, self._clock())
-        self._told(one, None)
+        self._on_bound(bind, None)
 
-    async def _prepare(self, one: Bind) -> refusals.ObjectsError | None:
-        """What plugins do before the binding, in their order (rule 4)."""
-        for plugin in one.plugins:
+    async def _prepare(self, bind: Bind) -> refusals.ObjectsError | None:
+        """Run PreBind of each plugin, in order (rule 4)."""
+        for plugin in bind.plugins:
             try:
-                for where, body in plugin.writes(one.pod, one.node):
+                for where, body in plugin.writes(bind.pod, bind.node):
                     await self._store.patch(where, objects.Merge(body))
-                preparing = plugin.pre_bind(one.pod, one.node)
+                preparing = plugin.pre_bind(bind.pod, bind.node)
                 if preparing is not None:
                     await preparing
             except RefusedError as refusal:
@@ -155,14 +162,14 @@ class Binder:
                 return refusals.Failed(str(error), culprit=plugin.name)
         return None
 
-    async def _bind(self, one: Bind) -> refusals.ObjectsError | None:
-        pod = one.pod
+    async def _bind(self, bind: Bind) -> refusals.ObjectsError | None:
+        pod = bind.pod
         try:
-            for plugin in one.plugins:
-                doing = plugin.bind(pod, one.node)
+            for plugin in bind.plugins:
+                doing = plugin.bind(pod, bind.node)
                 if doing is not None and await doing:
                     return None
-            await self._store.bind(ref(pod), one.node, uid=pod.uid, annotations=one.marks)
+            await self._store.bind(ref(pod), bind.node, uid=pod.uid, annotations=bind.marks)
         except refusals.ObjectsError as error:
             self._core.measures.asked("bind", error.code)
             return error
@@ -172,7 +179,7 @@ class Binder:
         return None
 
     async def _where(self, pod: Pod) -> str | None:
-        """The node that a pod has: empty for none (or no such pod), ``None``: nobody knows."""
+        """The node of a pod; empty: none, or no such pod; ``None``: the store did not answer."""
         try:
             body = await self._store.get(ref(pod))
         except refusals.NotFound:
@@ -184,10 +191,10 @@ class Binder:
         spec = body.get("spec")
         return str(spec.get("nodeName") or "") if isinstance(spec, dict) else ""
 
-    def _failed(self, one: Bind, error: refusals.ObjectsError) -> None:
+    def _failed(self, bind: Bind, error: refusals.ObjectsError) -> None:
         again = not isinstance(error, refusals.NotFound)
-        if self._core.unbound(one.pod, self._clock(), again=again):
-            self._told(one, error)
+        if self._core.unbound(bind.pod, self._clock(), again=again):
+            self._on_bound(bind, error)
 
 
 def ref(pod: Pod) -> objects.Ref:

@@ -47,7 +47,7 @@ _SHARE, _EVERY = "percentageOfNodesToScore", 100
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Profiles by scheduler name, and what is worth saying."""
+    """The profiles by scheduler name, and warnings."""
 
     profiles: Mapping[str, profile.Profile]
     warnings: tuple[str, ...] = ()
@@ -57,12 +57,12 @@ class Configuration:
 
     @property
     def deciding(self) -> frozenset[str]:
-        """Annotations of pods that a profile was told to look at."""
+        """Annotations of pods that the plugins of any profile read."""
         return profile.deciding(self.profiles.values())
 
 
 def read(body: Body, where: str) -> Configuration:
-    """The configuration; ``ConfigError`` names what cannot be done."""
+    """Read a KubeSchedulerConfiguration; ``ConfigError`` names what is not supported."""
     try:
         return _read(body, where)
     except BadObjectError as error:
@@ -76,7 +76,7 @@ def _read(body: Body, where: str) -> Configuration:
     if version != "kubescheduler.config.k8s.io/v1":
         raise BadObjectError(f"apiVersion {version!r} is not kubescheduler.config.k8s.io/v1")
     if wire.integer(body, "parallelism", 1) <= 0:
-        raise BadObjectError("parallelism: a number above 0 is needed")
+        raise BadObjectError("parallelism: must be above 0")
     warnings: list[str] = []
     warnings += _stray(body, _TOP, where)
     found: dict[str, profile.Profile] = {}
@@ -86,15 +86,17 @@ def _read(body: Body, where: str) -> Configuration:
             raise BadObjectError(f"two profiles are named {made.name!r}")
         found[made.name] = made
     if len({one.sorter.name if one.sorter else "" for one in found.values()}) > 1:
-        raise BadObjectError("queueSort: all profiles need the same plugin, there is one queue")
+        raise BadObjectError(
+            "queueSort: all profiles must enable the same plugin, as they share one queue"
+        )
     if wire.bodies(body, "extenders"):
-        warnings.append(f"{where}: extenders are not supported and not asked")
+        warnings.append(f"{where}: extenders are not supported and are ignored")
     election = _election(wire.mapping(body, "leaderElection"))
     return Configuration(found, tuple(warnings), election, _backoff(body))
 
 
 def _shared(body: Body) -> Body:
-    """What holds for every profile that says nothing else."""
+    """The settings of every profile that has none of its own."""
     return {_SHARE: body[_SHARE]} if body.get(_SHARE) is not None else {}
 
 
@@ -149,10 +151,8 @@ def _candidates(args: Body) -> profile.Candidates:
 
 
 def _stray(body: Body, known: frozenset[str], where: str) -> list[str]:
-    """The API server's peers refuse them; a word about it is enough."""
-    return [
-        f"{where}: {key!r} is no field of it; it changes nothing" for key in body.keys() - known
-    ]
+    """Warn of unknown fields, which kube-scheduler refuses."""
+    return [f"{where}: {key!r} is an unknown field and is ignored" for key in body.keys() - known]
 
 
 class _Reader:
@@ -166,7 +166,7 @@ class _Reader:
         self._sets = wire.mapping(body, "plugins")
         warnings += _stray(body, _PROFILE, f"{where}: a profile")
         warnings += [
-            f"{where}: plugins.{point} is no extension point; it changes nothing"
+            f"{where}: plugins.{point} is not an extension point and is ignored"
             for point in self._sets
             if point not in {"multiPoint", *_POINTS}
         ]
@@ -180,13 +180,13 @@ class _Reader:
         args = self._arguments()
         wanted = list(dict.fromkeys(name for each in (every, *at.values()) for name in each))
         made: dict[str, Plugin] = {
-            one: self._known[one][0](args.get(one, {})) for one in wanted if one in self._known
+            name: self._known[name][0](args.get(name, {})) for name in wanted if name in self._known
         }
-        scores = [(made[one], weight) for one, weight in at["score"].items() if one in made]
+        scores = [(made[name], weight) for name, weight in at["score"].items() if name in made]
         return profile.Profile(
             name,
             tuple(made.values()),
-            tuple(made[one] for one in at["filter"] if one in made),
+            tuple(made[name] for name in at["filter"] if name in made),
             tuple((one, weight or 1) for one, weight in scores),
             preempts=self._preempts(),
             sorter=self._sorter(made),
@@ -195,28 +195,32 @@ class _Reader:
         )
 
     def _share(self) -> int:
-        """0, the peer's own choice by size, is every node here; a share is taken as it is said."""
+        """The percentage of nodes to score; 0 (kube-scheduler chooses) means all of them."""
         share = wire.integer(self._body, _SHARE)
         if not 0 <= share <= _EVERY:
-            raise BadObjectError(f"{_SHARE}: {share} is no percentage")
+            raise BadObjectError(f"{_SHARE}: {share} is not a percentage")
         if 0 < share < _EVERY:
-            self._warnings.append(f"{self._where}: {share} % of the nodes are ranked, as it says")
+            self._warnings.append(
+                f"{self._where}: {share} % of the nodes are scored, as configured"
+            )
         return share or _EVERY
 
     def _sorter(self, made: Mapping[str, Plugin]) -> Plugin | None:
-        """One of another author where it is enabled for the point; ours gives way to it."""
+        """The plugin that orders the queue; another author's replaces ours."""
         body = wire.mapping(self._sets, "queueSort")
-        names = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
-        found = [made[one] for one in names if one in made]
-        if any(type(one).queue_key is Plugin.queue_key for one in found) or len(names) > 1:
-            raise BadObjectError("queueSort: one plugin that orders the queue is needed")
+        names = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
+        found = [made[name] for name in names if name in made]
+        if any(type(plugin).queue_key is Plugin.queue_key for plugin in found) or len(names) > 1:
+            raise BadObjectError(
+                "queueSort: exactly one plugin that orders the queue must be enabled"
+            )
         return found[0] if found else None
 
     def _preempts(self) -> bool:
         for point in ("multiPoint", "postFilter"):
             body = wire.mapping(self._sets, point)
-            off = {wire.text(one, "name") for one in wire.bodies(body, "disabled")}
-            on = {wire.text(one, "name") for one in wire.bodies(body, "enabled")}
+            off = {wire.text(entry, "name") for entry in wire.bodies(body, "disabled")}
+            on = {wire.text(entry, "name") for entry in wire.bodies(body, "enabled")}
             if off & {"*", "DefaultPreemption"} and "DefaultPreemption" not in on:
                 return False
         return True
@@ -224,14 +228,14 @@ class _Reader:
     def _apply(self, point: str, base: Mapping[str, int]) -> dict[str, int]:
         body = wire.mapping(self._sets, point)
         found = dict(base)
-        for one in wire.bodies(body, "disabled"):
-            name = wire.text(one, "name")
+        for entry in wire.bodies(body, "disabled"):
+            name = wire.text(entry, "name")
             self._judge(name, enabled=False)
             if name == "*":
                 found.clear()
             found.pop(name, None)
-        several = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
-        twice = {one for one in several if several.count(one) > 1}
+        several = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
+        twice = {name for name in several if several.count(name) > 1}
         # That there is one order of the queue is said in words of its own.
         if twice and point != "queueSort":
             raise BadObjectError(f"{point}: plugin {min(twice)!r} is enabled more than once")
@@ -250,18 +254,22 @@ class _Reader:
         if name not in registry.LACKING:
             raise BadObjectError(f"plugin {name!r} is unknown")
         if enabled:
-            raise BadObjectError(f"plugin {name!r} is enabled, and this scheduler does not have it")
-        self._warnings.append(f"{self._where}: plugin {name} is not in this scheduler anyway")
+            raise BadObjectError(f"plugin {name!r} is enabled, but this scheduler does not have it")
+        self._warnings.append(
+            f"{self._where}: plugin {name} is disabled, and this scheduler does not have it"
+        )
 
     def _arguments(self) -> dict[str, Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}
-        for one in wire.bodies(self._body, "pluginConfig"):
-            name = wire.text(one, "name")
+        for entry in wire.bodies(self._body, "pluginConfig"):
+            name = wire.text(entry, "name")
             if name in registry.LACKING:
-                self._warnings.append(f"{self._where}: arguments of {name}, which is not here")
+                self._warnings.append(
+                    f"{self._where}: arguments of plugin {name}, which this scheduler does not have"
+                )
             elif name not in self._known and name not in registry.BUILT_IN:
-                raise BadObjectError(f"pluginConfig of {name!r}, which is unknown")
+                raise BadObjectError(f"pluginConfig of the unknown plugin {name!r}")
             if name in found:
                 raise BadObjectError(f"pluginConfig: repeated config for plugin {name}")
-            found[name] = wire.mapping(one, "args")
+            found[name] = wire.mapping(entry, "args")
         return found

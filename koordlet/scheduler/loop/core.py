@@ -1,14 +1,14 @@
-"""What the scheduler knows, and what it decides about the next pod: no I/O, no clock.
+"""The scheduler's state and its decision about the next pod: no I/O, no clock.
 
-Covers: what each change of an object means for queue and census; one attempt; what becomes of it
-when the store has answered. Does not cover: asking and telling the store (``binder``,
-``reporter``), which objects are followed (``event_handlers``).
+Covers: the effect of each object change on queue and pod cache; one scheduling attempt; its result
+after the store has answered. Does not cover: requests to the store (``binder``, ``reporter``),
+which objects are watched (``event_handlers``).
 
 Rules:
-1. Everything happens in calls, one after the other: nothing changes while a pod is tried.
-2. Whatever the store says of a pod is more recent than what was assumed of it.
-3. A pod that is bound elsewhere, deleted or made anew while we bind it is no longer ours to bind:
-   ``bound`` and ``unbound`` name the UID, and what is not assumed any more is not touched.
+1. All state changes in calls, one after the other: nothing changes during an attempt.
+2. What the store says of a pod is newer than what the scheduler has assumed of it.
+3. A pod that is bound elsewhere, deleted or recreated during its binding is no longer ours to bind:
+   ``bound`` and ``unbound`` name the UID, and leave pods alone that are not assumed any more.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import functools
 import time
 from collections.abc import Callable, Container, Mapping
 
-from koordlet.scheduler.cluster.events import Event, What, difference
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, difference
 from koordlet.scheduler.framework import Plugin, RefusedError, dryrun, messages, preemption, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
-from koordlet.scheduler.framework.queue import Backoff, Place, Queue
+from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
 from koordlet.scheduler.loop import reservation_events
-from koordlet.scheduler.loop.metrics import Measures
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
-from koordlet.scheduler.loop.pod_cache import Census
-from koordlet.scheduler.loop.recent_decisions import Diary
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.recent_decisions import RecentDecisions
 from koordlet.scheduler.objects import disruption, unserved
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.nodes import Node
@@ -34,7 +34,7 @@ from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
-from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.reservation.cache import ReservationCache
 
 
 class Core:
@@ -43,64 +43,65 @@ class Core:
     def __init__(
         self,
         profiles: Mapping[str, Profile],
-        measures: Measures | None = None,
+        measures: SchedulerMetrics | None = None,
         spent: Callable[[], float] = time.perf_counter,
         backoff: Backoff | None = None,
-        judge: unserved.Judge | None = None,
+        judge: unserved.UnservedKeys | None = None,
     ) -> None:
-        self.measures = Measures() if measures is None else measures
+        self.measures = SchedulerMetrics() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
         self.decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
-        self.census = Census()
-        self.register = Register(self.census.columns, self.decoder)
-        self.register.ready = conversion.Chooser(profiles).ready
+        self.pod_cache = PodCache()
+        self.reservations = ReservationCache(
+            self.pod_cache.columns, self.decoder, conversion.Chooser(profiles).ready
+        )
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
-        self.budgets = disruption.Budgets()
+        self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
-        self.diary = Diary()
+        self.decisions = RecentDecisions()
         self._profiles = profiles
         self._spent = spent
         #: UIDs of victims that the store is being told of.
-        self._doomed: set[str] = set()
+        self._victims: set[str] = set()
         self._plugins: dict[str, Plugin] = {
             plugin.name: plugin for one in profiles.values() for plugin in one.plugins
         }
+        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+            if isinstance(plugin, Reservation):
+                plugin.attach(self.reservations)
         self._begin()
 
     def _begin(self) -> None:
         self.cycles = {
-            name: Cycle(self.census.columns, profile) for name, profile in self._profiles.items()
+            name: Cycle(self.pod_cache.columns, profile) for name, profile in self._profiles.items()
         }
-        for plugin in (plugin for one in self._profiles.values() for plugin in one.plugins):
-            if isinstance(plugin, Reservation):
-                plugin.book = self.register.book
 
     # What changes in the cluster.
 
     def node(self, old: Node | None, new: Node | None, now: float) -> None:
-        """A node comes, changes or goes."""
+        """Take in a change of a node; ``new`` is ``None`` where it was deleted."""
         if new is None:
             if old is not None:
-                self.census.drop(old.name)
-                self.wake(Event(What.NODE_GONE, node=old), now)
+                self.pod_cache.drop(old.name)
+                self.wake(ClusterEvent(ActionType.NODE_GONE, node=old), now)
             return
-        what = difference(old, new) if old is not None else What.NODE_NEW
+        what = difference(old, new) if old is not None else ActionType.NODE_NEW
         if what is not None:
-            self.census.put(new)
-            self.register.node_came(new.name)
-            self.wake(Event(what, node=new), now)
+            self.pod_cache.put(new)
+            self.reservations.node_came(new.name)
+            self.wake(ClusterEvent(what, node=new), now)
 
     def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
-        """A pod comes, changes or goes."""
+        """Take in a change of a pod; ``new`` is ``None`` where it was deleted."""
         if new is None:
             if old is not None:
                 self._gone(old, now)
             return
         if new.terminating:
             self.budgets.ends(new.uid)
-        if new.uid in self._doomed:
+        if new.uid in self._victims:
             # Its end is decided, whether the store has heard of it or not.
             new.terminating = new.preempted = True
         if new.node:
@@ -110,43 +111,43 @@ class Core:
 
     def _gone(self, old: Pod, now: float) -> None:
         self.nominated.drop(old.key)
-        self._doomed.discard(old.uid)
+        self._victims.discard(old.uid)
         self.budgets.ends(old.uid)
         self.queue.forget(old)
-        known = self.census.get(old.key)
+        known = self.pod_cache.get(old.key)
         if known is not None:
-            if known.key in self.census.assumed:
+            if known.key in self.pod_cache.assumed:
                 self._undo(known)
-            self.census.leave(known)
-            self.wake(Event(What.POD_GONE, pod=known), now)
+            self.pod_cache.leave(known)
+            self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
 
     def _seen_on_node(self, new: Pod, now: float) -> None:
-        known = self.census.get(new.key)
-        assumed = self.census.assumed.pop(new.key, None)
+        known = self.pod_cache.get(new.key)
+        assumed = self.pod_cache.assumed.pop(new.key, None)
         if assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid):
             self._undo(assumed)
-        self.census.settle(new, new.node)
+        self.pod_cache.settle(new, new.node)
         if known is None or assumed is not None:
             self.nominated.drop(new.key)
             self._placed(new, now)
-        if known is None or known.sort.labels != new.sort.labels:
-            self.wake(Event(What.POD_NEW, pod=new), now)
-        elif known.sort.requests != new.sort.requests:
+        if known is None or known.pod_class.labels != new.pod_class.labels:
+            self.wake(ClusterEvent(ActionType.POD_NEW, pod=new), now)
+        elif known.pod_class.requests != new.pod_class.requests:
             # It may have been made smaller.
-            self.wake(Event(What.POD_GONE, pod=known), now)
+            self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
 
     def _seen_waiting(self, new: Pod, now: float) -> None:
-        known = self.census.get(new.key)
+        known = self.pod_cache.get(new.key)
         if known is not None and known.uid != new.uid:
             self._gone(known, now)
         elif known is not None:
-            if known.key in self.census.assumed:
+            if known.key in self.pod_cache.assumed:
                 node = known.node
                 new.inherit(known)
-                self.census.settle(new, node)
-                self.census.assumed[new.key] = new
+                self.pod_cache.settle(new, node)
+                self.pod_cache.assumed[new.key] = new
             return
-        if new.sort.scheduler not in self.cycles:
+        if new.pod_class.scheduler not in self.cycles:
             return
         entry = self.queue.get(new.key)
         self.nominated.put(new, new.nominated)
@@ -157,10 +158,10 @@ class Core:
 
     def _enqueue(self, pod: Pod, now: float) -> None:
         if pod.terminating:
-            self.queue.gate(pod, "it is being deleted", now)
+            self.queue.gate(pod, "the pod is being deleted", now)
             return
-        plugins = self._profiles[pod.sort.scheduler].gates()
-        why = next((said for one in plugins if (said := one.pre_enqueue(pod))), "")
+        plugins = self._profiles[pod.pod_class.scheduler].gates()
+        why = next((message for plugin in plugins if (message := plugin.pre_enqueue(pod))), "")
         if why:
             # The API server says so itself: SchedulingGated.
             self.queue.gate(pod, why, now)
@@ -168,8 +169,8 @@ class Core:
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
 
-    def wake(self, event: Event, now: float) -> None:
-        """Something happened that may help somebody."""
+    def wake(self, event: ClusterEvent, now: float) -> None:
+        """Wake the pods that an event may help."""
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
             if plugin is None:
@@ -179,38 +180,38 @@ class Core:
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 
-    def judge_anew(self, namespaces: Container[str], now: float) -> None:
-        """Quotas mean other namespaces than before: whoever waits there is tried, or refused."""
+    def enqueue_again(self, namespaces: Container[str], now: float) -> None:
+        """Enqueue the waiting pods of these namespaces again: their quotas have changed."""
         for entry in list(self.queue):
-            if entry.pod.namespace in namespaces and entry.place is not Place.TAKEN:
+            if entry.pod.namespace in namespaces and entry.place is not QueuePlace.TAKEN:
                 self._enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
-        """Objects changed that some classes are judged by."""
-        self.census.columns.version += 1
+        """Forget the views of some classes: objects that they depend on have changed."""
+        self.pod_cache.columns.version += 1
         for cycle in self.cycles.values():
             cycle.drop(concerned)
 
     def rebuild(self) -> None:
-        """Derive everything anew from nodes and pods."""
-        self.census.rebuild()
-        self.register.rebase(self.census.columns)
+        """Rebuild all derived state from nodes and pods."""
+        self.pod_cache.rebuild()
+        self.reservations.rebase(self.pod_cache.columns)
         self._begin()
 
     def tidy(self) -> None:
-        """Forget what nobody has any more."""
-        living = self.census.classes() | {entry.pod.sort for entry in self.queue}
-        several = self.register.book.all.values()
-        living |= {one.stand_in.sort for one in several if one.stand_in is not None}
+        """Drop classes and columns that no pod uses any more."""
+        living = self.pod_cache.classes() | {entry.pod.pod_class for entry in self.queue}
+        several = self.reservations.by_uid.values()
+        living |= {info.reserve_pod.pod_class for info in several if info.reserve_pod is not None}
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
-        if self.census.littered(len(living)):
+        if self.pod_cache.littered(len(living)):
             self.rebuild()
 
     # One attempt.
 
     def step(self, now: float) -> Outcome | None:
-        """Try the next pod; ``None``: nobody waits."""
+        """Try the next pod; ``None``: the queue is empty."""
         pod = self.queue.pop(now)
         if pod is None:
             return None
@@ -218,26 +219,26 @@ class Core:
             self.nominated.drop(pod.key)
             self.queue.gate(pod, why, now)
             return Refusal(pod, why)
-        cycle = self.cycles[pod.sort.scheduler]
+        cycle = self.cycles[pod.pod_class.scheduler]
         began = self._spent()
         row = self._choose(cycle, pod)
         ranking = None
         if row >= 0:
-            ranking = self.diary.ranking(cycle, pod, now)
+            ranking = self.decisions.ranking(cycle, pod, now)
             found = (
                 reservation_events.hold(self, cycle, pod, row, now)
-                if pod.stands_for
+                if pod.reserve_pod_of
                 else self._assume(cycle, pod, row, now)
             )
         else:
             found = self._refuse(cycle, pod, now)
-        self.diary.note(found, ranking, now)
+        self.decisions.note(found, ranking, now)
         result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
-        self.measures.attempted(pod.sort.scheduler, result, self._spent() - began)
+        self.measures.attempted(pod.pod_class.scheduler, result, self._spent() - began)
         return found
 
     def _choose(self, cycle: Cycle, pod: Pod) -> int:
-        """The best node that would also be right if those came who were promised a place there."""
+        """The best node that stays feasible with the pods that are nominated for it."""
         shunned: set[int] = set()
         while True:
             row = cycle.choose(pod, shunned)
@@ -253,17 +254,17 @@ class Core:
             return cycle.admits(pod, row)
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
-        node = self.census.columns.nodes[row]
+        node = self.pod_cache.columns.nodes[row]
         return [] if node is None else self.nominated.before(pod, node.name)
 
     def _assume(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-        chosen = self.census.columns.nodes[row]
+        chosen = self.pod_cache.columns.nodes[row]
         assert chosen is not None  # noqa: S101 -- a chosen row has a node
         node, patience = chosen.name, 0.0
         try:
             for plugin in cycle.preparing:
                 plugin.prepare(pod, node)
-            self.census.assume(pod, row)
+            self.pod_cache.assume(pod, row)
         except (BadObjectError, RefusedError) as error:
             self._undo(pod)
             pod.node = ""
@@ -281,16 +282,16 @@ class Core:
                 self.queue.failed(pod, now, frozenset((plugin.name,)))
                 return Refusal(pod, refusal.reason)
         self.nominated.drop(pod.key)
-        self.wake(Event(What.POD_NEW, pod=pod), now)
+        self.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
         return Bind(pod, node, marks, patience, cycle.binding)
 
     def _undo(self, pod: Pod) -> None:
-        its = self._profiles.get(pod.sort.scheduler)
+        its = self._profiles.get(pod.pod_class.scheduler)
         for plugin in reversed(its.plugins if its is not None else ()):
             plugin.unreserve(pod, pod.node)
 
     def _return(self, pod: Pod) -> None:
-        self.census.leave(pod)
+        self.pod_cache.leave(pod)
         pod.node = ""
 
     def _refuse(self, cycle: Cycle, pod: Pod, now: float) -> Refusal:
@@ -301,12 +302,12 @@ class Core:
             pod.nominated = rescue.node
             self.nominated.put(pod, rescue.node)
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
-        if not self.census.columns.rows or not cycle.profile.preempts:
+        if not self.pod_cache.columns.rows or not cycle.profile.preempts:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
         if preemption.awaited(cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
-            said = messages.joined(failure.message, rescue.message, why)
-            return Refusal(pod, said, node=pod.nominated)
+            message = messages.joined(failure.message, rescue.message, why)
+            return Refusal(pod, message, node=pod.nominated)
         self.measures.preemptions += 1
         found = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)
@@ -317,15 +318,15 @@ class Core:
         return self._nominate(pod, failure.message, found, now)
 
     def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate, now: float) -> Refusal:
-        node = self.census.columns.nodes[found.row]
+        node = self.pod_cache.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
-        fresh = tuple(one for one in found.victims if not one.terminating)
+        fresh = tuple(victim for victim in found.victims if not victim.terminating)
         self.budgets.take(fresh, now)
         for victim in fresh:
-            self._doomed.add(victim.uid)
+            self._victims.add(victim.uid)
             victim.preempted = True
-            self.census.ending(victim, ends=True)
+            self.pod_cache.ending(victim, ends=True)
         for other in self.nominated.behind(pod, node.name):
             self.nominated.drop(other.key)
             other.nominated = ""
@@ -336,58 +337,58 @@ class Core:
     # What the store answers.
 
     def awaits(self, pod: Pod) -> bool:
-        """Whether a pod is still assumed, where it was assumed to be."""
-        known = self.census.assumed.get(pod.key)
+        """Whether a pod is still assumed on its node."""
+        known = self.pod_cache.assumed.get(pod.key)
         return known is not None and (known.uid, known.node) == (pod.uid, pod.node)
 
     def stands(self, node: str) -> bool:
-        """Whether a node is still there."""
-        return node in self.census.columns.rows
+        """Whether a node exists."""
+        return node in self.pod_cache.columns.rows
 
     def bound(self, pod: Pod, now: float) -> None:
-        """The store has taken the binding, or had it already."""
+        """Confirm a binding that the store has taken, or already had."""
         entry = self.queue.get(pod.key)
-        if entry is not None and entry.pod.uid == pod.uid and entry.place is Place.TAKEN:
+        if entry is not None and entry.pod.uid == pod.uid and entry.place is QueuePlace.TAKEN:
             self._placed(pod, now)
 
     def _placed(self, pod: Pod, now: float) -> None:
-        """A pod that waited has its node, by whomever it was bound."""
+        """Record that a waiting pod has its node, whichever scheduler bound it."""
         entry = self.queue.forget(pod)
         if entry is None:
             return
         self.measures.placed(entry.attempts, now - entry.first)
-        for plugin in self.cycles[entry.pod.sort.scheduler].after:
+        for plugin in self.cycles[entry.pod.pod_class.scheduler].after:
             plugin.post_bind(pod, pod.node)
 
     def unbound(self, pod: Pod, now: float, *, again: bool = True) -> bool:
-        """The pod is not bound, surely; whether we had thought that it would be."""
+        """Undo a binding that the store has not taken; whether the pod was assumed."""
         if not self.awaits(pod):
             return False
-        known = self.census.assumed[pod.key]
+        known = self.pod_cache.assumed[pod.key]
         self._undo(known)
         self._return(known)
-        self.wake(Event(What.POD_GONE, pod=known), now)
+        self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
         if again:
             self.queue.erred(known, now)
-            self.measures.attempted(known.sort.scheduler, "error", 0.0)
+            self.measures.attempted(known.pod_class.scheduler, "error", 0.0)
         else:
             self.queue.forget(known)
         return True
 
     def spared(self, victim: Pod, now: float) -> None:
-        """A victim could not be deleted after all."""
-        self._doomed.discard(victim.uid)
+        """Spare a victim that could not be deleted."""
+        self._victims.discard(victim.uid)
         self.budgets.spare(victim.uid)
-        known = self.census.get(victim.key)
+        known = self.pod_cache.get(victim.key)
         if known is not None and known.uid == victim.uid and known.terminating:
-            self.census.ending(known, ends=False)
-            self.wake(Event(What.POD_NEW, pod=known), now)
+            self.pod_cache.ending(known, ends=False)
+            self.wake(ClusterEvent(ActionType.POD_NEW, pod=known), now)
 
 
 def _differs(known: Pod, new: Pod) -> bool:
-    """Whether a waiting pod is another than the one that was tried."""
+    """Whether a change of a waiting pod can change the result of an attempt."""
     return (
-        known.sort is not new.sort
+        known.pod_class is not new.pod_class
         or known.priority != new.priority
         or known.gates != new.gates
         or known.terminating != new.terminating

@@ -24,7 +24,7 @@ from koordlet.model.record import dataclass
 
 
 class LostError(errors.HostError):
-    """Somebody else decides from now on, or nobody knows."""
+    """Leadership is lost or cannot be verified."""
 
     code = "leadership"
 
@@ -41,7 +41,7 @@ class Terms:
 
 
 class Election:
-    """One candidate."""
+    """Leader election of one candidate, over a Lease."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Election:
 
     @property
     def leading(self) -> bool:
-        """Whether decisions are ours now."""
+        """Whether this process is the leader now."""
         known = self._renewed
         return known is not None and self._clock() - known < self.terms.renew_seconds
 
@@ -73,16 +73,16 @@ class Election:
             await asyncio.sleep(self.terms.retry_seconds * (1 + 0.2 * random.random()))  # noqa: S311
 
     async def hold(self) -> None:
-        """Renew until cancelled; ``LostError`` when that is over."""
+        """Renew the lease until cancelled; ``LostError`` when it is lost."""
         while self.leading:
             await asyncio.sleep(self.terms.retry_seconds)
             await self._attempt()
         raise LostError(
-            "the lease is lost", culprit=str(self._ref), fix="another scheduler may have it"
+            "the lease is lost", culprit=str(self._ref), fix="another scheduler may hold it"
         )
 
     async def release(self) -> None:
-        """Let the next candidate begin at once."""
+        """Release the lease, so that the next candidate need not wait."""
         if not self.leading:
             return
         self._renewed = None
@@ -154,6 +154,6 @@ def _spec(body: objects.Object) -> dict[str, Any]:
 
 
 def _seconds(spec: dict[str, Any], default: float) -> float:
-    """How long a record holds; nonsense holds as long as ours."""
+    """The duration of a lease record; ours where the record makes no sense."""
     found = spec.get("leaseDurationSeconds")
     return float(found) if isinstance(found, int) and 0 < found < 86_400 else default

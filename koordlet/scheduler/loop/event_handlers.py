@@ -1,14 +1,14 @@
-"""The objects that the scheduler follows, and what each change of them means to the core.
+"""Event handlers: the kinds that the scheduler watches, and each change applied to the core.
 
 Covers: which kinds, what is kept of an object (never the object), being up to date for the first
 time. Does not cover: listing and watching (``kubeapi.informer``), deciding (``core``).
 
 Rules:
-1. A kind that is not served, or that we may not read, is left out: it is said, and what it would
-   have told is taken for empty. Nodes and pods are waited for, however long.
-2. A pod that cannot be read is never tried, and the message says why; where it has a node it counts
-   as one pod. A node that cannot be read keeps its last good state.
-3. A change that concerns some classes only derives those anew.
+1. A kind that is not served, or may not be read, is skipped with a warning and counts as empty.
+   Nodes and pods are waited for, however long.
+2. A pod that cannot be read is never tried, and its message says why; on a node it counts as one
+   pod. A node that cannot be read keeps its last good state.
+3. A change that concerns only some pod classes recomputes only those.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, selectors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.agents import Agents
@@ -53,8 +53,8 @@ _LIVING = selectors.Selector(fields="status.phase!=Succeeded,status.phase!=Faile
 _LOOK = 0.1
 
 
-class Sources:
-    """All kinds, each mirrored."""
+class EventHandlers:
+    """An informer for each kind."""
 
     def __init__(
         self,
@@ -68,90 +68,94 @@ class Sources:
     ) -> None:
         self._store, self._core, self._agents = store, core, agents
         self._clock, self._moved = clock, moved
-        self._owners, self._storage = owners.Owners(), Storage()
+        self._owners, self._storage = owners.PodOwners(), Storage()
         self._positions = 0
         self._equip(profiles)
-        self.mirrors: dict[kinds.Kind, informer.Mirror[Any]] = {
-            kinds.NAMESPACES: self._mirror(kinds.NAMESPACES, inventory.namespace, self._namespace),
-            kinds.PRIORITY_CLASSES: self._mirror(
+        self.informers: dict[kinds.Kind, informer.Informer[Any]] = {
+            kinds.NAMESPACES: self._informer(
+                kinds.NAMESPACES, inventory.namespace, self._namespace
+            ),
+            kinds.PRIORITY_CLASSES: self._informer(
                 kinds.PRIORITY_CLASSES, inventory.priority, self._priority
             ),
-            kinds.POD_DISRUPTION_BUDGETS: self._mirror(
+            kinds.POD_DISRUPTION_BUDGETS: self._informer(
                 kinds.POD_DISRUPTION_BUDGETS, inventory.budget, self._budget
             ),
-            **{kind: self._mirror(kind, owners.decode, self._owner) for kind in _OWNERS},
-            **{kind: self._mirror(kind, _stored, self._stored) for kind in _STORAGE},
-            kinds.RESERVATIONS: self._mirror(kinds.RESERVATIONS, dict, self._reservation),
-            kinds.NODE_RESOURCE_TOPOLOGIES: self._mirror(
+            **{kind: self._informer(kind, owners.decode, self._owner) for kind in _OWNERS},
+            **{kind: self._informer(kind, _stored, self._stored) for kind in _STORAGE},
+            kinds.RESERVATIONS: self._informer(kinds.RESERVATIONS, dict, self._reservation),
+            kinds.NODE_RESOURCE_TOPOLOGIES: self._informer(
                 kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._described
             ),
-            kinds.NODE_METRICS: self._mirror(kinds.NODE_METRICS, usage.decode, self._measured),
+            kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
             **self._bounding(),
-            kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
-            kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
+            kinds.NODES: self._informer(kinds.NODES, nodes.decode, self._node),
+            kinds.PODS: self._informer(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
 
     def _equip(self, profiles: Mapping[str, Profile]) -> None:
-        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
             if isinstance(plugin, PodTopologySpread):
                 plugin.owners = self._owners
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
 
-    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Mirror[Any]]:
-        """Devices, where a plugin gives them out."""
-        plugins = (plugin for one in profiles.values() for plugin in one.plugins)
-        if not any(isinstance(one, DeviceShare) for one in plugins):
+    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Informer[Any]]:
+        """The informer of Devices, where a plugin allocates them."""
+        plugins = (plugin for profile in profiles.values() for plugin in profile.plugins)
+        if not any(isinstance(plugin, DeviceShare) for plugin in plugins):
             return {}
-        return {kinds.DEVICES: self._mirror(kinds.DEVICES, devices.decode, self._furnished)}
+        return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
 
-    def _bounding(self) -> dict[kinds.Kind, informer.Mirror[Any]]:
-        """Quotas, unless their keys are ignored: whom they mean is refused."""
+    def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
+        """The informer of ElasticQuotas, unless their keys are ignored: their pods are refused."""
         if self._core.decoder.judge.ignores_keys:
             return {}
         kind = kinds.ELASTIC_QUOTAS
-        return {kind: self._mirror(kind, unserved.quota, self._quota)}
+        return {kind: self._informer(kind, unserved.quota, self._quota)}
 
-    def _mirror(
+    def _informer(
         self,
         kind: kinds.Kind,
         convert: Callable[[Body], Any],
         changed: Callable[[informer.Key, Any, Any], None],
         selector: selectors.Selector = selectors.EVERYTHING,
-    ) -> informer.Mirror[Any]:
-        def told(key: informer.Key, old: Any, new: Any) -> None:
+    ) -> informer.Informer[Any]:
+        def notify(key: informer.Key, old: Any, new: Any) -> None:
             changed(key, old, new)
             self._moved()
 
-        return informer.Mirror(self._store, kind, convert, selector=selector, changed=told)
+        return informer.Informer(self._store, kind, convert, selector=selector, changed=notify)
 
     async def run(self) -> None:
-        """Follow all kinds until cancelled; nodes and namespaces before the pods that name them."""
+        """Run all informers until cancelled; pods last, as they name the others."""
         async with asyncio.TaskGroup() as group:
-            first = [one for kind, one in self.mirrors.items() if kind is not kinds.PODS]
-            for one in first:
-                group.create_task(one.run())
+            first = [source for kind, source in self.informers.items() if kind is not kinds.PODS]
+            for source in first:
+                group.create_task(source.run())
             await asyncio.gather(*map(self._settled, first))
-            group.create_task(self.mirrors[kinds.PODS].run())
+            group.create_task(self.informers[kinds.PODS].run())
 
-    async def _settled(self, one: informer.Mirror[Any]) -> None:
-        """Until a kind is up to date, or is known to be out of reach (rule 1)."""
-        synced = asyncio.ensure_future(one.synced())
+    async def _settled(self, source: informer.Informer[Any]) -> None:
+        """Wait until a kind is synced, or known to be unavailable (rule 1)."""
+        synced = asyncio.ensure_future(source.synced())
         try:
             while not synced.done():
                 await asyncio.wait({synced}, timeout=_LOOK)
-                if one.health.failures and one.kind not in {kinds.NODES, kinds.PODS}:
+                if source.health.failures and source.kind not in {kinds.NODES, kinds.PODS}:
                     log.get().warning(
-                        "scheduler.source_missing", kind=str(one.kind), detail=one.health.error
+                        "scheduler.source_missing",
+                        kind=str(source.kind),
+                        detail=source.health.error,
                     )
                     return
         finally:
             synced.cancel()
 
     async def synced(self) -> None:
-        """Until everything that can be known is known."""
-        await self.mirrors[kinds.PODS].synced()
+        """Wait until all kinds are synced."""
+        await self.informers[kinds.PODS].synced()
 
     # What each kind means.
 
@@ -172,15 +176,15 @@ class Sources:
         reservation_events.changed(self._core, old, new, self._clock())
 
     def _namespace(self, key: informer.Key, old: Any, new: Any) -> None:
-        known = self._core.census.namespaces
+        known = self._core.pod_cache.namespaces
         if new is None:
             known.pop(key[1], None)
         else:
             known[key[1]] = new[1]
-        classes = self._core.census.columns.classes()
+        classes = self._core.pod_cache.columns.classes()
         if self._core.decoder.judge.quotas.name(key[1], "" if new is None else new[2]):
-            self._core.judge_anew({key[1]}, self._clock())
-        if old != new and any(sort.namespace == key[1] for sort in classes):
+            self._core.enqueue_again({key[1]}, self._clock())
+        if old != new and any(pod_class.namespace == key[1] for pod_class in classes):
             # Terms select namespaces by labels: who is meant by whom is counted anew.
             self._core.rebuild()
 
@@ -191,26 +195,29 @@ class Sources:
             self._core.priorities[key[1]] = new[1]
 
     def _quota(
-        self, _key: informer.Key, old: unserved.Quota | None, new: unserved.Quota | None
+        self,
+        _key: informer.Key,
+        old: unserved.ElasticQuota | None,
+        new: unserved.ElasticQuota | None,
     ) -> None:
         if old == new:
             return
         concerned: set[str] = set()
-        for one in (old, new):
-            concerned |= one.means if one is not None else frozenset()
+        for quota in (old, new):
+            concerned |= quota.means if quota is not None else frozenset()
         if new is not None:
             self._core.decoder.judge.quotas.put(new)
         elif old is not None:
             self._core.decoder.judge.quotas.drop(old)
-        if new is not None and new.unheeded:
-            log.get().warning("scheduler.quota_unheeded", detail=new.unheeded)
-        self._core.judge_anew(concerned, self._clock())
+        if new is not None and new.warning:
+            log.get().warning("scheduler.quota_unheeded", detail=new.warning)
+        self._core.enqueue_again(concerned, self._clock())
 
     def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)
 
     def _owner(
-        self, _key: informer.Key, old: owners.Owner | None, new: owners.Owner | None
+        self, _key: informer.Key, old: owners.PodOwner | None, new: owners.PodOwner | None
     ) -> None:
         if old is not None and old == new:
             return
@@ -229,17 +236,19 @@ class Sources:
             self._storage.drop(old)
         if new is not None:
             self._storage.add(new)
-        self._core.forget_views(lambda sort: bool(sort.volumes))
-        self._core.wake(Event(What.STORAGE), self._clock())
+        self._core.forget_views(lambda pod_class: bool(pod_class.volumes))
+        self._core.wake(ClusterEvent(ActionType.STORAGE), self._clock())
 
     def _furnished(self, key: informer.Key, old: Any, new: Any) -> None:
         if old == new:
             return
-        columns = self._core.census.columns
+        columns = self._core.pod_cache.columns
         columns.furnish(key[1], None if new is None else new[1])
         row = columns.rows.get(key[1])
         if row is not None:
-            event = Event(What.NODE_FEED | What.NODE_ROOM, node=columns.nodes[row])
+            event = ClusterEvent(
+                ActionType.NODE_FEED | ActionType.NODE_ROOM, node=columns.nodes[row]
+            )
             self._core.wake(event, self._clock())
 
     def _described(self, key: informer.Key, _old: Any, new: Any) -> None:
@@ -250,13 +259,13 @@ class Sources:
 
 
 def _stored(body: Body) -> Body:
-    """What of an object of storage is ever looked at."""
+    """The fields of a storage object that plugins read."""
     storage.check(body)
     meta = wire.mapping(body, "metadata")
     kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")
     phase = wire.mapping(body, "status").get("phase")
     return {
-        **{key: one for key, one in body.items() if key not in {"metadata", "status"}},
+        **{key: value for key, value in body.items() if key not in {"metadata", "status"}},
         "metadata": {key: meta[key] for key in kept if key in meta},
         **({"status": {"phase": phase}} if phase is not None else {}),
     }

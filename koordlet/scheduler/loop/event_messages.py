@@ -1,4 +1,4 @@
-"""The words of events and conditions, as objects.
+"""Events and conditions as API objects.
 
 Covers: their shape and texts, which are those of the peer. Does not cover: sending them.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.reservation.spec import Spec
+from koordlet.scheduler.reservation.spec import ReservationSpec
 
 #: The API server takes no longer notes.
 _LONGEST = 1024
@@ -30,15 +30,15 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regarding:
-    """What an event is about, where it is not a pod."""
+    """The object of an event that is not about a pod."""
 
     kind: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """One event to be told."""
+class EventMessage:
+    """The content of one event."""
 
     pod: Pod
     reason: str
@@ -49,23 +49,23 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
-    """Who writes: the process, and the wall clock."""
+class EventBuilder:
+    """Builds events and conditions in the name of this process."""
 
     instance: str
     wall: Callable[[], float]
 
     def moment(self) -> str:
-        """Now, as the API spells microseconds."""
+        """Now, as a MicroTime."""
         now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
         return now.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def second(self) -> str:
-        """Now, as conditions spell it."""
+        """Now, as a Time."""
         now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
         return now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
-    def event(self, note: Note) -> Body:
+    def event(self, note: EventMessage) -> Body:
         """An object of ``events.k8s.io/v1``."""
         pod = note.pod
         about = note.regarding
@@ -81,8 +81,8 @@ class Author:
                 "namespace": pod.namespace,
             },
             "eventTime": self.moment(),
-            "reportingController": pod.sort.scheduler,
-            "reportingInstance": f"{pod.sort.scheduler}-{self.instance}"[:128],
+            "reportingController": pod.pod_class.scheduler,
+            "reportingInstance": f"{pod.pod_class.scheduler}-{self.instance}"[:128],
             "action": note.action,
             "reason": note.reason,
             "regarding": {**regarding, "namespace": pod.namespace},
@@ -91,7 +91,7 @@ class Author:
         }
 
     def about_reservation(
-        self, spec: Spec, reason: str, text: str, *, warning: bool = False
+        self, spec: ReservationSpec, reason: str, text: str, *, warning: bool = False
     ) -> Body:
         """An event about a Reservation, which has no namespace: it goes to the default one."""
         return {
@@ -114,19 +114,19 @@ class Author:
             "type": "Warning" if warning else "Normal",
         }
 
-    def condition(self, one: Refusal, before: tuple[str, str, str]) -> Body:
+    def condition(self, refusal: Refusal, before: tuple[str, str, str]) -> Body:
         """The status of a pod without a node; the time of a condition that was false stays."""
         condition: Body = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": one.reason,
-            "message": one.message,
+            "reason": refusal.reason,
+            "message": refusal.message,
         }
         if not before[0]:
             condition["lastTransitionTime"] = self.second()
-        return {"status": {"conditions": [condition], "nominatedNodeName": one.node or None}}
+        return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
 
-    def doomed(self, scheduler: str) -> Body:
+    def disruption_target(self, scheduler: str) -> Body:
         """The status of a victim."""
         condition = {
             "type": "DisruptionTarget",
@@ -138,26 +138,26 @@ class Author:
         return {"status": {"conditions": [condition]}}
 
 
-def preempted(victim: Pod, by: Refusal) -> Note:
-    """What a victim is told."""
+def preempted(victim: Pod, by: Refusal) -> EventMessage:
+    """The event of a victim."""
     text = f"Preempted by pod {by.pod.uid} on node {by.node}"
-    return Note(victim, "Preempted", "Preempting", text)
+    return EventMessage(victim, "Preempted", "Preempting", text)
 
 
-def together(kind: str, owner: str, several: Sequence[Bind]) -> Note:
+def together(kind: str, owner: str, several: Sequence[Bind]) -> EventMessage:
     """One event for all pods of an owner."""
     first = several[0]
     if len(several) == 1:
         text = f"Successfully assigned {first.pod.key} to {first.node}"
-        return Note(first.pod, "Scheduled", "Binding", text)
-    named = ", ".join(f"{one.pod.name} to {one.node}" for one in several)
+        return EventMessage(first.pod, "Scheduled", "Binding", text)
+    named = ", ".join(f"{bind.pod.name} to {bind.node}" for bind in several)
     text = f"Successfully assigned {len(several)} pods: {named}"
     regarding = Regarding(kind=kind, name=owner) if kind else None
-    return Note(first.pod, "Scheduled", "Binding", text, regarding=regarding)
+    return EventMessage(first.pod, "Scheduled", "Binding", text, regarding=regarding)
 
 
 def cut(text: str) -> str:
-    """Within what the API server takes."""
+    """Cut a text to what the API server accepts."""
     raw = text.encode()
     if len(raw) <= _LONGEST:
         return text

@@ -19,7 +19,7 @@ def _steps(first: float, number: int) -> tuple[float, ...]:
 
 
 class Histogram:
-    """How often values up to each bound were seen."""
+    """A histogram of fixed bounds."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -29,7 +29,7 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """One more."""
+        """Count a value."""
         self._counts[bisect.bisect_left(self._bounds, value)] += 1
         self._sum += value
 
@@ -44,8 +44,8 @@ class Histogram:
         yield _sample(f"{name}_count", labels, total)
 
 
-class Measures:
-    """The counters of one process."""
+class SchedulerMetrics:
+    """The metrics of one scheduler process."""
 
     def __init__(self) -> None:
         self._attempts: dict[tuple[str, str], Histogram] = {}
@@ -58,24 +58,24 @@ class Measures:
         self.requests: dict[tuple[str, str], int] = {}
 
     def attempted(self, profile: str, result: str, seconds: float) -> None:
-        """An attempt ended."""
+        """Record an attempt."""
         known = self._attempts.get((profile, result))
         if known is None:
             known = self._attempts[profile, result] = Histogram(_steps(0.001, 15))
         known.observe(seconds)
 
     def incoming(self, queue: str, event: str, number: int = 1) -> None:
-        """Pods came to a queue."""
+        """Count pods that were added to a queue."""
         key = queue, event
         self._incoming[key] = self._incoming.get(key, 0) + number
 
     def placed(self, attempts: int, seconds: float) -> None:
-        """A pod is bound."""
+        """Record a bound pod."""
         self._placed.observe(attempts)
         self._waited.observe(max(0.0, seconds))
 
     def asked(self, what: str, result: str) -> None:
-        """The store answered, or did not."""
+        """Count a request to the store by its result."""
         key = what, result
         self.requests[key] = self.requests.get(key, 0) + 1
 

@@ -1,4 +1,4 @@
-"""What one attempt to place a pod ended with.
+"""The results of scheduling attempts, and nominations.
 
 Covers: the two outcomes, and who was nominated where. Does not cover: carrying them out.
 """
@@ -29,7 +29,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """No node."""
+    """No node was found."""
 
     pod: Pod
     message: str
@@ -42,7 +42,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A reservation found its node; its stand-in keeps the place."""
+    """A reservation found its node; its reserve pod holds the place."""
 
     pod: Pod
     node: str
@@ -54,7 +54,7 @@ Outcome = Bind | Hold | Refusal
 
 
 class Nominations:
-    """Pods that were promised a node."""
+    """Pods that are nominated for a node."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, Pod]] = {}
@@ -67,14 +67,14 @@ class Nominations:
         return iter(self._by_node)
 
     def put(self, pod: Pod, node: str) -> None:
-        """A pod is promised a node instead of whatever it was promised before; empty: none."""
+        """Nominate a pod for a node in place of its earlier one; empty: none."""
         self.drop(pod.key)
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self._by_pod[pod.key] = node
 
     def drop(self, key: str) -> None:
-        """A pod is promised nothing."""
+        """Drop the nomination of a pod."""
         node = self._by_pod.pop(key, None)
         if node is not None:
             del self._by_node[node][key]
@@ -82,11 +82,13 @@ class Nominations:
                 del self._by_node[node]
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
-        """Who goes first on a node: others who are as important, or more."""
+        """Other pods nominated for a node whose priority is at least the pod's."""
         several = self._by_node.get(node, {}).values()
-        return [one for one in several if one.priority >= pod.priority and one.key != pod.key]
+        return [
+            other for other in several if other.priority >= pod.priority and other.key != pod.key
+        ]
 
     def behind(self, pod: Pod, node: str) -> list[Pod]:
-        """Who loses the promise of a node to a more important one."""
+        """Pods nominated for a node whose priority is lower than the pod's."""
         several = self._by_node.get(node, {}).values()
-        return [one for one in several if one.priority < pod.priority]
+        return [other for other in several if other.priority < pod.priority]

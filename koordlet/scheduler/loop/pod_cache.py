@@ -1,15 +1,15 @@
-"""Which pod is where, as far as anybody has told, and as we have decided meanwhile.
+"""The pod cache: which pod is on which node, as stored and as assumed.
 
 Covers: placed, assumed and homeless pods, nodes that come and go, the columns that follow.
 Does not cover: pods that wait (``scheduler.framework.queue``), why a pod is where it is.
 
 Rules:
-1. A pod is *assumed* from our decision until the store shows it on a node: it takes its room at
-   once, and gives it back only when the store has said that it is not there.
-2. A pod on a node that is not known is homeless: it takes nobody's room, and takes its own as soon
-   as the node comes. What was on a node that went becomes homeless.
-3. The columns remember classes, rows and tallies of the past. When there is more of it than of what
-   lives, they are built anew, in the same order of nodes.
+1. A pod is *assumed* from the decision until the store shows it on a node: it takes its room at
+   once, and gives it back only when the store shows that it is not there.
+2. A pod on an unknown node is *homeless*: it takes no room until the node appears. Pods of a
+   deleted node become homeless.
+3. The columns keep classes, rows and tallies of the past. When these outnumber the living, the
+   columns are rebuilt in the same order of nodes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from koordlet.scheduler.objects.wire import BadObjectError
 _SLACK = 64
 
 
-class Census:
-    """All pods that have a node, and all nodes."""
+class PodCache:
+    """All nodes, and all pods that have a node."""
 
     def __init__(self) -> None:
         #: Labels by namespace; the columns read from it.
@@ -49,25 +49,25 @@ class Census:
         return self._pods.get(key)
 
     def homeless(self) -> int:
-        """How many pods are on nodes that are not there, or cannot be counted."""
+        """The number of pods on unknown nodes, or with amounts that cannot be added."""
         return sum(map(len, self._homeless.values()))
 
     def put(self, node: Node) -> None:
-        """A node comes, or is another than before; who waited for it takes its place."""
+        """Add or update a node; homeless pods of that node take their places."""
         self.columns.put(node)
         for pod in self._homeless.pop(node.name, {}).values():
             self._place(pod, node.name)
 
     def drop(self, name: str) -> None:
-        """A node goes."""
+        """Delete a node."""
         if name in self.columns.rows:
             for pod in self.columns.drop(name):
-                if pod.stands_for:
+                if pod.reserve_pod_of:
                     continue  # a reservation ends with its node
                 self._homeless.setdefault(name, {})[pod.key] = pod
 
     def settle(self, pod: Pod, node: str) -> None:
-        """A pod is on a node, in place of what was known of it before."""
+        """Record that a pod is on a node, in place of its older value."""
         known = self._pods.get(pod.key)
         if known is not None:
             if self._stays(known, pod, node):
@@ -84,7 +84,7 @@ class Census:
             row is not None
             and known.node == node
             and known.uid == pod.uid
-            and known.sort is pod.sort
+            and known.pod_class is pod.pod_class
             and known.terminating == pod.terminating
             and (known.draws_on, known.drawn_name) == (pod.draws_on, pod.drawn_name)
             and known.devices == pod.devices
@@ -108,12 +108,12 @@ class Census:
         self._homeless.setdefault(node, {})[pod.key] = pod
 
     def assume(self, pod: Pod, row: int) -> None:
-        """We have decided; ``BadObjectError`` where the amounts cannot be added."""
+        """Assume a pod on a node; ``BadObjectError`` where the amounts cannot be added."""
         self.columns.place(pod, row)
         self._pods[pod.key] = self.assumed[pod.key] = pod
 
     def leave(self, pod: Pod) -> None:
-        """A pod gives its place back, and has no node any more."""
+        """Remove a pod from its node."""
         del self._pods[pod.key]
         self.assumed.pop(pod.key, None)
         row = self.columns.rows.get(pod.node)
@@ -126,7 +126,7 @@ class Census:
             self._homeless.pop(pod.node, None)
 
     def ending(self, pod: Pod, *, ends: bool) -> None:
-        """A pod is on its way out, or not after all."""
+        """Set whether a pod is terminating."""
         row = self.columns.rows.get(pod.node)
         if row is not None and pod.key in self.columns.pods[row]:
             self.columns.remove(pod)
@@ -135,7 +135,7 @@ class Census:
 
     def classes(self) -> set[PodClass]:
         """The classes of all pods that have a node."""
-        return {pod.sort for pod in self._pods.values()}
+        return {pod.pod_class for pod in self._pods.values()}
 
     def littered(self, alive: int) -> bool:
         """Whether the columns hold more of the past than of what lives."""
@@ -144,7 +144,7 @@ class Census:
         return dead > _SLACK + len(self.columns.rows) or past > _SLACK + alive
 
     def rebuild(self) -> None:
-        """Columns of what lives, and of nothing else."""
+        """Build the columns anew from living nodes and pods."""
         old = self.columns
         self.columns = Columns(self.namespaces, self.devices)
         for node in old.nodes:

@@ -1,4 +1,4 @@
-"""The newest decisions with their scores, for people to look at.
+"""The newest decisions with their scores, for the cluster page.
 
 Covers: which are kept, whose scores are computed. Does not cover: showing them
 (``scheduler.process.cluster_json``).
@@ -6,7 +6,7 @@ Covers: which are kept, whose scores are computed. Does not cover: showing them
 Rules:
 1. It looks on before a pod takes its place: the scores are those that it was chosen by.
 2. A decision costs a few words. Scores of all nodes cost a pass over them, so they are computed for
-   one decision in ``PAUSE`` seconds at most: a queue that empties is not held up by its diary.
+   one decision in ``PAUSE`` seconds at most: a queue that empties is not held up by scores.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One attempt and its end."""
+class Decision:
+    """One scheduling attempt and its result."""
 
     #: By the clock of the loop.
     at: float
@@ -50,19 +50,19 @@ class Entry:
     ranking: Ranking | None = None
 
 
-class Diary:
-    """What was decided last."""
+class RecentDecisions:
+    """The newest decisions."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[Decision] = deque(maxlen=KEPT)
         self._ranked = float("-inf")
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Decision]:
         """The newest first."""
         return reversed(tuple(self._entries))
 
     def ranking(self, cycle: Cycle, pod: Pod, now: float) -> Ranking | None:
-        """The scores by which a pod is about to be placed; ``None`` so soon after others."""
+        """The scores that a pod is placed by; ``None`` within ``PAUSE`` of the last ones."""
         if now - self._ranked < PAUSE:
             return None
         self._ranked = now
@@ -77,20 +77,20 @@ class Diary:
         return Ranking(best=best, feasible=int(found.rows.size))
 
     def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
-        """An attempt ended."""
+        """Record an attempt."""
         pod = outcome.pod
-        entry = Entry(
+        entry = Decision(
             at=now,
-            pod=pod.stands_for or pod.key,
+            pod=pod.reserve_pod_of or pod.key,
             node=outcome.node,
-            reservation=bool(pod.stands_for),
+            reservation=bool(pod.reserve_pod_of),
             ranking=ranking,
         )
         if isinstance(outcome, Refusal):
-            victims = tuple(one.key for one in outcome.victims)
+            victims = tuple(victim.key for victim in outcome.victims)
             entry = replace(entry, message=outcome.message, victims=victims)
         self._entries.append(entry)
 
     def failed(self, bind: Bind, message: str, now: float) -> None:
-        """The store did not take a binding."""
-        self._entries.append(Entry(at=now, pod=bind.pod.key, node="", message=message))
+        """Record a binding that the store did not take."""
+        self._entries.append(Decision(at=now, pod=bind.pod.key, node="", message=message))

@@ -1,18 +1,18 @@
-"""Tells the world what became of pods: conditions, nominations, victims, events.
+"""Writes the results of scheduling attempts: conditions, nominations, victims, events.
 
 Covers: what is written, in which order, how often. Does not cover: bindings (``binder``).
 
 Rules:
-1. A condition is written when it differs from what the store has: the newest of a pod is enough,
-   and what has been overtaken while it waited is never written.
-2. A victim gets its condition first, then it is deleted, by UID; one that is gone already is fine.
-   One that cannot be deleted is spared, and the core knows.
-3. Events cost at most ``Budget.rate`` requests a second, after a burst of ``Budget.burst``. Up to
-   there each bound pod has its own; beyond, one event tells of all pods of an owner that were bound
-   in a second. The same refusal of a pod is told once, and again as a series after
-   ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, which tends
+1. A condition is written when it differs from the stored one. Only the newest of a pod is written;
+   older ones that still wait are replaced.
+2. A victim first gets its condition, then is deleted by UID; a victim that is already gone is fine.
+   A victim that cannot be deleted is spared, and the core is told.
+3. Events cost at most ``EventBudget.rate`` requests a second, after a burst of ``burst``. Within
+   that budget each bound pod has its own event; beyond, one event names all pods of an owner that
+   were bound in a second. The same refusal of a pod is written once, and counted up after
+   ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, and close
    to none when there are many.
-4. What cannot be told is counted and dropped; conditions and victims are tried again before that.
+4. A write that fails is counted and dropped; conditions and victims are retried first.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _WAITING = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """How many events there may be."""
+class EventBudget:
+    """The rate limit of events."""
 
     burst: float = 100.0
     rate: float = 25.0
@@ -50,7 +50,7 @@ class Budget:
 
 @dataclass(slots=True)
 class _Known:
-    """A refusal that has been told."""
+    """A refusal whose event is written."""
 
     note: str
     event: objects.Ref
@@ -59,19 +59,19 @@ class _Known:
 
 
 class Reporter:
-    """Writes beside the bindings."""
+    """Writes conditions, evictions of victims, and events."""
 
     def __init__(
         self,
         store: objects.Objects,
         core: Core,
         clock: Callable[[], float],
-        author: event_messages.Author,
-        budget: Budget | None = None,
+        events: event_messages.EventBuilder,
+        budget: EventBudget | None = None,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
-        self._author = author
-        self._budget = Budget() if budget is None else budget
+        self._events = events
+        self._budget = EventBudget() if budget is None else budget
         self._tokens, self._filled = self._budget.burst, clock()
         #: Work by what it is about: the newest replaces what waits.
         self._due: OrderedDict[object, Callable[[], Coroutine[Any, Any, None]]] = OrderedDict()
@@ -82,7 +82,7 @@ class Reporter:
 
     @property
     def idle(self) -> bool:
-        """Whether everything has been told."""
+        """Whether nothing waits to be written."""
         return not (self._due or self._busy or self._grouped)
 
     async def run(self) -> None:
@@ -94,47 +94,49 @@ class Reporter:
 
     # What the loop says.
 
-    def bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
-        """A binding is decided."""
+    def bound(self, bind: Bind, error: refusals.ObjectsError | None) -> None:
+        """Report a bound pod, or a failed binding."""
         if error is not None:
-            self.refused(Refusal(one.pod, f"binding rejected: {error}", "SchedulerError"))
+            self.refused(Refusal(bind.pod, f"binding rejected: {error}", "SchedulerError"))
             return
-        self._known.pop(one.pod.uid, None)
+        self._known.pop(bind.pod.uid, None)
         if self._may():
-            note = f"Successfully assigned {one.pod.key} to {one.node}"
-            self._event(event_messages.Note(one.pod, "Scheduled", "Binding", note))
+            note = f"Successfully assigned {bind.pod.key} to {bind.node}"
+            self._event(event_messages.EventMessage(bind.pod, "Scheduled", "Binding", note))
         else:
-            owner = one.pod.sort.owner
-            self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
+            owner = bind.pod.pod_class.owner
+            self._grouped.setdefault((bind.pod.namespace, *owner), []).append(bind)
 
-    def refused(self, one: Refusal) -> None:
-        """A pod found no node; of a reservation, its own keeper tells."""
-        for victim in one.victims:
-            self._later(("victim", victim.uid), functools.partial(self._evict, victim, one))
-        if one.pod.stands_for:
+    def refused(self, refusal: Refusal) -> None:
+        """Report a pod that found no node; the reservation controller reports reserve pods."""
+        for victim in refusal.victims:
+            self._later(("victim", victim.uid), functools.partial(self._evict, victim, refusal))
+        if refusal.pod.reserve_pod_of:
             return
-        told = one.reason, one.message, one.node
-        if one.pod.told != told:
-            self._later(("condition", one.pod.uid), lambda: self._condition(one, told))
-        self._refusal(one)
+        stored_condition = refusal.reason, refusal.message, refusal.node
+        if refusal.pod.stored_condition != stored_condition:
+            self._later(
+                ("condition", refusal.pod.uid), lambda: self._condition(refusal, stored_condition)
+            )
+        self._refusal(refusal)
 
-    def _refusal(self, one: Refusal) -> None:
+    def _refusal(self, refusal: Refusal) -> None:
         now = self._clock()
-        known = self._known.get(one.pod.uid)
-        if known is not None and known.note == one.message:
+        known = self._known.get(refusal.pod.uid)
+        if known is not None and known.note == refusal.message:
             known.count += 1
             if now - known.sent >= SERIES_SECONDS and self._may():
                 known.sent = now
-                self._later(("series", one.pod.uid), lambda: self._series(known))
+                self._later(("series", refusal.pod.uid), lambda: self._series(known))
             return
         if not self._may():
             self._core.measures.asked("event", "dropped")
             return
-        note = event_messages.Note(
-            one.pod, "FailedScheduling", "Scheduling", one.message, warning=True
+        note = event_messages.EventMessage(
+            refusal.pod, "FailedScheduling", "Scheduling", refusal.message, warning=True
         )
         event = self._event(note)
-        self._known[one.pod.uid] = _Known(one.message, event, now)
+        self._known[refusal.pod.uid] = _Known(refusal.message, event, now)
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
 
@@ -148,8 +150,8 @@ class Reporter:
         self._tokens -= 1
         return True
 
-    def _event(self, note: event_messages.Note) -> objects.Ref:
-        body = self._author.event(note)
+    def _event(self, note: event_messages.EventMessage) -> objects.Ref:
+        body = self._events.event(note)
         name = objects.Ref(
             kinds.EVENTS, objects.text(body, "name"), objects.text(body, "namespace")
         )
@@ -183,7 +185,7 @@ class Reporter:
             self.flush()
 
     def flush(self) -> None:
-        """Tell of those that were bound beyond the budget."""
+        """Write the grouped events of pods that were bound beyond the budget."""
         grouped, self._grouped = self._grouped, {}
         for (_, kind, owner), several in grouped.items():
             self._event(event_messages.together(kind, owner, several))
@@ -197,26 +199,28 @@ class Reporter:
             self._core.measures.asked("event", "ok")
 
     async def _series(self, known: _Known) -> None:
-        body = {"series": {"count": known.count, "lastObservedTime": self._author.moment()}}
+        body = {"series": {"count": known.count, "lastObservedTime": self._events.moment()}}
         try:
             await self._store.patch(known.event, objects.Merge(body))
         except refusals.ObjectsError as error:
             self._core.measures.asked("event", error.code)
 
-    async def _condition(self, one: Refusal, told: tuple[str, str, str]) -> None:
-        body = self._author.condition(one, before=one.pod.told)
-        entry = self._core.queue.get(one.pod.key)
-        if entry is None or entry.pod.uid != one.pod.uid:
+    async def _condition(self, refusal: Refusal, stored_condition: tuple[str, str, str]) -> None:
+        body = self._events.condition(refusal, before=refusal.pod.stored_condition)
+        entry = self._core.queue.get(refusal.pod.key)
+        if entry is None or entry.pod.uid != refusal.pod.uid:
             return  # it has found a node meanwhile, or is gone
         if await self._insist(
             "condition",
-            lambda: self._store.patch(ref(one.pod), objects.Strategic(body), subresource="status"),
+            lambda: self._store.patch(
+                ref(refusal.pod), objects.Strategic(body), subresource="status"
+            ),
         ):
-            one.pod.told = told
+            refusal.pod.stored_condition = stored_condition
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))
-        body = self._author.doomed(victim.sort.scheduler)
+        body = self._events.disruption_target(victim.pod_class.scheduler)
         patched = await self._insist(
             "condition",
             lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),
@@ -228,7 +232,7 @@ class Reporter:
         await self._store.delete(ref(victim), uid=victim.uid)
 
     async def _insist(self, what: str, call: Callable[[], Coroutine[Any, Any, object]]) -> bool:
-        """Try a few times; what is gone or is another one now needs nothing any more."""
+        """Retry a request a few times; an object that is gone or replaced needs none."""
         for attempt in range(_RETRIES):
             try:
                 await call()

@@ -1,19 +1,19 @@
-"""Writes down what becomes of reservations, and removes what is over.
+"""Writes the status of reservations, and deletes those that have ended.
 
 Covers: statuses, bindings, annotations of adopted pods, expiry, removal, events.
 Does not cover: what the status should be (``scheduler.reservation.lifecycle``), who decides
 (``core``).
 
 Rules:
-1. A binding is written against the revision that was decided on: of two schedulers, one loses, and
+1. A binding is written against the revision that was decided on. Of two schedulers one loses, and
    takes its decision back.
-2. Every other status is derived from what is there, and written when it differs; what could not be
-   written is derived and written again. So a restart, or a lost answer, repairs itself.
-3. A pre-allocation first remembers whom it adopts, in its own annotation, then tells the pods, then
-   is bound: whatever is lost in between, nobody's room is promised twice. CPUs by number are chosen
-   when they have ended, and written before it is said that it is available.
-4. Time alone changes phases: everything that can expire is looked at each beat, all of it again
-   each ``resync`` seconds, and what has been over for long enough is deleted by UID.
+2. Every other status is derived, and written when it differs from the stored one; a failed write is
+   derived and written again. So restarts and lost answers repair themselves.
+3. A pre-allocation first writes its annotation that names the adopted pods, then annotates the
+   pods, then is bound: whichever write is lost, no room is promised twice. CPUs by number are
+   chosen when the pods have ended, and written before the status says Available.
+4. Time changes phases: reservations that can expire are checked each beat, all of them each
+   ``resync`` seconds. Those that have ended long enough ago are deleted by UID.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.adoption import Arguments
 from koordlet.scheduler.plugins.reservation import reservation_of
-from koordlet.scheduler.reservation import lifecycle
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Phase, Status
+from koordlet.scheduler.reservation import lifecycle, preallocation
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import Phase, ReservationStatus
 
 #: Seconds between two looks, where nothing else happens.
 BEAT = 0.5
@@ -43,18 +43,18 @@ _LANES = 8
 _ATTEMPTS, _PAUSE = 4, 0.2
 
 
-class Keeper:
-    """One for each scheduler that leads."""
+class ReservationController:
+    """Writes the status of reservations, and deletes those that have ended."""
 
     def __init__(
         self,
         store: objects.Objects,
         core: Core,
         steady: Callable[[], float],
-        author: event_messages.Author,
+        events: event_messages.EventBuilder,
         arguments: Arguments | None = None,
     ) -> None:
-        self._store, self._core, self._steady, self._author = store, core, steady, author
+        self._store, self._core, self._steady, self._events = store, core, steady, events
         self._arguments = Arguments() if arguments is None else arguments
         self._holds: asyncio.Queue[Hold] = asyncio.Queue()
         self._binding: set[str] = set()
@@ -62,22 +62,22 @@ class Keeper:
         self._lanes = asyncio.Semaphore(_LANES)
         self._resynced = self._collected = steady()
 
-    def submit(self, one: Hold) -> None:
-        """A reservation found its node."""
-        self._binding.add(one.pod.stands_for)
-        self._holds.put_nowait(one)
+    def submit(self, hold: Hold) -> None:
+        """Take in a reservation that found its node, to be bound."""
+        self._binding.add(hold.pod.reserve_pod_of)
+        self._holds.put_nowait(hold)
 
     def refused(self, pod: Pod, message: str) -> None:
-        """A reservation found none."""
-        before = self._core.register.messages.get(pod.stands_for)
-        self._core.register.failed(pod, message)
-        held = self._core.register.of(pod)
-        if held is not None and before != message:
-            self._tell(held, "FailedScheduling", message, warning=True)
+        """Record that a reservation found no node."""
+        before = self._core.reservations.messages.get(pod.reserve_pod_of)
+        self._core.reservations.failed(pod, message)
+        info = self._core.reservations.of(pod)
+        if info is not None and before != message:
+            self._emit(info, "FailedScheduling", message, warning=True)
         self._moved.set()
 
     def poke(self) -> None:
-        """Something changed."""
+        """Wake the controller: something has changed."""
         self._moved.set()
 
     async def run(self) -> None:
@@ -100,21 +100,21 @@ class Keeper:
                 continue
 
     async def look(self) -> None:
-        """Bring everything that is due to where it should be, and write what differs."""
-        wall, register = self._author.wall(), self._core.register
+        """Advance every reservation that is due, and write the statuses that differ."""
+        wall, cache = self._events.wall(), self._core.reservations
         if self._steady() - self._resynced >= self._arguments.resync_seconds:
             self._resynced = self._steady()
-            register.book.touched.update(register.book.all)
+            cache.touched.update(cache.by_uid)
         due = [
-            one
-            for one in reservation_events.due(self._core, wall)
-            if one.spec.uid not in self._binding
+            info
+            for info in reservation_events.due(self._core, wall)
+            if info.spec.uid not in self._binding
         ]
-        for held in due:
-            reservation_events.step(self._core, held, self._steady(), wall)
-        wanted = [(one, register.status(one, wall)) for one in due]
+        for info in due:
+            reservation_events.step(self._core, info, self._steady(), wall)
+        wanted = [(info, cache.status(info, wall)) for info in due]
         await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
-        rejected = [(one, one.status(wall)) for one in register.rejected.values()]
+        rejected = [(rejected, rejected.status(wall)) for rejected in cache.rejected.values()]
         await self._all([self._reject(one.name, one, s) for one, s in rejected if s != one.stored])
         if self._steady() - self._collected >= self._arguments.gc_interval:
             self._collected = self._steady()
@@ -127,29 +127,29 @@ class Keeper:
 
         await asyncio.gather(*map(one, several))
 
-    async def _write(self, held: Held, status: Status) -> None:
+    async def _write(self, info: ReservationInfo, status: ReservationStatus) -> None:
         try:
-            await self._converted(held, status)
-            body = await self._patch(held.spec.name, held.stored, status)
+            await self._converted(info, status)
+            body = await self._patch(info.spec.name, info.stored, status)
         except refusals.NotFound:
             return  # the watch says so as well
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
-            self._core.register.book.touched.add(held.spec.uid)
+            self._core.reservations.touched.add(info.spec.uid)
             return
         self._core.measures.asked("reservation", "ok")
-        if held.stored.phase is not status.phase:
-            log.get().info("scheduler.reservation", name=held.spec.name, phase=status.phase.value)
-        held.stored, held.revision = status, objects.revision(body)
+        if info.stored.phase is not status.phase:
+            log.get().info("scheduler.reservation", name=info.spec.name, phase=status.phase.value)
+        info.stored, info.revision = status, objects.revision(body)
 
-    async def _converted(self, held: Held, status: Status) -> None:
-        """CPUs that were chosen for it are written before it is available (rule 3)."""
-        note = conversion.marks(held) if status.phase is Phase.AVAILABLE else {}
-        if held.stored.phase is Phase.WAITING and note:
-            ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
+    async def _converted(self, info: ReservationInfo, status: ReservationStatus) -> None:
+        """Write the CPUs chosen for a reservation before it becomes available (rule 3)."""
+        note = conversion.marks(info) if status.phase is Phase.AVAILABLE else {}
+        if info.stored.phase is Phase.WAITING and note:
+            ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
             await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
-    async def _reject(self, name: str, one: Any, status: Status) -> None:
+    async def _reject(self, name: str, one: Any, status: ReservationStatus) -> None:
         try:
             await self._patch(name, one.stored, status)
         except refusals.ObjectsError as error:
@@ -158,7 +158,7 @@ class Keeper:
             one.stored = status
 
     async def _patch(
-        self, name: str, old: Status, new: Status, revision: str = ""
+        self, name: str, old: ReservationStatus, new: ReservationStatus, revision: str = ""
     ) -> objects.Object:
         patch = objects.Merge({"status": difference(old, new)}, revision)
         ref = objects.Ref(kinds.RESERVATIONS, name)
@@ -166,24 +166,24 @@ class Keeper:
 
     # Bindings.
 
-    async def _bind(self, one: Hold) -> None:
-        held = self._core.register.of(one.pod)
+    async def _bind(self, hold: Hold) -> None:
+        info = self._core.reservations.of(hold.pod)
         try:
-            if held is not None and held.row >= 0:
-                await self._bound(held, one)
+            if info is not None and info.row >= 0:
+                await self._bound(info, hold)
         finally:
-            self._binding.discard(one.pod.stands_for)
-            self._core.register.book.touched.add(one.pod.stands_for)
+            self._binding.discard(hold.pod.reserve_pod_of)
+            self._core.reservations.touched.add(hold.pod.reserve_pod_of)
             self._moved.set()
 
-    async def _bound(self, held: Held, one: Hold) -> None:
+    async def _bound(self, info: ReservationInfo, hold: Hold) -> None:
         for attempt in range(_ATTEMPTS):
-            error = await self._attempt(held, one)
+            error = await self._attempt(info, hold)
             if error is None:
-                self._core.queue.forget(one.pod)
-                reservation_events.woken(self._core, held, self._steady())
-                note = f"Successfully assigned {held.spec.name} to {one.node}"
-                self._tell(held, "Scheduled", note)
+                self._core.queue.forget(hold.pod)
+                reservation_events.woken(self._core, info, self._steady())
+                note = f"Successfully assigned {info.spec.name} to {hold.node}"
+                self._emit(info, "Scheduled", note)
                 return
             self._core.measures.asked("reservation", error.code)
             if isinstance(error, refusals.NotFound):
@@ -191,56 +191,64 @@ class Keeper:
             if not isinstance(error, refusals.Unavailable):
                 break
             await asyncio.sleep(_PAUSE * 2**attempt)
-        if held.row >= 0:
-            reservation_events.release(self._core.cycles[one.pod.sort.scheduler], held, one.pod)
-            self._core.register.unplaced(held)
-            await self._again(held, one)
+        if info.row >= 0:
+            reservation_events.release(
+                self._core.cycles[hold.pod.pod_class.scheduler], info, hold.pod
+            )
+            self._core.reservations.unplaced(info)
+            await self._again(info, hold)
 
-    async def _again(self, held: Held, one: Hold) -> None:
-        """It was not bound by us: perhaps by somebody else, or it is our turn again later."""
+    async def _again(self, info: ReservationInfo, hold: Hold) -> None:
+        """Take in the stored object after a failed binding: bound elsewhere, or retried."""
         now = self._steady()
         try:
-            there = await self._store.get(objects.Ref(kinds.RESERVATIONS, held.spec.name))
+            there = await self._store.get(objects.Ref(kinds.RESERVATIONS, info.spec.name))
         except refusals.ObjectsError:
             there = {}
         if there:
             reservation_events.changed(self._core, there, there, now)
-        if held.row < 0:
-            self._core.queue.erred(one.pod, now)
-        reservation_events.woken(self._core, held, now)
+        if info.row < 0:
+            self._core.queue.erred(hold.pod, now)
+        reservation_events.woken(self._core, info, now)
 
-    async def _attempt(self, held: Held, one: Hold) -> refusals.ObjectsError | None:
-        """Write a binding; an answer that was lost is asked for."""
-        status = self._core.register.status(held, self._author.wall())
-        ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
+    async def _attempt(self, info: ReservationInfo, hold: Hold) -> refusals.ObjectsError | None:
+        """Write a binding; where an answer was lost, read the object."""
+        status = self._core.reservations.status(info, self._events.wall())
+        ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
         try:
             there = await self._store.get(ref)
-            if objects.text(there, "uid") != held.spec.uid:
-                return refusals.NotFound("another one has its name", culprit=held.spec.name)
+            if objects.text(there, "uid") != info.spec.uid:
+                return refusals.NotFound(
+                    "another reservation has this name", culprit=info.spec.name
+                )
             stored = there.get("status")
             node = stored.get("nodeName") if isinstance(stored, Mapping) else ""
             if node:
-                return None if node == held.node else refusals.Conflict("it has a node already")
-            await self._promise(held, one, ref)
-            body = await self._patch(held.spec.name, held.stored, status, held.revision)
+                return (
+                    None
+                    if node == info.node
+                    else refusals.Conflict("it is already bound to a node")
+                )
+            await self._promise(info, hold, ref)
+            body = await self._patch(info.spec.name, info.stored, status, info.revision)
         except refusals.ObjectsError as error:
             return error
-        held.stored, held.revision = status, objects.revision(body)
+        info.stored, info.revision = status, objects.revision(body)
         self._core.measures.asked("reservation", "ok")
         return None
 
-    async def _promise(self, held: Held, one: Hold, ref: objects.Ref) -> None:
-        """Write what plugins chose; remember and tell who is adopted (rule 3)."""
-        note = {**one.marks, **self._core.register.adoption(held)}
+    async def _promise(self, info: ReservationInfo, hold: Hold, ref: objects.Ref) -> None:
+        """Write what plugins chose, and annotate the reservation and the adopted pods (rule 3)."""
+        note = {**hold.marks, **preallocation.annotation(info)}
         if not note:
             return
         body = await self._store.patch(
-            ref, objects.Merge({"metadata": {"annotations": note}}, held.revision)
+            ref, objects.Merge({"metadata": {"annotations": note}}, info.revision)
         )
-        held.revision = objects.revision(body)
-        for pod in held.owners.values():
-            if pod.uid in held.adopted:
-                marks = held.marks()
+        info.revision = objects.revision(body)
+        for pod in info.owners.values():
+            if pod.uid in info.adopted:
+                marks = info.marks()
                 where = objects.Ref(kinds.PODS, pod.name, pod.namespace)
                 patch = {"metadata": {"uid": pod.uid, "annotations": marks}}
                 await self._store.patch(where, objects.Merge(patch))
@@ -248,27 +256,31 @@ class Keeper:
     # What is over.
 
     async def collect(self, wall: float) -> None:
-        """Delete what has been over for long enough."""
-        rules = lifecycle.Rules(float(self._arguments.gc_seconds), self._arguments.collects)
-        rows = self._core.census.columns.rows
+        """Delete reservations that have ended long enough ago."""
+        rules = lifecycle.GarbageCollection(
+            float(self._arguments.gc_seconds), self._arguments.collects
+        )
+        rows = self._core.pod_cache.columns.rows
         over = [
-            one
-            for one in self._core.register.book.all.values()
-            if lifecycle.removable(one.stored, rules, wall, node_exists=one.stored.node in rows)
+            info
+            for info in self._core.reservations.by_uid.values()
+            if lifecycle.removable(info.stored, rules, wall, node_exists=info.stored.node in rows)
         ]
-        await self._all([self._delete(one) for one in over])
+        await self._all([self._delete(info) for info in over])
 
-    async def _delete(self, held: Held) -> None:
+    async def _delete(self, info: ReservationInfo) -> None:
         try:
             await self._store.delete(
-                objects.Ref(kinds.RESERVATIONS, held.spec.name), uid=held.spec.uid
+                objects.Ref(kinds.RESERVATIONS, info.spec.name), uid=info.spec.uid
             )
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
 
-    def _tell(self, held: Held, reason: str, text: str, *, warning: bool = False) -> None:
-        body = self._author.about_reservation(held.spec, reason, text, warning=warning)
-        self._telling = asyncio.ensure_future(self._send(body))
+    def _emit(
+        self, info: ReservationInfo, reason: str, text: str, *, warning: bool = False
+    ) -> None:
+        body = self._events.about_reservation(info.spec, reason, text, warning=warning)
+        self._emitting = asyncio.ensure_future(self._send(body))
 
     async def _send(self, body: objects.Object) -> None:
         try:
@@ -278,13 +290,13 @@ class Keeper:
 
 
 def arguments(profiles: Mapping[str, Profile]) -> Arguments:
-    """How reservations are kept: as the first profile says that has a say."""
-    found = [reservation_of(one) for one in profiles.values()]
-    return next((one.arguments for one in found if one is not None), Arguments())
+    """The ReservationArgs of the first profile that has the plugin."""
+    found = [reservation_of(profile.plugins) for profile in profiles.values()]
+    return next((plugin.arguments for plugin in found if plugin is not None), Arguments())
 
 
-def difference(old: Status, new: Status) -> dict[str, Any]:
-    """The merge patch from one status to another: what is not there any more is taken away."""
+def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:
+    """The merge patch from one status to another; what is missing in the new one is removed."""
     before, after = old.body(), new.body()
     found: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
     for key in ("allocatable", "allocated"):

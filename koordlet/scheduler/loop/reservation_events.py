@@ -1,4 +1,4 @@
-"""What a change of a Reservation object means to queue and register: no I/O, no clock.
+"""Changes of Reservation objects, applied to queue and reservation cache: no I/O, no clock.
 
 Covers: objects that come, change and go; phases that are due; who is woken by what is free again.
 Does not cover: writing statuses (``reservation_controller``), reading objects
@@ -7,128 +7,142 @@ Does not cover: writing statuses (``reservation_controller``), reading objects
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from koordlet.kubeapi import objects
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
+from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.loop.outcomes import Hold, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase
 
-if TYPE_CHECKING:
-    from koordlet.scheduler.loop.core import Core
+
+class Core(Protocol):
+    """The parts of ``loop.core.Core`` that reservations change."""
+
+    pod_cache: PodCache
+    reservations: ReservationCache
+    queue: Queue
+    nominated: Nominations
+    cycles: dict[str, Cycle]
+
+    def wake(self, event: ClusterEvent, now: float) -> None:
+        """Wake the pods that an event may help."""
 
 
 def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-    """A reservation found its node; it holds there at once, and is written down later.
+    """Hold a reservation's node at once; the binding is written later.
 
-    Plugins reserve for its stand-in as for a pod: CPUs that one chooses are the reservation's.
+    Plugins reserve for its reserve pod as for any other pod.
     """
-    plugin, held = reservation_of(cycle.profile), core.register.of(pod)
-    assert plugin is not None  # noqa: S101 -- it placed the stand-in
-    assert held is not None  # noqa: S101 -- whose object went is not in the queue
+    plugin, info = reservation_of(cycle.profile.plugins), core.reservations.of(pod)
+    assert plugin is not None  # noqa: S101 -- it placed the reserve pod
+    assert info is not None  # noqa: S101 -- whose object went is not in the queue
     marks: dict[str, str] = {}
-    node = core.census.columns.nodes[row]
+    node = core.pod_cache.columns.nodes[row]
     assert node is not None  # noqa: S101 -- it was chosen
     try:
         for one in cycle.profile.plugins:
             one.prepare(pod, node.name)
-        core.register.placed(pod, row, plugin.adopts(held.spec, row))
+        core.reservations.placed(pod, row, plugin.adopts(info.spec, row))
         for one in cycle.profile.plugins:
-            one.reserve(pod, held.node)
-            marks |= one.marks(pod, held.node)
+            one.reserve(pod, info.node)
+            marks |= one.marks(pod, info.node)
     except (BadObjectError, RefusedError) as error:
-        release(cycle, held, pod)
-        core.register.unplaced(held)
+        release(cycle, info, pod)
+        core.reservations.unplaced(info)
         core.queue.failed(pod, now)
         return Refusal(pod, str(error), "SchedulerError")
     core.nominated.drop(pod.key)
-    core.wake(Event(What.POD_NEW, pod=pod), now)
-    return Hold(pod, held.node, marks)
+    core.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
+    return Hold(pod, info.node, marks)
 
 
-def release(cycle: Cycle, held: Held, pod: Pod) -> None:
-    """Undo what plugins have reserved for a stand-in."""
-    for one in reversed(cycle.profile.plugins):
-        one.unreserve(pod, held.node)
+def release(cycle: Cycle, info: ReservationInfo, pod: Pod) -> None:
+    """Undo what plugins have reserved for a reserve pod."""
+    for plugin in reversed(cycle.profile.plugins):
+        plugin.unreserve(pod, info.node)
 
 
 def changed(core: Core, old: objects.Object | None, new: objects.Object | None, now: float) -> None:
-    """A Reservation comes, changes or goes; ``now`` is the queue's."""
+    """Take in a change of a Reservation; ``now`` is the queue's."""
     if new is None:
         if old is not None:
             _gone(core, objects.text(old, "name"), now)
         return
-    known = core.register.book.named(objects.text(new, "name"))
+    known = core.reservations.named(objects.text(new, "name"))
     if known is not None and known.spec.uid != objects.text(new, "uid"):
         _gone(core, known.spec.name, now)
         known = None
     held_before = known is not None and known.row >= 0
-    waiting = known.stand_in if known is not None and not held_before else None
-    stand_in = core.register.put(new)
-    if stand_in is None:
+    waiting = known.reserve_pod if known is not None and not held_before else None
+    reserve_pod = core.reservations.put(new)
+    if reserve_pod is None:
         if waiting is not None:
             core.queue.forget(waiting)
         if known is not None and held_before:
             woken(core, known, now)
         return
-    cycle = core.cycles.get(stand_in.sort.scheduler)
+    cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:
         return
-    plugin = reservation_of(cycle.profile)
-    stand_in.preempts = plugin is not None and plugin.arguments.preempts
-    entry = core.queue.get(stand_in.key)
-    if entry is None or waiting is None or _differs(waiting.sort.requests, stand_in.sort.requests):
-        core.queue.add(stand_in, now)
+    plugin = reservation_of(cycle.profile.plugins)
+    reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
+    entry = core.queue.get(reserve_pod.key)
+    if (
+        entry is None
+        or waiting is None
+        or waiting.pod_class.requests != reserve_pod.pod_class.requests
+    ):
+        core.queue.add(reserve_pod, now)
     else:
-        core.queue.renew(stand_in)
-
-
-def _differs(one: object, other: object) -> bool:
-    return one != other
+        core.queue.renew(reserve_pod)
 
 
 def _gone(core: Core, name: str, now: float) -> None:
-    held = core.register.drop(name)
-    if held is not None:
-        if held.stand_in is not None:
-            core.queue.forget(held.stand_in)
-            core.nominated.drop(held.stand_in.key)
-        woken(core, held, now)
+    info = core.reservations.drop(name)
+    if info is not None:
+        if info.reserve_pod is not None:
+            core.queue.forget(info.reserve_pod)
+            core.nominated.drop(info.reserve_pod.key)
+        woken(core, info, now)
 
 
-def woken(core: Core, held: Held, now: float) -> None:
-    """What it holds, or who may draw on it, is another than before: those who wait may try."""
-    if held.stand_in is not None:
-        core.wake(Event(What.POD_GONE, pod=held.stand_in), now)
+def woken(core: Core, info: ReservationInfo, now: float) -> None:
+    """Wake the pods that a change of a reservation may help."""
+    if info.reserve_pod is not None:
+        core.wake(ClusterEvent(ActionType.POD_GONE, pod=info.reserve_pod), now)
 
 
-def step(core: Core, held: Held, now: float, wall: float) -> bool:
-    """Bring one to the phase that it should be in; whether it changed."""
-    if held.row < 0 and held.phase.holds and held.node in core.census.columns.rows:
-        core.register.node_came(held.node)
-    if not core.register.step(held, wall):
+def step(core: Core, info: ReservationInfo, now: float, wall: float) -> bool:
+    """Advance a reservation to the phase that is due; whether it changed."""
+    if info.row < 0 and info.phase.holds and info.node in core.pod_cache.columns.rows:
+        core.reservations.node_came(info.node)
+    if not core.reservations.step(info, wall):
         return False
-    if held.phase.over and held.stand_in is not None:
-        core.queue.forget(held.stand_in)
-    woken(core, held, now)
+    if info.phase.over and info.reserve_pod is not None:
+        core.queue.forget(info.reserve_pod)
+    woken(core, info, now)
     return True
 
 
-def due(core: Core, wall: float) -> list[Held]:
-    """Those to look at: whose account changed, who wait for room, whose time is up."""
-    book = core.register.book
-    touched, book.touched = book.touched, set()
+def due(core: Core, wall: float) -> list[ReservationInfo]:
+    """Reservations to look at: changed accounts, waiting ones, expired ones."""
+    cache = core.reservations
+    touched = set(cache.touched)
+    cache.touched.clear()
     return [
-        held
-        for held in book.all.values()
-        if held.spec.uid in touched
-        or held.phase is Phase.WAITING
-        or lifecycle.expired(held.spec, held.phase, wall)
+        info
+        for info in cache.by_uid.values()
+        if info.spec.uid in touched
+        or info.phase is Phase.WAITING
+        or lifecycle.expired(info.spec, info.phase, wall)
     ]

@@ -1,14 +1,15 @@
-"""The loop: follow the cluster, try pods, bind, tell, as long as we are the leader.
+"""The scheduling loop: watch the cluster, try pods, bind and report while leading.
 
 Covers: starting in order, sharing the one thread between deciding and everything else, stopping.
 Does not cover: each of those (the other modules of this room).
 
 Rules:
-1. Deciding runs in slices of ``SLICE`` seconds, between which answers and changes are taken in.
-2. Nothing is decided before everything is known, while another scheduler leads, or while the binder
-   is behind.
-3. Whatever ends one part ends all: a process that has lost its lease or its watches starts anew and
-   learns everything from the store, which is the only memory.
+1. Decisions are made in slices of ``SLICE`` seconds; between slices the loop takes in answers and
+   changes.
+2. No decision is made before all informers are synced, while another scheduler leads, or while the
+   binder is behind.
+3. The end of one part ends all: a process that has lost its lease or its watches restarts and reads
+   everything from the store, which is the only memory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from koordlet.kubeapi import objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.framework.profile import Profile
-from koordlet.scheduler.framework.queue import Backoff, Place
+from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
     binder,
@@ -44,7 +45,7 @@ _TIDY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Two clocks: one that only goes forward, for waiting, and the one on the wall, for texts."""
+    """The monotonic clock for waiting, and the wall clock for texts."""
 
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -61,23 +62,23 @@ class Loop:
         instance: str,
         clocks: Clocks | None = None,
         terms: election.Terms | None = None,
-        budget: reporter.Budget | None = None,
+        budget: reporter.EventBudget | None = None,
         lanes: int = binder.LANES,
         first: float = 0.2,
         backoff: Backoff | None = None,
-        judge: unserved.Judge | None = None,
+        judge: unserved.UnservedKeys | None = None,
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         self.core = Core(profiles, backoff=backoff, judge=judge)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
-        self.sources = event_handlers.Sources(
+        self.sources = event_handlers.EventHandlers(
             store, self.core, profiles, steady, self._poke, agents=self.agents
         )
-        author = event_messages.Author(instance, self._clocks.wall)
-        self.reporter = reporter.Reporter(store, self.core, steady, author, budget)
-        self.keeper = reservation_controller.Keeper(
-            store, self.core, steady, author, reservation_controller.arguments(profiles)
+        events = event_messages.EventBuilder(instance, self._clocks.wall)
+        self.reporter = reporter.Reporter(store, self.core, steady, events, budget)
+        self.reservation_controller = reservation_controller.ReservationController(
+            store, self.core, steady, events, reservation_controller.arguments(profiles)
         )
         self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
         #: ``None``: nobody else can be there, as with a file that only we open.
@@ -91,23 +92,23 @@ class Loop:
         #: When it was last decided, or seen that there is nothing to decide; ``None`` before that.
         self.beat: float | None = None
 
-    def report(self, said: nodereport.NodeReport) -> None:
-        """An agent reports; called in the loop."""
-        self.agents.report(said)
+    def report(self, report: nodereport.NodeReport) -> None:
+        """Take in an agent's report; called in the loop."""
+        self.agents.report(report)
         self._poke()
 
     def _poke(self) -> None:
         self._moved.set()
-        self.keeper.poke()
+        self.reservation_controller.poke()
 
-    def _bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
+    def _bound(self, bind: Bind, error: refusals.ObjectsError | None) -> None:
         if error is not None:
-            self.core.diary.failed(one, f"binding rejected: {error}", self.now())
-        self.reporter.bound(one, error)
+            self.core.decisions.failed(bind, f"binding rejected: {error}", self.now())
+        self.reporter.bound(bind, error)
         self._poke()
 
     async def run(self) -> None:
-        """Until cancelled; ends with the error of the first part that ends."""
+        """Run until cancelled; raises the error of the first part that ends."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.sources.run())
@@ -115,11 +116,11 @@ class Loop:
                 if self.election is not None:
                     await self.election.acquire()
                     group.create_task(self.election.hold())
-                log.get().info("scheduler.leading", nodes=len(self.core.census.columns.rows))
+                log.get().info("scheduler.leading", nodes=len(self.core.pod_cache.columns.rows))
                 self.ready = True
                 group.create_task(self.binder.run())
                 group.create_task(self.reporter.run())
-                group.create_task(self.keeper.run())
+                group.create_task(self.reservation_controller.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None
@@ -148,7 +149,7 @@ class Loop:
                 continue
 
     def _slice(self) -> bool:
-        """Try pods for a while; whether there may be more to do at once."""
+        """Try pods for one slice; whether there may be more to do at once."""
         steady, started = self._clocks.steady, time.perf_counter()
         while time.perf_counter() - started < SLICE:
             if self.binder.backlog >= binder.BACKLOG:
@@ -161,37 +162,42 @@ class Loop:
             if isinstance(found, Bind):
                 self.binder.submit(found)
             elif isinstance(found, Hold):
-                self.keeper.submit(found)
+                self.reservation_controller.submit(found)
             else:
                 self.reporter.refused(found)
-                if found.pod.stands_for:
-                    self.keeper.refused(found.pod, found.message)
+                if found.pod.reserve_pod_of:
+                    self.reservation_controller.refused(found.pod, found.message)
         return True
 
     @property
     def leading(self) -> bool:
-        """Whether it is ours to decide now."""
+        """Whether this scheduler is the leader now."""
         return self.election is None or self.election.leading
 
     def now(self) -> float:
-        """By the clock that entries of the queue and of the diary are stamped with."""
+        """The time by the clock of the queue and of the recent decisions."""
         return self._clocks.steady()
 
     def metrics(self) -> str:
         """The text of ``/metrics``."""
         core = self.core
         gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-        for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
+        for place in (
+            QueuePlace.ACTIVE,
+            QueuePlace.BACKOFF,
+            QueuePlace.UNSCHEDULABLE,
+            QueuePlace.GATED,
+        ):
             labels = (("queue", place.value),)
             gauges["scheduler_pending_pods", labels] = core.queue.count(place)
         for kind, size in (
-            ("nodes", len(core.census.columns.rows)),
-            ("pods", len(core.census)),
-            ("assumed_pods", len(core.census.assumed)),
+            ("nodes", len(core.pod_cache.columns.rows)),
+            ("pods", len(core.pod_cache)),
+            ("assumed_pods", len(core.pod_cache.assumed)),
             ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
-        gauges["scheduler_homeless_pods", ()] = core.census.homeless()
+        gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading
         )

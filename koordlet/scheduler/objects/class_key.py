@@ -66,7 +66,11 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         len(wire.sequence(spec, "initContainers")),
         containers,
         resized,
-        [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
+        [
+            condition.get("reason")
+            for condition in wire.bodies(status, "conditions")
+            if "Resize" in str(condition)
+        ],
         volumes(meta, spec),
         meta.get("ownerReferences"),
         notes,
@@ -102,10 +106,10 @@ def ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
 
 def volumes(meta: Body, spec: Body) -> list[Body]:
     """Volumes that may keep a pod off a node."""
-    several = [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
-    for one in several:
-        storage.check_inline(one)
-    return [_claimed(meta, one) if one.get("ephemeral") else one for one in several]
+    several = [volume for volume in wire.bodies(spec, "volumes") if not _HARMLESS & volume.keys()]
+    for volume in several:
+        storage.check_inline(volume)
+    return [_claimed(meta, volume) if volume.get("ephemeral") else volume for volume in several]
 
 
 def _claimed(meta: Body, volume: Body) -> Body:

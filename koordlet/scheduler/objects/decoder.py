@@ -21,7 +21,7 @@ from koordlet.scheduler.objects import (
     unserved,
     wire,
 )
-from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass, Priority, Reference
+from koordlet.scheduler.objects.pods import HostPort, OwnerReference, Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
 
@@ -35,10 +35,10 @@ class Decoder:
         self,
         priorities: Mapping[str, Priority],
         deciding: Iterable[str] = (),
-        judge: unserved.Judge | None = None,
+        judge: unserved.UnservedKeys | None = None,
     ) -> None:
         self._priorities = priorities
-        self.judge = unserved.Judge() if judge is None else judge
+        self.judge = unserved.UnservedKeys() if judge is None else judge
         self._deciding = (*_DECIDING, *deciding)
         self._classes: dict[bytes, PodClass] = {}
 
@@ -56,7 +56,7 @@ class Decoder:
             namespace=namespace,
             name=name,
             uid=wire.text(meta, "uid") or f"{namespace}/{name}",
-            sort=self._class(namespace, meta, spec, status if node else {}),
+            pod_class=self._class(namespace, meta, spec, status if node else {}),
             priority=priority,
             created=_moment(meta.get("creationTimestamp")),
             started=_moment(status.get("startTime")),
@@ -64,11 +64,11 @@ class Decoder:
             node=node,
             terminating=meta.get("deletionTimestamp") is not None,
             preempts=preempts,
-            gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
+            gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             operates=bool(node) and _operates(meta, status),
-            **({**_drawn(meta), **_given(meta, status)} if node else {}),
-            told=("", "", "") if node else _told(status),
+            **({**_drawn(meta), **_allocation(meta, status)} if node else {}),
+            stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
     def unreadable(self, body: Body, why: str) -> Pod:
@@ -79,7 +79,7 @@ class Decoder:
             namespace=namespace,
             name=name,
             uid=str(meta.get("uid") or f"{namespace}/{name}"),
-            sort=PodClass(
+            pod_class=PodClass(
                 namespace=namespace,
                 labels={},
                 scheduler=str(spec.get("schedulerName") or "default-scheduler"),
@@ -101,20 +101,20 @@ class Decoder:
 
     def keep(self, wanted: Container[PodClass]) -> None:
         """Forget the classes that nobody has any more."""
-        self._classes = {key: one for key, one in self._classes.items() if one in wanted}
+        self._classes = {
+            key: pod_class for key, pod_class in self._classes.items() if pod_class in wanted
+        }
 
     def _priority(self, spec: Body) -> tuple[int, bool]:
         named = wire.text(spec, "priorityClassName")
-        known = self._priorities.get(named) if named else self._default()
+        defaults = (priority for priority in self._priorities.values() if priority.default)
+        known = self._priorities.get(named) if named else next(defaults, None)
         if named and known is None and named not in _CRITICAL and spec.get("priority") is None:
             raise BadObjectError(f"no PriorityClass {named!r} in the input")
         value = known.value if known is not None else _CRITICAL.get(named, 0)
         policy = wire.text(spec, "preemptionPolicy")
         preempts = policy != "Never" if policy else known is None or known.preempts
         return wire.integer(spec, "priority", value), preempts
-
-    def _default(self) -> Priority | None:
-        return next((one for one in self._priorities.values() if one.default), None)
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         notes = self._annotations(meta)
@@ -136,11 +136,15 @@ def _part(body: Body, key: str) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _told(status: Body) -> tuple[str, str, str]:
+def _stored_condition(status: Body) -> tuple[str, str, str]:
     nominated = wire.text(status, "nominatedNodeName")
-    for one in wire.bodies(status, "conditions"):
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            return str(one.get("reason") or ""), str(one.get("message") or ""), nominated
+    for condition in wire.bodies(status, "conditions"):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return (
+                str(condition.get("reason") or ""),
+                str(condition.get("message") or ""),
+                nominated,
+            )
     return "", "", nominated
 
 
@@ -167,8 +171,8 @@ def _operates(meta: Body, status: Body) -> bool:
     if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
         return False
     ready = any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in wire.bodies(status, "conditions")
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in wire.bodies(status, "conditions")
     )
     return ready and status.get("phase") == "Running"
 
@@ -182,38 +186,41 @@ def _drawn(meta: Body) -> dict[str, str]:
     }
 
 
-def _given(meta: Body, status: Body) -> dict[str, Any]:
-    """What a placed pod was given, since when, and whether it is to go."""
+def _allocation(meta: Body, status: Body) -> dict[str, Any]:
+    """CPUs and devices of a placed pod, its time of binding, whether it is a victim."""
     notes = wire.mapping(meta, "annotations")
-    return {**assigned.read(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
+    return {**assigned.read(notes), "assigned": _bound_at(status), "preempted": _preempted(status)}
 
 
 def _preempted(status: Body) -> bool:
     wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
     several = wire.bodies(status, "conditions")
-    return any((one.get("type"), one.get("status"), one.get("reason")) == wanted for one in several)
+    return any(
+        (condition.get("type"), condition.get("status"), condition.get("reason")) == wanted
+        for condition in several
+    )
 
 
-def _assigned(status: Body) -> float:
-    for one in wire.bodies(status, "conditions"):
-        if one.get("type") == "PodScheduled" and one.get("status") == "True":
+def _bound_at(status: Body) -> float:
+    for condition in wire.bodies(status, "conditions"):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             try:
-                return moment.parse(one.get("lastTransitionTime"))
+                return moment.parse(condition.get("lastTransitionTime"))
             except ValueError:
                 return 0.0
     return 0.0
 
 
-def _references(meta: Body) -> tuple[Reference, ...]:
+def _references(meta: Body) -> tuple[OwnerReference, ...]:
     return tuple(
-        Reference(
-            wire.text(one, "apiVersion"),
-            wire.text(one, "kind"),
-            wire.text(one, "name"),
-            wire.text(one, "uid"),
-            one.get("controller") is True,
+        OwnerReference(
+            wire.text(reference, "apiVersion"),
+            wire.text(reference, "kind"),
+            wire.text(reference, "name"),
+            wire.text(reference, "uid"),
+            reference.get("controller") is True,
         )
-        for one in wire.bodies(meta, "ownerReferences")
+        for reference in wire.bodies(meta, "ownerReferences")
     )
 
 
@@ -224,13 +231,13 @@ def _decode(
     status: Body,
     notes: Mapping[str, str],
     *,
-    judge: unserved.Judge,
+    judge: unserved.UnservedKeys,
 ) -> PodClass:
     labels = wire.labels(meta)
     affinity = wire.mapping(spec, "affinity")
     node = wire.mapping(affinity, "nodeAffinity")
     plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
-    sidecars = [one for one in init if one.get("restartPolicy") == "Always"]
+    sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
     return PodClass(
         namespace=namespace,
@@ -238,7 +245,7 @@ def _decode(
         scheduler=wire.text(spec, "schedulerName") or "default-scheduler",
         requests=requests.of_pod(spec, status),
         node_selector={
-            str(key): str(one) for key, one in wire.mapping(spec, "nodeSelector").items()
+            str(key): str(value) for key, value in wire.mapping(spec, "nodeSelector").items()
         },
         required=None
         if needed is None
@@ -246,13 +253,14 @@ def _decode(
             map(terms.node_term, wire.bodies(wire.mapping(node, _REQUIRED), "nodeSelectorTerms"))
         ),
         preferred=tuple(
-            (terms.weight(one), terms.node_term(wire.mapping(one, "preference")))
-            for one in wire.bodies(node, _PREFERRED)
+            (terms.weight(term), terms.node_term(wire.mapping(term, "preference")))
+            for term in wire.bodies(node, _PREFERRED)
         ),
         tolerations=tuple(map(terms.toleration, wire.bodies(spec, "tolerations"))),
         **_pod_affinity(affinity, namespace, labels),
         spread=tuple(
-            terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
+            terms.spread(constraint, labels)
+            for constraint in wire.bodies(spec, "topologySpreadConstraints")
         ),
         ports=frozenset(
             HostPort(*port) for one in (*plain, *sidecars) for port in class_key.ports(one, spec)
@@ -281,30 +289,32 @@ def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> 
     ):
         body = wire.mapping(affinity, key)
         found[needs] = tuple(
-            terms.pod_term(one, namespace, labels) for one in wire.bodies(body, _REQUIRED)
+            terms.pod_term(term, namespace, labels) for term in wire.bodies(body, _REQUIRED)
         )
         found[wishes] = tuple(
             (
-                terms.weight(one),
-                terms.pod_term(wire.mapping(one, "podAffinityTerm"), namespace, labels),
+                terms.weight(term),
+                terms.pod_term(wire.mapping(term, "podAffinityTerm"), namespace, labels),
             )
-            for one in wire.bodies(body, _PREFERRED)
+            for term in wire.bodies(body, _PREFERRED)
         )
     return found
 
 
 def _image_volumes(spec: Body) -> list[str]:
     return [
-        nodes.image_name(wire.text(wire.mapping(one, "image"), "reference"))
-        for one in wire.bodies(spec, "volumes")
-        if "image" in one
+        nodes.image_name(wire.text(wire.mapping(volume, "image"), "reference"))
+        for volume in wire.bodies(spec, "volumes")
+        if "image" in volume
     ]
 
 
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
     """The features of a node without which a pod cannot run there."""
     found = set()
-    rules = (rule for one in containers for rule in wire.bodies(one, "restartPolicyRules"))
+    rules = (
+        rule for container in containers for rule in wire.bodies(container, "restartPolicyRules")
+    )
     if any(rule.get("action") == "RestartAllContainers" for rule in rules):
         found.add("RestartAllContainersOnContainerExits")
     if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:

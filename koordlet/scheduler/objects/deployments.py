@@ -26,7 +26,7 @@ def pods(deployment: Body, known: Iterable[Body]) -> Sequence[dict[str, Any]]:
     selector = terms.selector(spec, "selector")
     if selector is None or not selector.labels:
         raise BadObjectError("spec.selector is missing")
-    if any(_of(one, namespace, selector) for one in known):
+    if any(_of(pod, namespace, selector) for pod in known):
         return ()
     replicas = wire.integer(spec, "replicas", 1)
     if not 0 <= replicas <= _MOST:

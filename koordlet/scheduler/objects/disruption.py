@@ -21,7 +21,7 @@ _REMEMBERED = 120.0
 
 
 @dataclass(slots=True)
-class Budget:
+class DisruptionBudget:
     """A PodDisruptionBudget: how many more of its pods may go."""
 
     namespace: str
@@ -32,26 +32,26 @@ class Budget:
     #: By UID those whose leaving was decided here and is not counted yet, and when.
     taken: dict[str, float] = field(default_factory=dict)
 
-    def means(self, sort: PodClass) -> bool:
+    def means(self, pod_class: PodClass) -> bool:
         """Whether it protects pods of a class; an empty selector protects nobody here."""
         return (
-            self.namespace == sort.namespace
+            self.namespace == pod_class.namespace
             and self.selector is not None
             and bool(self.selector.labels)
-            and bool(sort.labels)
-            and terms.holds(self.selector, sort.labels)
+            and bool(pod_class.labels)
+            and terms.holds(self.selector, pod_class.labels)
         )
 
 
-def take(budgets: Iterable[Budget], victims: Collection[Pod], now: float = 0.0) -> None:
+def take(budgets: Iterable[DisruptionBudget], victims: Collection[Pod], now: float = 0.0) -> None:
     """Victims are sent away: each is one less that a budget allows, until its status has it."""
     for budget in budgets:
         for pod in victims:
-            if pod.name not in budget.disrupted and budget.means(pod.sort):
+            if pod.name not in budget.disrupted and budget.means(pod.pod_class):
                 budget.taken[pod.uid] = now
 
 
-class Budgets:
+class DisruptionBudgets:
     """All budgets by name, as the store shows them, less what was taken and does not show yet.
 
     A victim counts until the status is written anew after the store has shown that it ends: its
@@ -60,11 +60,11 @@ class Budgets:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Budget] = {}
+        self._known: dict[str, DisruptionBudget] = {}
         #: Victims of whom the store has yet to show that they end.
         self._unseen: set[str] = set()
 
-    def put(self, name: str, new: Budget | None) -> None:
+    def put(self, name: str, new: DisruptionBudget | None) -> None:
         """A budget comes, changes or goes."""
         old = self._known.pop(name, None)
         if new is None:
@@ -75,7 +75,7 @@ class Budgets:
 
     def take(self, victims: Collection[Pod], now: float) -> None:
         """These are sent away."""
-        self._unseen.update(one.uid for one in victims)
+        self._unseen.update(victim.uid for victim in victims)
         take(self._known.values(), victims, now)
 
     def ends(self, uid: str) -> None:
@@ -88,7 +88,7 @@ class Budgets:
         for budget in self._known.values():
             budget.taken.pop(uid, None)
 
-    def at(self, now: float) -> Iterator[Budget]:
+    def at(self, now: float) -> Iterator[DisruptionBudget]:
         """All of them at a moment."""
         for budget in self._known.values():
             old = {uid for uid, at in budget.taken.items() if now - at > _REMEMBERED}
@@ -100,7 +100,7 @@ class Budgets:
 class Protection:
     """All budgets at one moment; each is asked once for each class of its namespace."""
 
-    def __init__(self, budgets: Sequence[Budget]) -> None:
+    def __init__(self, budgets: Sequence[DisruptionBudget]) -> None:
         self._budgets = budgets
         self._by_space: dict[str, list[int]] = {}
         for place, budget in enumerate(budgets):
@@ -110,13 +110,13 @@ class Protection:
     def __bool__(self) -> bool:
         return bool(self._budgets)
 
-    def of(self, sort: PodClass) -> tuple[int, ...]:
-        """The places of the budgets that mean a class."""
-        known = self._known.get(sort)
+    def of(self, pod_class: PodClass) -> tuple[int, ...]:
+        """The places of the budgets that cover a class."""
+        known = self._known.get(pod_class)
         if known is None:
-            several = self._by_space.get(sort.namespace, ())
-            known = tuple(one for one in several if self._budgets[one].means(sort))
-            self._known[sort] = known
+            places = self._by_space.get(pod_class.namespace, ())
+            known = tuple(place for place in places if self._budgets[place].means(pod_class))
+            self._known[pod_class] = known
         return known
 
     def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
@@ -126,7 +126,7 @@ class Protection:
         others: list[Pod] = []
         for pod in pods:
             broken = False
-            for place in self.of(pod.sort):
+            for place in self.of(pod.pod_class):
                 budget = self._budgets[place]
                 if pod.name not in budget.disrupted and pod.uid not in budget.taken:
                     left[place] = left.get(place, budget.allowed - len(budget.taken)) - 1

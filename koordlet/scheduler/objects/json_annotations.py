@@ -23,7 +23,7 @@ def body(spelled: object) -> Body:
 def bodies(spelled: object) -> list[Body]:
     """The objects of a list in a text; empty where there is none."""
     found = _decoded(spelled)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
 def meant(annotations: Mapping[str, str], key: str) -> Body:
@@ -34,9 +34,9 @@ def meant(annotations: Mapping[str, str], key: str) -> Body:
     try:
         found = json.loads(spelled)
     except (ValueError, RecursionError) as error:
-        raise BadObjectError(f"annotation {key} is no JSON: {str(error)[:80]}") from error
+        raise BadObjectError(f"annotation {key} is not JSON: {str(error)[:80]}") from error
     if not isinstance(found, Mapping):
-        raise BadObjectError(f"annotation {key} holds no object: {wire.show(found)}")
+        raise BadObjectError(f"annotation {key} is not a JSON object: {wire.show(found)}")
     return found
 
 

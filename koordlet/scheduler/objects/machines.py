@@ -118,10 +118,10 @@ def _zones(body: Body) -> dict[int, dict[str, int]]:
             continue
         amounts: dict[str, int] = {}
         for one in wire.bodies(zone, "resources"):
-            said = one.get("allocatable", one.get("capacity"))
+            amount = one.get("allocatable", one.get("capacity"))
             try:
                 part = requests.amounts(
-                    {"a": {str(one.get("name")): said}}, "a", requests.MOST_ALLOCATABLE
+                    {"a": {str(one.get("name")): amount}}, "a", requests.MOST_ALLOCATABLE
                 )
             except BadObjectError:
                 continue

@@ -68,7 +68,7 @@ def _unfold(document: Any, place: str, warnings: list[str] | None) -> Iterator[B
             for index, item in enumerate(items):
                 where = f"{place}: items[{index}]"
                 if warnings is not None and not isinstance(item, Mapping):
-                    warnings.append(f"{where} is left out: no object")
+                    warnings.append(f"{where} is ignored: not an object")
                 elif isinstance(item, Mapping) and "kind" not in item and kind:
                     yield {"kind": kind, **item}
                 else:

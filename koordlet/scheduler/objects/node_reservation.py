@@ -26,7 +26,7 @@ _BATCH = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class NodeReservation:
     """Amounts and CPUs."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
@@ -40,10 +40,10 @@ class SetAside:
         }
 
 
-NOTHING = SetAside()
+NOTHING = NodeReservation()
 
 
-def read(annotations: Mapping[str, str]) -> SetAside:
+def read(annotations: Mapping[str, str]) -> NodeReservation:
     """What a node sets aside; an annotation that cannot be read sets nothing aside."""
     spelled = annotations.get(ANNOTATION)
     if spelled is None:
@@ -55,7 +55,7 @@ def read(annotations: Mapping[str, str]) -> SetAside:
     return _read(body) if isinstance(body, Mapping) else NOTHING
 
 
-def _read(body: Mapping[str, object]) -> SetAside:
+def _read(body: Mapping[str, object]) -> NodeReservation:
     try:
         amounts = requests.amounts(body, "resources", requests.MOST_ALLOCATABLE)
     except BadObjectError:
@@ -65,7 +65,7 @@ def _read(body: Mapping[str, object]) -> SetAside:
         amounts[requests.CPU] = 1000 * len(cpus)
     if body.get("applyPolicy") == "ReservedCPUsOnly":
         amounts = {}
-    return SetAside(amounts, cpus)
+    return NodeReservation(amounts, cpus)
 
 
 def cpus_of(spelled: object) -> cpuset.CPUSet:

@@ -38,8 +38,8 @@ def decode(body: Body) -> Node:
     name = wire.text(meta, "name")
     if not name:
         raise BadObjectError("metadata.name is missing")
-    notes = {str(key): str(one) for key, one in wire.mapping(meta, "annotations").items()}
-    aside = node_reservation.read(notes)
+    notes = {str(key): str(value) for key, value in wire.mapping(meta, "annotations").items()}
+    reserved = node_reservation.read(notes)
     known = "allocatable" if status.get("allocatable") is not None else "capacity"
     return Node(
         name=name,
@@ -47,10 +47,10 @@ def decode(body: Body) -> Node:
         annotations=notes,
         taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
         unschedulable=wire.flag(spec, "unschedulable"),
-        allocatable=aside.rest(requests.amounts(status, known, requests.MOST_ALLOCATABLE)),
+        allocatable=reserved.rest(requests.amounts(status, known, requests.MOST_ALLOCATABLE)),
         images=_images(status),
         features=frozenset(wire.strings(status, "declaredFeatures")),
-        reserved_cpus=aside.cpus,
+        reserved_cpus=reserved.cpus,
     )
 
 

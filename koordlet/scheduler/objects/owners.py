@@ -19,7 +19,7 @@ _BY_SELECTOR = ("ReplicaSet", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class PodOwner:
     """What one of those objects says about pods."""
 
     kind: str
@@ -30,57 +30,60 @@ class Owner:
     #: The selector of the others.
     selector: tuple[selectors.Requirement, ...] | None = None
 
-    def concerns(self, sort: PodClass) -> bool:
+    def concerns(self, pod_class: PodClass) -> bool:
         """Whether a class may be grouped by it."""
-        return sort.namespace == self.namespace
+        return pod_class.namespace == self.namespace
 
 
-def decode(body: Body) -> Owner:
+def decode(body: Body) -> PodOwner:
     """One object; ``BadObjectError`` where its selector cannot be read."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     kind = wire.text(body, "kind")
     where = kind, wire.text(meta, "namespace") or "default", wire.text(meta, "name")
     if kind in _BY_SELECTOR:
         found: selectors.Compiled | None = terms.selector(spec, "selector")
-        return Owner(*where, {}, None if found is None else found.labels)
+        return PodOwner(*where, {}, None if found is None else found.labels)
     wanted = wire.labels(spec, "selector")
-    return Owner(*where, wanted, None if kind == "Service" else _exact(wanted))
+    return PodOwner(*where, wanted, None if kind == "Service" else _exact(wanted))
 
 
-class Owners:
+class PodOwners:
     """Services, ReplicationControllers, ReplicaSets and StatefulSets of the cluster."""
 
     def __init__(self) -> None:
-        self._services: dict[str, dict[str, Owner]] = {}
+        self._services: dict[str, dict[str, PodOwner]] = {}
         self._controllers: dict[tuple[str, str, str], tuple[selectors.Requirement, ...]] = {}
 
     def add(self, body: Body) -> None:
         """One object; ``BadObjectError`` where its selector cannot be read."""
         self.put(decode(body))
 
-    def put(self, one: Owner) -> None:
+    def put(self, owner: PodOwner) -> None:
         """An object comes, or is another than before."""
-        self.drop(one)
-        if one.kind == "Service":
-            if one.wanted:
-                self._services.setdefault(one.namespace, {})[one.name] = one
-        elif one.selector is not None:
-            self._controllers[one.namespace, one.kind, one.name] = one.selector
+        self.drop(owner)
+        if owner.kind == "Service":
+            if owner.wanted:
+                self._services.setdefault(owner.namespace, {})[owner.name] = owner
+        elif owner.selector is not None:
+            self._controllers[owner.namespace, owner.kind, owner.name] = owner.selector
 
-    def drop(self, one: Owner) -> None:
+    def drop(self, owner: PodOwner) -> None:
         """It goes."""
-        if one.kind == "Service":
-            self._services.get(one.namespace, {}).pop(one.name, None)
+        if owner.kind == "Service":
+            self._services.get(owner.namespace, {}).pop(owner.name, None)
         else:
-            self._controllers.pop((one.namespace, one.kind, one.name), None)
+            self._controllers.pop((owner.namespace, owner.kind, owner.name), None)
 
-    def selector(self, sort: PodClass) -> selectors.Compiled | None:
+    def selector(self, pod_class: PodClass) -> selectors.Compiled | None:
         """Everything that must match, or ``None`` where nothing groups the pod."""
         merged: dict[str, str] = {}
-        for one in self._services.get(sort.namespace, {}).values():
-            if all(sort.labels.get(key) == value for key, value in one.wanted.items()):
-                merged.update(one.wanted)
-        found = (*_exact(merged), *self._controllers.get((sort.namespace, *sort.owner), ()))
+        for service in self._services.get(pod_class.namespace, {}).values():
+            if all(pod_class.labels.get(key) == value for key, value in service.wanted.items()):
+                merged.update(service.wanted)
+        found = (
+            *_exact(merged),
+            *self._controllers.get((pod_class.namespace, *pod_class.owner), ()),
+        )
         return selectors.Compiled(found) if found else None
 
 

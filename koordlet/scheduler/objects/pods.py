@@ -11,17 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import requests, terms
 from koordlet.scheduler.objects.wire import Body
-
-if TYPE_CHECKING:
-    from koordlet.scheduler.reservation.claims import Claim
-    from koordlet.scheduler.reservation.reserve_pod import Reserving
+from koordlet.scheduler.reservation.spec import ReservePodTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class OwnerReference:
     """An entry of a pod's ownerReferences."""
 
     api_version: str
@@ -62,28 +58,40 @@ class PodClass:
     anti_affinity: tuple[terms.PodTerm, ...] = ()
     prefers: tuple[tuple[int, terms.PodTerm], ...] = ()
     avoids: tuple[tuple[int, terms.PodTerm], ...] = ()
-    spread: tuple[terms.Spread, ...] = ()
+    spread: tuple[terms.SpreadConstraint, ...] = ()
     ports: frozenset[HostPort] = frozenset()
     images: tuple[str, ...] = ()
     containers: int = 0
     features: frozenset[str] = frozenset()
     volumes: tuple[Body, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[OwnerReference, ...] = ()
     #: Those annotations that decide, as they are spelled.
     annotations: Mapping[str, str] = field(default_factory=dict)
-    #: Which reservations may serve it; only in the variant of a class that a pod is tried as.
-    claim: Claim | None = None
-    #: How it reserves; only for the stand-ins of reservations.
-    reserving: Reserving | None = None
+    #: The reservations that may serve it; ``reservation.claims.claim_of`` reads it.
+    claim: object = None
+    #: How it reserves; only for reserve pods.
+    reserving: ReservePodTraits | None = None
     #: The peers' priority class: ``koord-prod``, ``koord-mid``, ``koord-batch``, ``koord-free``.
     band: str = "koord-prod"
     #: What it asks for and this scheduler lacks, as a message (``unserved``).
     unsupported: str = ""
 
     @property
+    def adopts(self) -> bool:
+        """Whether its reservation takes over from running pods, and so chooses when they end."""
+        return self.reserving is not None and self.reserving.adopting is not None
+
+    @property
     def owner(self) -> tuple[str, str]:
         """Kind and name of its controller; empty where it has none."""
-        return next(((one.kind, one.name) for one in self.references if one.controller), ("", ""))
+        return next(
+            (
+                (reference.kind, reference.name)
+                for reference in self.references
+                if reference.controller
+            ),
+            ("", ""),
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -93,7 +101,7 @@ class Pod:
     namespace: str
     name: str
     uid: str
-    sort: PodClass
+    pod_class: PodClass
     priority: int
     #: RFC 3339 in UTC: sorts as text. Empty where it is unknown.
     created: str
@@ -104,8 +112,8 @@ class Pod:
     preempts: bool
     gates: tuple[str, ...]
     nominated: str = ""
-    #: The UID of the reservation whose place it keeps: a stand-in, no pod that runs.
-    stands_for: str = ""
+    #: The UID of the reservation whose place it keeps: empty for pods that run.
+    reserve_pod_of: str = ""
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""
@@ -113,7 +121,7 @@ class Pod:
     operates: bool = False
     #: What the store says of it while it has no node: reason and message of its condition
     #: ``PodScheduled``, and the node that it is nominated for.
-    told: tuple[str, str, str] = ("", "", "")
+    stored_condition: tuple[str, str, str] = ("", "", "")
     #: CPUs of its own, and its amounts by NUMA node, where it has some.
     cpus: cpuset.CPUSet | None = None
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)

@@ -49,7 +49,7 @@ def amounts(body: Body, key: str, most: int) -> Amounts:
     found: Amounts = {}
     for name, spelled in wire.mapping(body, key).items():
         if isinstance(spelled, bool) or not isinstance(spelled, str | int | float):
-            raise BadObjectError(f"{key}.{name} is no quantity: {wire.show(spelled)}")
+            raise BadObjectError(f"{key}.{name} is not a quantity: {wire.show(spelled)}")
         try:
             value = quantity.milli(spelled) if name == CPU else quantity.units(spelled)
         except ValueError as error:
@@ -63,15 +63,15 @@ def amounts(body: Body, key: str, most: int) -> Amounts:
 def of_pod(spec: Body, status: Body) -> Requests:
     """What a pod asks for; ``status`` only for a pod that has a node."""
     resized = _resized(status)
-    plain = [_container(one, resized) for one in wire.bodies(spec, "containers")]
+    plain = [_container(container, resized) for container in wire.bodies(spec, "containers")]
     init = [
-        (_container(one, resized if _sidecar(one) else {}), _sidecar(one))
-        for one in wire.bodies(spec, "initContainers")
+        (_container(container, resized if _sidecar(container) else {}), _sidecar(container))
+        for container in wire.bodies(spec, "initContainers")
     ]
     whole = amounts(wire.mapping(spec, "resources"), "requests", MOST_REQUEST)
-    whole = {name: one for name, one in whole.items() if _at_pod_level(name)}
+    whole = {name: value for name, value in whole.items() if _at_pod_level(name)}
     overhead = amounts(spec, "overhead", MOST_REQUEST)
-    filled = [_filled(one) for one in plain]
+    filled = [_filled(container) for container in plain]
     filled_init = [(_filled(one), sidecar) for one, sidecar in init]
     summed, counted = _aggregate(plain, init), _aggregate(filled, filled_init)
     return Requests(
@@ -85,12 +85,15 @@ def of_pod(spec: Body, status: Body) -> Requests:
 def _limits(spec: Body, overhead: Amounts) -> Amounts:
     """Overhead is on top of a limit, and makes none."""
     total = _aggregate(
-        [_most(one) for one in wire.bodies(spec, "containers")],
-        [(_most(one), _sidecar(one)) for one in wire.bodies(spec, "initContainers")],
+        [_most(container) for container in wire.bodies(spec, "containers")],
+        [
+            (_most(container), _sidecar(container))
+            for container in wire.bodies(spec, "initContainers")
+        ],
     )
-    whole = {name: one for name, one in _most(spec).items() if _at_pod_level(name)}
-    total = {name: one for name, one in {**total, **whole}.items() if one}
-    return _plus(total, {name: one for name, one in overhead.items() if name in total})
+    whole = {name: value for name, value in _most(spec).items() if _at_pod_level(name)}
+    total = {name: value for name, value in {**total, **whole}.items() if value}
+    return _plus(total, {name: value for name, value in overhead.items() if name in total})
 
 
 def _most(body: Body) -> Amounts:
@@ -122,8 +125,8 @@ def _container(container: Body, resized: Mapping[str, tuple[Amounts, Amounts, bo
 def _resized(status: Body) -> dict[str, tuple[Amounts, Amounts, bool]]:
     """By container: amounts in force, amounts allocated, and whether the new ones are refused."""
     infeasible = any(
-        one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible"
-        for one in wire.bodies(status, "conditions")
+        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
+        for condition in wire.bodies(status, "conditions")
     )
     found = {}
     for key in ("containerStatuses", "initContainerStatuses"):
@@ -142,8 +145,8 @@ def _filled(asked: Amounts) -> Amounts:
 def _aggregate(plain: list[Amounts], init: list[tuple[Amounts, bool]]) -> Amounts:
     """Containers together, or the largest moment of starting up, each resource by itself."""
     total: Amounts = {}
-    for one in plain:
-        total = _plus(total, one)
+    for container in plain:
+        total = _plus(total, container)
     sidecars: Amounts = {}
     largest: Amounts = {}
     for one, sidecar in init:

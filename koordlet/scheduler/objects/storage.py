@@ -77,22 +77,22 @@ class Storage:
         else:
             self.classes.pop(name, None)
 
-    def bound(self, sort: PodClass) -> list[tuple[str, Body | None]]:
+    def bound(self, pod_class: PodClass) -> list[tuple[str, Body | None]]:
         """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
         found: list[tuple[str, Body | None]] = []
-        for name in claim_names(sort):
-            claim = self.claims.get((sort.namespace, name))
+        for name in claim_names(pod_class):
+            claim = self.claims.get((pod_class.namespace, name))
             if claim is not None:
                 volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
                 if volume:
                     found.append((volume, self.volumes.get(volume)))
         return found
 
-    def attached(self, sort: PodClass) -> frozenset[tuple[str, str]]:
+    def attached(self, pod_class: PodClass) -> frozenset[tuple[str, str]]:
         """What CSI drivers attach for a class: (driver, volume); what is not known is not there."""
         found = set()
-        for name in claim_names(sort):
-            claim = self.claims.get((sort.namespace, name))
+        for name in claim_names(pod_class):
+            claim = self.claims.get((pod_class.namespace, name))
             if claim is None:
                 continue
             spec = wire.mapping(claim, "spec")
@@ -101,10 +101,10 @@ class Storage:
             if not volume:
                 # It will be made by the driver of its class.
                 made = wire.text(self.class_of(claim), "provisioner")
-                known = _PROVISIONERS.get(made, made), f"{sort.namespace}/{name}"
+                known = _PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"
             if known is not None and known[0]:
                 found.add(known)
-        for volume_body in sort.volumes:
+        for volume_body in pod_class.volumes:
             inline = _migrated(volume_body)
             if inline is not None:
                 found.add(inline)
@@ -141,8 +141,8 @@ def check(body: Body) -> None:
     if spec.get("selector") is not None:
         terms.selector(spec, "selector")
     required = wire.mapping(wire.mapping(spec, "nodeAffinity"), "required")
-    for one in wire.bodies(required, "nodeSelectorTerms"):
-        terms.node_term(one)
+    for term in wire.bodies(required, "nodeSelectorTerms"):
+        terms.node_term(term)
     for key in ("provisioner", "volumeBindingMode", "storageClassName"):
         wire.text(body, key)
     for one in wire.bodies(body, "allowedTopologies"):
@@ -167,12 +167,12 @@ def _named(body: Body, several: Mapping[str, Sequence[str]]) -> None:
             wire.text(wire.mapping(body, kind), key)
 
 
-def claim_names(sort: PodClass) -> dict[str, bool]:
+def claim_names(pod_class: PodClass) -> dict[str, bool]:
     """The claims that a class mounts, and whether one is made for the pod alone."""
     return {
-        wire.text(wire.mapping(one, "persistentVolumeClaim"), "claimName"): "ephemeral" in one
-        for one in sort.volumes
-        if one.get("persistentVolumeClaim") is not None
+        wire.text(wire.mapping(volume, "persistentVolumeClaim"), "claimName"): "ephemeral" in volume
+        for volume in pod_class.volumes
+        if volume.get("persistentVolumeClaim") is not None
     }
 
 
@@ -185,8 +185,8 @@ def _migrated(spec: Body) -> tuple[str, str] | None:
 
 def _limits(body: Body) -> dict[str, int]:
     found = {}
-    for one in wire.bodies(wire.mapping(body, "spec"), "drivers"):
-        room = wire.mapping(one, "allocatable")
+    for driver in wire.bodies(wire.mapping(body, "spec"), "drivers"):
+        room = wire.mapping(driver, "allocatable")
         if room.get("count") is not None:
-            found[wire.text(one, "name")] = wire.integer(room, "count")
+            found[wire.text(driver, "name")] = wire.integer(room, "count")
     return found

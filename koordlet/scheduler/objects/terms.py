@@ -20,7 +20,7 @@ _MOST_WEIGHT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class NodeRequirement:
     """One condition on one label (or field) of a node."""
 
     key: str
@@ -32,8 +32,8 @@ class Requirement:
 class NodeTerm:
     """Conditions that must hold together; one that cannot be read matches nothing."""
 
-    labels: tuple[Requirement, ...] = ()
-    fields: tuple[Requirement, ...] = ()
+    labels: tuple[NodeRequirement, ...] = ()
+    fields: tuple[NodeRequirement, ...] = ()
     broken: bool = False
 
     @property
@@ -91,7 +91,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadConstraint:
     """How evenly matching pods are to lie over a topology."""
 
     key: str
@@ -105,7 +105,7 @@ class Spread:
 
 def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
     """Whether labels satisfy a selector."""
-    return all(one.matches(labels) for one in selector.labels)
+    return all(requirement.matches(labels) for requirement in selector.labels)
 
 
 def weight(body: Body) -> int:
@@ -129,18 +129,18 @@ def node_term(body: Body) -> NodeTerm:
 _VALUES = {"In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0)}
 
 
-def _requirement(body: Body) -> Requirement:
+def _requirement(body: Body) -> NodeRequirement:
     operator, values = wire.text(body, "operator"), wire.strings(body, "values")
     least, most = _VALUES.get(operator, (1, 1))
     known = operator in _VALUES or operator in {"Gt", "Lt"}
     if not known or len(values) < least or (most is not None and len(values) > most):
         raise BadObjectError(f"operator {operator!r} with {len(values)} values")
     if operator in {"Gt", "Lt"} and whole(values[0]) is None:
-        raise BadObjectError(f"{operator} of {values[0]!r}, which is no integer")
-    return Requirement(wire.text(body, "key"), operator, values)
+        raise BadObjectError(f"{operator} of {values[0]!r}, which is not an integer")
+    return NodeRequirement(wire.text(body, "key"), operator, values)
 
 
-def _field(body: Body) -> Requirement:
+def _field(body: Body) -> NodeRequirement:
     found = _requirement(body)
     if found.key != "metadata.name" or found.operator not in {"In", "NotIn"}:
         raise BadObjectError(f"field {found.key!r} cannot be selected by {found.operator}")
@@ -162,22 +162,27 @@ def fulfils(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
     """Whether one object of this name and with these labels satisfies a term, alone."""
     if term.broken or term.empty:
         return False
-    if not all(_meets(one, labels) for one in term.labels):
+    if not all(_meets(requirement, labels) for requirement in term.labels):
         return False
-    return all((name in one.values) is (one.operator == "In") for one in term.fields)
+    return all(
+        (name in requirement.values) is (requirement.operator == "In")
+        for requirement in term.fields
+    )
 
 
-def _meets(one: Requirement, labels: Mapping[str, str]) -> bool:
-    match one.operator:
+def _meets(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:
+    match requirement.operator:
         case "Exists":
-            return one.key in labels
+            return requirement.key in labels
         case "DoesNotExist":
-            return one.key not in labels
+            return requirement.key not in labels
         case "In":
-            return labels.get(one.key) in one.values
+            return labels.get(requirement.key) in requirement.values
         case "NotIn":
-            return labels.get(one.key) not in one.values
-    return beyond(labels.get(one.key, ""), one.operator, whole(one.values[0]))
+            return labels.get(requirement.key) not in requirement.values
+    return beyond(
+        labels.get(requirement.key, ""), requirement.operator, whole(requirement.values[0])
+    )
 
 
 def beyond(value: str, operator: str, bound: int | None) -> bool:
@@ -226,7 +231,7 @@ def selector(body: Body, key: str, of_pod: Mapping[str, str] | None = None) -> A
     """A label selector with the pod's own ``matchLabelKeys`` and ``mismatchLabelKeys`` in it."""
     found = body.get(key)
     if found is not None and not isinstance(found, Mapping):
-        raise BadObjectError(f"{key} is no selector: {wire.show(found)}")
+        raise BadObjectError(f"{key} is not a selector: {wire.show(found)}")
     try:
         compiled = selectors.from_object(found)
     except ValueError as error:
@@ -258,7 +263,7 @@ def pod_term(body: Body, namespace: str, labels: Mapping[str, str]) -> PodTerm:
     return PodTerm(key, named, by_label, selector(body, "labelSelector", labels))
 
 
-def spread(body: Body, labels: Mapping[str, str]) -> Spread:
+def spread(body: Body, labels: Mapping[str, str]) -> SpreadConstraint:
     """One topology spread constraint."""
     unsatisfiable = wire.text(body, "whenUnsatisfiable", "DoNotSchedule")
     if unsatisfiable not in {"DoNotSchedule", "ScheduleAnyway"}:
@@ -266,7 +271,7 @@ def spread(body: Body, labels: Mapping[str, str]) -> Spread:
     skew = wire.integer(body, "maxSkew", 1)
     if skew < 1:
         raise BadObjectError(f"maxSkew is {skew}, must be positive")
-    return Spread(
+    return SpreadConstraint(
         key=wire.text(body, "topologyKey"),
         skew=min(skew, 2**31),
         hard=unsatisfiable == "DoNotSchedule",

@@ -70,7 +70,7 @@ def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[s
 
 def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
     """What each pod among these objects asks for; what cannot be read asks for nothing."""
-    quotas, pods = Quotas(), []
+    quotas, pods = ElasticQuotas(), []
     for body in bodies:
         try:
             meta = wire.mapping(body, "metadata")
@@ -94,7 +94,7 @@ def _hard(annotations: Mapping[str, str], key: str) -> str:
     except BadObjectError as error:
         return f"a scheduling hint that cannot be read ({error})"
     # Go reads the names of fields without regard to case.
-    named = next((one for name, one in hint.items() if str(name).lower() == "nodenames"), None)
+    named = next((value for name, value in hint.items() if str(name).lower() == "nodenames"), None)
     return f"a hard scheduling hint (nodeNames of annotation {key})" if named else ""
 
 
@@ -109,7 +109,7 @@ def refusal(asked: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class ElasticQuota:
     """An ElasticQuota: which namespaces it means."""
 
     namespace: str
@@ -128,7 +128,7 @@ class Quota:
         return self.listed | own
 
     @property
-    def unheeded(self) -> str:
+    def warning(self) -> str:
         """What is worth saying of one that refuses nobody although it bounds everybody."""
         if self.name not in _FOR_EVERYBODY or not self.bound:
             return ""
@@ -137,12 +137,12 @@ class Quota:
         )
 
 
-def quota(body: Body) -> Quota:
+def quota(body: Body) -> ElasticQuota:
     """An ElasticQuota from its JSON; nonsense in its annotation lists nobody."""
     meta = wire.mapping(body, "metadata")
     spelled = _notes(meta).get(peer_keys.QUOTA_NAMESPACES)
     most = wire.mapping(wire.mapping(body, "spec"), "max")
-    return Quota(
+    return ElasticQuota(
         namespace=wire.text(meta, "namespace") or "default",
         name=wire.text(meta, "name"),
         listed=frozenset(one for one in _listed(spelled) if isinstance(one, str)),
@@ -173,26 +173,26 @@ def named_by(meta: Body) -> str:
 
 
 def _notes(meta: Body) -> dict[str, str]:
-    return {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
+    return {key: str(value) for key, value in wire.mapping(meta, "annotations").items()}
 
 
-class Quotas:
+class ElasticQuotas:
     """Which namespaces' pods are in a quota, of all ElasticQuotas and Namespaces."""
 
     def __init__(self) -> None:
-        self._quotas: dict[tuple[str, str], Quota] = {}
+        self._quotas: dict[tuple[str, str], ElasticQuota] = {}
         #: By namespace: what its own object says, and the quotas that mean it.
         self._named: dict[str, str] = {}
-        self._means: dict[str, list[Quota]] = {}
+        self._means: dict[str, list[ElasticQuota]] = {}
 
-    def put(self, one: Quota) -> None:
+    def put(self, one: ElasticQuota) -> None:
         """A quota comes, or changes."""
         self.drop(one)
         self._quotas[one.namespace, one.name] = one
         for namespace in one.means:
             self._means.setdefault(namespace, []).append(one)
 
-    def drop(self, one: Quota) -> None:
+    def drop(self, one: ElasticQuota) -> None:
         """A quota goes."""
         known = self._quotas.pop((one.namespace, one.name), None)
         if known is None:
@@ -222,12 +222,12 @@ class Quotas:
         return {"quota": f"quota {wire.show(one.name)} ({where})"}
 
 
-class Judge:
+class UnservedKeys:
     """Whether a pod may be tried at all."""
 
     def __init__(self, *, ignores_keys: bool = False) -> None:
         self.ignores_keys = ignores_keys
-        self.quotas = Quotas()
+        self.quotas = ElasticQuotas()
 
     def of_class(
         self, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Body
@@ -239,6 +239,10 @@ class Judge:
 
     def why(self, pod: Pod) -> str:
         """Why a pod is not tried now: what its class says, else its namespace's quota."""
-        if pod.sort.unsupported or self.ignores_keys or pod.sort.labels.get(peer_keys.QUOTA):
-            return pod.sort.unsupported
+        if (
+            pod.pod_class.unsupported
+            or self.ignores_keys
+            or pod.pod_class.labels.get(peer_keys.QUOTA)
+        ):
+            return pod.pod_class.unsupported
         return refusal(self.quotas.of(pod.namespace))

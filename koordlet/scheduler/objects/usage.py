@@ -20,7 +20,7 @@ _INTERVAL = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class NodeUsage:
     """CPU in thousandths, memory in bytes."""
 
     #: Seconds since 1970 of the report; ``None``: none was ever made.
@@ -40,7 +40,7 @@ class Usage:
     prod: frozenset[str] = frozenset()
 
 
-def decode(body: Body) -> tuple[str, Usage]:
+def decode(body: Body) -> tuple[str, NodeUsage]:
     """The name of a node, and its use; ``BadObjectError`` names what cannot be used."""
     name = wire.text(wire.mapping(body, "metadata"), "name")
     if not name:
@@ -51,15 +51,15 @@ def decode(body: Body) -> tuple[str, Usage]:
     several = wire.bodies(status, "podsMetric")
     windows = wire.bodies(node, "aggregatedNodeUsages")
     use = _amounts(node, "nodeUsage")
-    return name, Usage(
+    return name, NodeUsage(
         updated=_updated(status),
         interval=float(wire.integer(policy, "reportIntervalSeconds", _INTERVAL)),
         reported=bool(use),
         node=use,
         system=_amounts(node, "systemUsage"),
-        windows={_seconds(one): _statistics(one) for one in windows},
-        pods={_key(one): _amounts(one, "podUsage") for one in several},
-        prod=frozenset(_key(one) for one in several if one.get("priority") == "koord-prod"),
+        windows={_seconds(window): _statistics(window) for window in windows},
+        pods={_key(entry): _amounts(entry, "podUsage") for entry in several},
+        prod=frozenset(_key(entry) for entry in several if entry.get("priority") == "koord-prod"),
     )
 
 

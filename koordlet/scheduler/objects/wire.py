@@ -27,7 +27,7 @@ def mapping(body: Body, key: str) -> Body:
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise BadObjectError(f"{key} is no object: {show(found)}")
+        raise BadObjectError(f"{key} is not an object: {show(found)}")
     return found
 
 
@@ -37,16 +37,16 @@ def sequence(body: Body, key: str) -> Sequence[Any]:
     if found is None:
         return ()
     if not isinstance(found, list | tuple):
-        raise BadObjectError(f"{key} is no list: {show(found)}")
+        raise BadObjectError(f"{key} is not a list: {show(found)}")
     return found
 
 
 def bodies(body: Body, key: str) -> list[Body]:
     """A field that is a list of objects."""
     found = sequence(body, key)
-    for one in found:
-        if not isinstance(one, Mapping):
-            raise BadObjectError(f"{key} holds no objects: {show(one)}")
+    for item in found:
+        if not isinstance(item, Mapping):
+            raise BadObjectError(f"{key} has an element that is not an object: {show(item)}")
     return list(found)
 
 
@@ -56,13 +56,13 @@ def text(body: Body, key: str, default: str = "") -> str:
     if found is None:
         return default
     if not isinstance(found, str):
-        raise BadObjectError(f"{key} is no text: {show(found)}")
+        raise BadObjectError(f"{key} is not a string: {show(found)}")
     return found
 
 
 def strings(body: Body, key: str) -> tuple[str, ...]:
     """A field that is a list of texts."""
-    return tuple(str(one) for one in sequence(body, key))
+    return tuple(str(item) for item in sequence(body, key))
 
 
 def integer(body: Body, key: str, default: int = 0) -> int:
@@ -71,7 +71,7 @@ def integer(body: Body, key: str, default: int = 0) -> int:
     if found is None:
         return default
     if isinstance(found, bool) or not isinstance(found, int):
-        raise BadObjectError(f"{key} is no whole number: {show(found)}")
+        raise BadObjectError(f"{key} is not an integer: {show(found)}")
     return found
 
 
@@ -93,7 +93,8 @@ def labels(body: Body, key: str = "labels") -> dict[str, str]:
             raise BadObjectError(f"{key}: a name of {len(str(name))} characters: {show(name)}")
         if isinstance(value, Mapping | list) or len(str(value)) > _LABEL_VALUE:
             raise BadObjectError(
-                f"{key}: the value of {show(name)} has {len(str(value))} characters or is no text"
+                f"{key}: the value of {show(name)} is not a string"
+                f" or has {len(str(value))} characters"
             )
     # Thousands of objects have the same names: each is kept once.
     return {sys.intern(str(name)): _plain(value) for name, value in found.items()}

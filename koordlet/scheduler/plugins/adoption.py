@@ -1,4 +1,4 @@
-"""The stand-ins of reservations that pre-allocate: filter, score, arguments of the plugin.
+"""The reserve pods that pre-allocate: filter, score, arguments of the plugin.
 
 Covers: all nodes at once. Does not cover: one node (``reservation.preallocation``).
 """
@@ -18,8 +18,8 @@ from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys, preallocation
-from koordlet.scheduler.reservation.preallocation import Adopter, Config
-from koordlet.scheduler.reservation.spec import Policy, Spec
+from koordlet.scheduler.reservation.preallocation import Adopter, PreAllocationConfig
+from koordlet.scheduler.reservation.spec import AllocatePolicy, ReservationSpec
 
 _UNSUPPORTED = "node(s) reservation pre allocation is unsupported with current attributes"
 _DISABLED = "reservation requires cluster mode pre-allocation which is disabled"
@@ -50,7 +50,7 @@ class Arguments:
     gc_interval: int = 60
     resync_seconds: int = 60
     collects: bool = True
-    adoption: Config = field(default_factory=Config)
+    adoption: PreAllocationConfig = field(default_factory=PreAllocationConfig)
     ignored: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
@@ -86,8 +86,8 @@ class Arguments:
         return name in self.ignored or ("/" in name and name.partition("/")[0] in self.groups)
 
 
-def _config(body: Body) -> Config:
-    return Config(
+def _config(body: Body) -> PreAllocationConfig:
+    return PreAllocationConfig(
         cluster=wire.flag(body, "enableClusterMode"),
         label=wire.text(body, "clusterLabelKey") or keys.PRE_ALLOCATABLE,
         priority=wire.text(body, "clusterPriorityAnnotationKey") or keys.PRE_ALLOCATABLE_PRIORITY,
@@ -95,9 +95,9 @@ def _config(body: Body) -> Config:
     )
 
 
-def check(spec: Spec, arguments: Arguments) -> None:
+def check(spec: ReservationSpec, arguments: Arguments) -> None:
     """``RefusedError`` where no node could ever serve."""
-    if spec.policy is not Policy.RESTRICTED:
+    if spec.policy is not AllocatePolicy.RESTRICTED:
         raise RefusedError(_UNSUPPORTED)
     wanted = spec.pre_allocation is not None and spec.pre_allocation.cluster
     if wanted and not arguments.adoption.cluster:
@@ -146,12 +146,14 @@ class Preference(Score):
         return framework.scaled(found)
 
 
-def adopter(spec: Spec, columns: Columns, arguments: Arguments) -> Adopter:
+def adopter(spec: ReservationSpec, columns: Columns, arguments: Arguments) -> Adopter:
     """The adopter of a reservation, or ``RefusedError``."""
     check(spec, arguments)
     return Adopter(spec, columns, arguments.adoption)
 
 
-def adopted(spec: Spec, columns: Columns, arguments: Arguments, row: int) -> tuple[Pod, ...]:
+def adopted(
+    spec: ReservationSpec, columns: Columns, arguments: Arguments, row: int
+) -> tuple[Pod, ...]:
     """The pods that a reservation adopts on the node that was chosen for it."""
     return preallocation.Adopter(spec, columns, arguments.adoption).judge(row).pods

@@ -25,7 +25,7 @@ from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects import peer_keys
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import deviceshare, numa
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 
 class Chooser:
@@ -34,63 +34,63 @@ class Chooser:
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._plugins = {
             name: plugin
-            for name, one in profiles.items()
-            for plugin in one.plugins
+            for name, profile in profiles.items()
+            for plugin in profile.plugins
             if isinstance(plugin, numa.NodeNUMAResource)
         }
         self._sharing = {
             name: plugin
-            for name, one in profiles.items()
-            for plugin in one.plugins
+            for name, profile in profiles.items()
+            for plugin in profile.plugins
             if isinstance(plugin, deviceshare.DeviceShare)
         }
 
-    def ready(self, held: Held, columns: Columns) -> bool:
+    def ready(self, info: ReservationInfo, columns: Columns) -> bool:
         """Whether it has its CPUs and devices, from now on; so does one that needs none."""
-        found = self._devices(held, columns)
-        if found is None or not self._cpus(held, columns):
+        found = self._devices(info, columns)
+        if found is None or not self._cpus(info, columns):
             return False
-        if held.stand_in is not None and found:
-            held.stand_in.devices = found
-            columns.touch(held.row)
+        if info.reserve_pod is not None and found:
+            info.reserve_pod.devices = found
+            columns.touch(info.row)
         return True
 
-    def _devices(self, held: Held, columns: Columns) -> tuple[devices.Slice, ...] | None:
+    def _devices(self, info: ReservationInfo, columns: Columns) -> tuple[devices.Slice, ...] | None:
         """Its devices; ``None``: they cannot be had yet."""
-        mine = held.stand_in
-        plugin = self._sharing.get(mine.sort.scheduler) if mine is not None else None
-        wants = device_requests.rough(held.spec.allocatable) if plugin is not None else ()
+        mine = info.reserve_pod
+        plugin = self._sharing.get(mine.pod_class.scheduler) if mine is not None else None
+        wants = device_requests.rough(info.spec.allocatable) if plugin is not None else ()
         if mine is None or plugin is None or not wants:
             return ()
-        heirs = tuple(held.owners.values())
-        apart = device_room.Apart(held, heirs_of=heirs)
-        found = plugin.admit(mine.sort, wants, columns, held.row, apart)
-        if isinstance(found, device_room.Refusal):
+        heirs = tuple(info.owners.values())
+        apart = device_room.DrawContext(info, heirs_of=heirs)
+        found = plugin.admit(mine.pod_class, wants, columns, info.row, apart)
+        if isinstance(found, device_room.DeviceRefusal):
             return None
         several = columns.devices[mine.node].several if found else ()
-        chosen = {(one.kind, one.minor): one.amounts for one in found}
+        chosen = {(part.kind, part.minor): part.amounts for part in found}
         for pod in heirs if found else ():
             if not _within(pod, several, chosen):
                 return None
         return found
 
-    def _cpus(self, held: Held, columns: Columns) -> bool:
-        mine, node = held.stand_in, columns.nodes[held.row]
-        plugin = self._plugins.get(mine.sort.scheduler) if mine is not None else None
+    def _cpus(self, info: ReservationInfo, columns: Columns) -> bool:
+        mine, node = info.reserve_pod, columns.nodes[info.row]
+        plugin = self._plugins.get(mine.pod_class.scheduler) if mine is not None else None
         if mine is None or node is None or plugin is None:
             return True
-        wish, place = plugin.wish(mine.sort), plugin.place(node)
-        bound = wish.bound or (place.bind is not None and wish.cpu > 0)
-        known = place.machine is not None and bool(place.machine.shape.cores)
-        if not bound or not known or wish.cpu % 1000:
+        request, offer = plugin.request(mine.pod_class), plugin.offer(node)
+        bound = request.bound or (offer.bind is not None and request.cpu > 0)
+        known = offer.machine is not None and bool(offer.machine.shape.cores)
+        if not bound or not known or request.cpu % 1000:
             return True
         chosen = mine.cpus or cpuset.CPUSet()
-        for pod in held.owners.values():
+        for pod in info.owners.values():
             chosen |= pod.cpus or cpuset.CPUSet()
-        lacking = wish.cpu // 1000 - len(chosen)
+        lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            found = placement.room(place, columns, held.row).allocate(
-                allocation.Request(cpus=_asked(wish, place, lacking))
+            found = placement.room(offer, columns, info.row).allocate(
+                allocation.Request(cpus=_asked(request, offer, lacking))
             )
             if isinstance(found, allocation.Refusal):
                 return False
@@ -105,32 +105,38 @@ def _within(
     chosen: Mapping[device_room.Key, devices.Amounts],
 ) -> bool:
     """Whether all that a pod has of a node's devices is part of what was chosen."""
-    known = {(one.kind, one.minor): one for one in several}
+    known = {(part.kind, part.minor): part for part in several}
     for one in pod.devices:
         key = one.kind, one.minor
-        its = known[key].kept(one.amounts, pod.sort.requests.real) if key in known else one.amounts
+        its = (
+            known[key].kept(one.amounts, pod.pod_class.requests.real)
+            if key in known
+            else one.amounts
+        )
         part = chosen.get(key, {})
         if any(much > part.get(name, 0) for name, much in its.items()):
             return False
     return True
 
 
-def _asked(wish: placement.Wish, place: placement.Place, count: int) -> accumulator.Request:
-    required = wish.required or place.bind
+def _asked(
+    request: placement.TopologyRequest, offer: placement.NodeOffer, count: int
+) -> accumulator.Request:
+    required = request.required or offer.bind
     return dataclasses.replace(
-        accumulator.Request(count=count, bind=required or wish.preferred),
+        accumulator.Request(count=count, bind=required or request.preferred),
         required=required is not None,
-        exclusive=wish.exclusive,
-        strategy=place.strategy,
+        exclusive=request.exclusive,
+        strategy=offer.strategy,
     )
 
 
-def marks(held: Held) -> dict[str, str]:
+def marks(info: ReservationInfo) -> dict[str, str]:
     """The annotations by which agents and the next scheduler know them; none that is there."""
-    if held.stand_in is None:
+    if info.reserve_pod is None:
         return {}
-    status = numa.spelled(held.stand_in)
+    status = numa.spelled(info.reserve_pod)
     notes = {peer_keys.RESOURCE_STATUS: json.dumps(status)} if status else {}
-    notes |= deviceshare.marks(held.stand_in)
-    known = held.spec.annotations
+    notes |= deviceshare.marks(info.reserve_pod)
+    known = info.spec.annotations
     return {key: spelled for key, spelled in notes.items() if known.get(key) != spelled}

@@ -20,10 +20,15 @@ from typing import Any
 import numpy as np
 
 from koordlet.scheduler.allocation import device_requests, device_room, devices, handover
-from koordlet.scheduler.allocation.device_requests import Want
-from koordlet.scheduler.allocation.device_room import Apart, Refusal, Room, Taste
+from koordlet.scheduler.allocation.device_requests import DeviceRequest
+from koordlet.scheduler.allocation.device_room import (
+    DevicePreference,
+    DeviceRefusal,
+    DeviceRoom,
+    DrawContext,
+)
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import (
     MAX_SCORE,
@@ -43,14 +48,17 @@ from koordlet.scheduler.reservation import keys
 
 #: Annotations that wish for more than this plugin knows.
 _UNSERVED = (peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION)
-_PARTITIONED = "node(s) GPU partitions are not served"
+_PARTITIONED = "node(s) GPU partitions are not supported"
+_Wants = tuple[DeviceRequest, ...]
 
 
 class DeviceShare(Plugin):
     """Which node has the devices, and which devices they are."""
 
     name = "DeviceShare"
-    listens = What.NODE_NEW | What.NODE_ROOM | What.NODE_FEED | What.POD_GONE
+    listens = (
+        ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.NODE_FEED | ActionType.POD_GONE
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -59,44 +67,46 @@ class DeviceShare(Plugin):
         if kind not in {"LeastAllocated", "MostAllocated"}:
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         named = wire.bodies(strategy, "resources")
-        weights = {one.name: one.weight for one in resources.weighted(named)} if named else None
-        self.taste = Taste(weights or device_room.SCORED, most=kind == "MostAllocated")
+        weights = {each.name: each.weight for each in resources.weighted(named)} if named else None
+        self.taste = DevicePreference(weights or device_room.SCORED, most=kind == "MostAllocated")
         self._columns: Columns | None = None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
-        wants = wanted(sort)
-        return Fitting(self, sort, columns, wants) if wants else None
+        wants = wanted(pod_class)
+        return Fitting(self, pod_class, columns, wants) if wants else None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        wants = wanted(sort)
-        return Spare(self, sort, columns, wants) if wants else None
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        wants = wanted(pod_class)
+        return Spare(self, pod_class, columns, wants) if wants else None
 
     def admit(
-        self, sort: PodClass, wants: tuple[Want, ...], columns: Columns, row: int, apart: Apart
-    ) -> tuple[devices.Slice, ...] | Refusal:
-        """What a class would get on a node now."""
+        self, pod_class: PodClass, wants: _Wants, columns: Columns, row: int, apart: DrawContext
+    ) -> tuple[devices.Slice, ...] | DeviceRefusal:
+        """The devices that a class would get on a node now."""
         node = columns.nodes[row]
-        told = columns.devices.get(node.name) if node is not None else None
-        if told is None:
+        reported = columns.devices.get(node.name) if node is not None else None
+        if reported is None:
             return ()
         for key in _UNSERVED:
-            if sort.annotations.get(key):
-                return Refusal((f"node(s) annotation {key} is not served",), final=True)
-        if told.partitioned and any(_whole(one) for one in wants):
-            return Refusal((_PARTITIONED,), final=True)
+            if pod_class.annotations.get(key):
+                return DeviceRefusal((f"node(s) annotation {key} is not served",), final=True)
+        # Partitions are groups of whole cards.
+        if reported.partitioned and any(
+            want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100 for want in wants
+        ):
+            return DeviceRefusal((_PARTITIONED,), final=True)
         return device_room.admit(wants, columns, row, apart, self.taste)
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the devices; the pod carries them from here on."""
         columns = self._columns
-        if columns is None or device_requests.NAMES.isdisjoint(pod.sort.requests.real):
+        if columns is None or device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             return
-        wants = wanted(pod.sort)
-        row = columns.rows[node]
-        draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
-        found = self.admit(pod.sort, wants, columns, row, Apart(draws, _ignores(pod.sort)))
-        if isinstance(found, Refusal):
+        context = DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
+        wants = wanted(pod.pod_class)
+        found = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
+        if isinstance(found, DeviceRefusal):
             raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
         pod.devices = found
 
@@ -107,19 +117,18 @@ class DeviceShare(Plugin):
         return marks(pod)
 
 
-def wanted(sort: PodClass) -> tuple[Want, ...]:
-    """What a class asks for; ``RefusedError`` where nobody could serve that.
+def wanted(pod_class: PodClass) -> _Wants:
+    """The device requests of a class; ``RefusedError`` where no node could serve them.
 
-    Who takes over from running pods chooses when it has their room (``conversion``).
+    None for a reservation that adopts pods: it chooses when it has their room (``conversion``).
     """
-    if device_requests.NAMES.isdisjoint(sort.requests.real):
+    if device_requests.NAMES.isdisjoint(pod_class.requests.real):
         return ()
     try:
-        found = device_requests.of(sort.requests.real)
+        found = device_requests.of(pod_class.requests.real)
     except BadObjectError as error:
         raise RefusedError(str(error)) from error
-    adopts = sort.reserving is not None and sort.reserving.adopting is not None
-    return () if adopts else found
+    return () if pod_class.adopts else found
 
 
 def marks(pod: Pod) -> dict[str, str]:
@@ -129,26 +138,21 @@ def marks(pod: Pod) -> dict[str, str]:
     return {peer_keys.DEVICE_ALLOCATED: json.dumps(devices.spelled(pod.devices))}
 
 
-def _ignores(sort: PodClass) -> bool:
-    return sort.labels.get(keys.IGNORED) == "true"
-
-
-def _whole(want: Want) -> bool:
-    """Whether it is about whole cards, which groups of cards are about."""
-    return want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100
+def _ignores(pod_class: PodClass) -> bool:
+    return pod_class.labels.get(keys.IGNORED) == "true"
 
 
 class _Asked:
-    """A class of pods and what it wants, of any node."""
+    """A class of pods and its device requests."""
 
     def __init__(
-        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
     ) -> None:
-        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
-        self._ignores = _ignores(sort)
+        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
+        self._wants, self._ignores = wants, _ignores(pod_class)
 
-    def _apart(self, row: int) -> Apart:
-        return Apart(handover.drawn(self._sort, row), self._ignores)
+    def _apart(self, row: int) -> DrawContext:
+        return DrawContext(handover.drawn(self._pod_class, row), self._ignores)
 
 
 class Fitting(_Asked, ByNode):
@@ -157,17 +161,19 @@ class Fitting(_Asked, ByNode):
     kind = Kind.LOAD
 
     def __init__(
-        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
     ) -> None:
-        super().__init__(plugin, sort, columns, wants)
-        self._refusals: list[Refusal] = []
+        super().__init__(plugin, pod_class, columns, wants)
+        self._refusals: list[DeviceRefusal] = []
 
     def code(self, row: int) -> int:
         node = self._columns.nodes[row]
         if node is None or node.name not in self._columns.devices:
             return 0
-        found = self._plugin.admit(self._sort, self._wants, self._columns, row, self._apart(row))
-        if not isinstance(found, Refusal):
+        found = self._plugin.admit(
+            self._pod_class, self._wants, self._columns, row, self._apart(row)
+        )
+        if not isinstance(found, DeviceRefusal):
             return 0
         if found not in self._refusals:
             self._refusals.append(found)
@@ -189,9 +195,9 @@ class Spare(_Asked, Score):
     def one(self, row: int) -> int:
         columns = self._columns
         node = columns.nodes[row]
-        told = columns.devices.get(node.name) if node is not None else None
-        if told is None:
+        reported = columns.devices.get(node.name) if node is not None else None
+        if reported is None:
             return 0
-        room = Room.of(told, columns, row, self._apart(row))
+        room = DeviceRoom.of(reported, columns, row, self._apart(row))
         found = [room.share(want, self._plugin.taste) for want in self._wants]
         return max(0, min(MAX_SCORE, sum(found) // len(found)))

@@ -61,7 +61,7 @@ class _Adapted(Plugin):
         super().__init__(args)
         self.foreign = self.made_by(args)
 
-    def said(self, point: str, pod: Pod, node: str) -> Any:
+    def answer(self, point: str, pod: Pod, node: str) -> Any:
         """What a point answers; an error in it is a refusal that names it."""
         try:
             return getattr(self.foreign, point)(pod, node)
@@ -79,12 +79,12 @@ class _Adapted(Plugin):
             raise RefusedError(f"plugin {self.name} failed: {error}") from error
 
 
-def _filter(self: _Adapted, sort: PodClass, columns: Columns) -> Filter:
-    return _Asked(self.foreign, sort, columns)
+def _filter(self: _Adapted, pod_class: PodClass, columns: Columns) -> Filter:
+    return _Asked(self.foreign, pod_class, columns)
 
 
-def _score(self: _Adapted, sort: PodClass, columns: Columns) -> Score:
-    return _Rated(self.foreign, sort, columns)
+def _score(self: _Adapted, pod_class: PodClass, columns: Columns) -> Score:
+    return _Rated(self.foreign, pod_class, columns)
 
 
 def _queue_key(self: _Adapted, pod: Pod) -> Any:
@@ -94,10 +94,10 @@ def _queue_key(self: _Adapted, pod: Pod) -> Any:
 def _post_filter(self: _Adapted, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
     by_node = {name: verdict.reasons for name, verdict in refused.items()}
     try:
-        said = self.foreign.post_filter(pod, by_node)
+        answer = self.foreign.post_filter(pod, by_node)
     except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
         return Rescue(f"plugin {self.name} failed: {error}")
-    message, node = said if isinstance(said, tuple) else (said, "")
+    message, node = answer if isinstance(answer, tuple) else (answer, "")
     return Rescue(str(message or ""), str(node or ""))
 
 
@@ -109,16 +109,16 @@ def _pre_enqueue(self: _Adapted, pod: Pod) -> str:
 
 
 def _reserve(self: _Adapted, pod: Pod, node: str) -> None:
-    _refuse(self.said("reserve", pod, node))
+    _refuse(self.answer("reserve", pod, node))
 
 
 def _unreserve(self: _Adapted, pod: Pod, node: str) -> None:
     with contextlib.suppress(RefusedError):
-        self.said("unreserve", pod, node)
+        self.answer("unreserve", pod, node)
 
 
 def _permit(self: _Adapted, pod: Pod, node: str) -> float:
-    answer = self.said("permit", pod, node)
+    answer = self.answer("permit", pod, node)
     if isinstance(answer, str):
         _refuse(answer)
         return 0.0
@@ -135,7 +135,7 @@ async def _bind(self: _Adapted, pod: Pod, node: str) -> bool:
 
 def _post_bind(self: _Adapted, pod: Pod, node: str) -> None:
     with contextlib.suppress(RefusedError):
-        self.said("post_bind", pod, node)
+        self.answer("post_bind", pod, node)
 
 
 def _refuse(reason: Any) -> None:
@@ -189,8 +189,8 @@ class _Compared:
 class _Asked(ByNode):
     kind = Kind.CONTEXT
 
-    def __init__(self, foreign: Any, sort: PodClass, columns: Columns) -> None:
-        self._foreign, self._sort, self._columns = foreign, sort, columns
+    def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
+        self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
         self._reasons: list[str] = [""]
 
     def code(self, row: int) -> int:
@@ -198,7 +198,7 @@ class _Asked(ByNode):
         if node is None:
             return 0
         try:
-            reason = str(self._foreign.filter(self._sort, node) or "")
+            reason = str(self._foreign.filter(self._pod_class, node) or "")
         except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
             reason = f"plugin failed: {error}"
         if reason not in self._reasons:
@@ -213,8 +213,8 @@ class _Rated(Score):
     kind = Kind.CONTEXT
     normalised = True
 
-    def __init__(self, foreign: Any, sort: PodClass, columns: Columns) -> None:
-        self._foreign, self._sort, self._columns = foreign, sort, columns
+    def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
+        self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
 
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
@@ -227,7 +227,7 @@ class _Rated(Score):
 
     def _rate(self, row: int) -> int:
         try:
-            rated = int(self._foreign.score(self._sort, self._columns.nodes[row]))
+            rated = int(self._foreign.score(self._pod_class, self._columns.nodes[row]))
         except Exception:  # noqa: BLE001 -- foreign code must not stop the scheduler
             return 0
         return max(0, min(MAX_SCORE, rated))

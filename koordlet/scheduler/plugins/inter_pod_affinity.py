@@ -1,7 +1,7 @@
 """InterPodAffinity: which pods want to be near which, and which do not.
 
 Covers: required and preferred terms of the incoming pod, and those of the pods that are there.
-Does not cover: how pods are counted (``scheduler.cluster.vectors.Sums``).
+Does not cover: how pods are counted (``scheduler.cluster.vectors.DomainSums``).
 
 Each distinct term is one tally: of the pods that it means, for the incoming pod's terms; of the
 pods that hold it, for the terms of pods that are there. A pod's arrival moves one number in each.
@@ -17,8 +17,8 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
-from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows, Sums
+from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
@@ -29,7 +29,9 @@ class InterPodAffinity(Plugin):
     """Near and far, required and preferred, both ways."""
 
     name = "InterPodAffinity"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.POD_NEW | What.POD_GONE
+    listens = (
+        ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.POD_NEW | ActionType.POD_GONE
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -38,54 +40,56 @@ class InterPodAffinity(Plugin):
             raise BadObjectError("hardPodAffinityWeight is from 0 to 100")
         self._ignore = wire.flag(args, "ignorePreferredTermsOfExistingPods")
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        return Required(sort, columns)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        return Required(pod_class, columns)
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if self._ignore and not sort.prefers and not sort.avoids:
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if self._ignore and not pod_class.prefers and not pod_class.avoids:
             return None
-        return Preferred(sort, columns, self._hard, ignore=self._ignore)
+        return Preferred(pod_class, columns, self._hard, ignore=self._ignore)
 
 
-def _all_match(wanted: tuple[terms.PodTerm, ...], known: terms.Namespaces, sort: PodClass) -> int:
-    return int(all(one.matches(sort.namespace, sort.labels, known) for one in wanted))
+def _all_match(
+    wanted: tuple[terms.PodTerm, ...], known: terms.Namespaces, pod_class: PodClass
+) -> int:
+    return int(all(term.matches(pod_class.namespace, pod_class.labels, known) for term in wanted))
 
 
-def _holds(kind: str, weight: int, term: terms.PodTerm, sort: PodClass) -> int:
+def _holds(kind: str, weight: int, term: terms.PodTerm, pod_class: PodClass) -> int:
     if kind == "anti_affinity":
-        return sort.anti_affinity.count(term)
+        return pod_class.anti_affinity.count(term)
     if kind == "affinity":
-        return sort.affinity.count(term)
-    return (sort.prefers if kind == "prefers" else sort.avoids).count((weight, term))
+        return pod_class.affinity.count(term)
+    return (pod_class.prefers if kind == "prefers" else pod_class.avoids).count((weight, term))
 
 
-def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> Sums:
+def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> DomainSums:
     """Pods that all of these terms mean, over a topology."""
     measure = functools.partial(_all_match, wanted, columns.namespaces)
     # The topology of a term does not matter for which pods it means.
     tally = columns.tally(("meant", wanted), measure)
     column = columns.index.label(key)
-    return Sums(tally, column.ids, len(column.values), None)
+    return DomainSums(tally, column.ids, len(column.values), None)
 
 
-def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> Sums:
+def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> DomainSums:
     """Pods that hold this term, over its topology."""
     tally = columns.tally((kind, weight, term), functools.partial(_holds, kind, weight, term))
     column = columns.index.label(term.key)
-    return Sums(tally, column.ids, len(column.values), None)
+    return DomainSums(tally, column.ids, len(column.values), None)
 
 
 class _Existing:
-    """The terms of one sort that placed pods hold and that mean a class; grows with new classes."""
+    """Terms that placed pods hold and that select a class; grows with new classes."""
 
-    def __init__(self, sort: PodClass, columns: Columns, kinds: Sequence[str]) -> None:
-        self._sort = sort
+    def __init__(self, pod_class: PodClass, columns: Columns, kinds: Sequence[str]) -> None:
+        self._pod_class = pod_class
         self._columns = columns
         self._kinds = kinds
         self._seen = 0
-        self._found: dict[tuple[str, int, terms.PodTerm], Sums] = {}
+        self._found: dict[tuple[str, int, terms.PodTerm], DomainSums] = {}
 
-    def items(self) -> dict[tuple[str, int, terms.PodTerm], Sums]:
+    def items(self) -> dict[tuple[str, int, terms.PodTerm], DomainSums]:
         """Kind, weight and term, and who holds it where."""
         termed = self._columns.termed
         while self._seen < len(termed):
@@ -99,7 +103,7 @@ class _Existing:
                 weight, term = one if isinstance(one, tuple) else (0, one)
                 key = kind, weight, term
                 if key not in self._found and term.matches(
-                    self._sort.namespace, self._sort.labels, self._columns.namespaces
+                    self._pod_class.namespace, self._pod_class.labels, self._columns.namespaces
                 ):
                     self._found[key] = held(self._columns, kind, weight, term)
 
@@ -109,32 +113,32 @@ class Required(Filter):
 
     kind = Kind.CONTEXT
 
-    def __init__(self, sort: PodClass, columns: Columns) -> None:
-        self._near = [sums_of(columns, sort.affinity, one.key) for one in sort.affinity]
-        self._far = [sums_of(columns, (one,), one.key) for one in sort.anti_affinity]
-        self._others = _Existing(sort, columns, ("anti_affinity",))
+    def __init__(self, pod_class: PodClass, columns: Columns) -> None:
+        self._near = [sums_of(columns, pod_class.affinity, term.key) for term in pod_class.affinity]
+        self._far = [sums_of(columns, (term,), term.key) for term in pod_class.anti_affinity]
+        self._others = _Existing(pod_class, columns, ("anti_affinity",))
         known = columns.namespaces
-        self._first = bool(_all_match(sort.affinity, known, sort))
+        self._first = bool(_all_match(pod_class.affinity, known, pod_class))
 
     @property
     def idle(self) -> bool:
         """Nothing can be refused at this moment."""
         return not self._near and not self._far and not self._others.items()
 
-    def _far_from(self, sums: Sums, rows: Rows, found: Bools) -> None:
+    def _far_from(self, sums: DomainSums, rows: Rows, found: Bools) -> None:
         totals = sums.totals()
         if totals.any():
             found &= (totals == 0)[sums.domains[rows]]
 
     def _near_to(self, rows: Rows) -> Bools:
         found = np.ones(rows.size, np.bool_)
-        lonely = self._first and not any(each.totals().any() for each in self._near)
-        for each in self._near:
-            table = each.totals() > 0
+        lonely = self._first and not any(sums.totals().any() for sums in self._near)
+        for sums in self._near:
+            table = sums.totals() > 0
             if lonely:
                 table = np.ones(table.size, np.bool_)
             table[-1] = False
-            found &= table[each.domains[rows]]
+            found &= table[sums.domains[rows]]
         return found
 
     def allowed(self, rows: Rows) -> Bools:
@@ -147,8 +151,8 @@ class Required(Filter):
         found = np.where(self._near_to(rows), 0, 1).astype(np.int64)
         for code, group in ((2, self._far), (3, list(self._others.items().values()))):
             passing = np.ones(rows.size, np.bool_)
-            for each in group:
-                self._far_from(each, rows, passing)
+            for sums in group:
+                self._far_from(sums, rows, passing)
             found = np.where((found == 0) & ~passing, code, found)
         return found
 
@@ -166,14 +170,14 @@ class Preferred(Score):
     kind = Kind.CONTEXT
     normalised = True
 
-    def __init__(self, sort: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
+    def __init__(self, pod_class: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
         self._own = [
             (sign * weight, sums_of(columns, (term,), term.key))
-            for sign, wishes in ((1, sort.prefers), (-1, sort.avoids))
+            for sign, wishes in ((1, pod_class.prefers), (-1, pod_class.avoids))
             for weight, term in wishes
         ]
         kinds = [] if ignore else ["prefers", "avoids"]
-        self._others = _Existing(sort, columns, [*kinds, "affinity"] if hard else kinds)
+        self._others = _Existing(pod_class, columns, [*kinds, "affinity"] if hard else kinds)
         self._hard = hard
 
     @property
@@ -201,7 +205,7 @@ class Preferred(Score):
         # In floating point and in this order, as the peer: it is cut at the same places.
         return (float(framework.MAX_SCORE) * ((found - low) / float(high - low))).astype(np.int64)
 
-    def _parts(self) -> list[tuple[int, Sums]]:
+    def _parts(self) -> list[tuple[int, DomainSums]]:
         parts = list(self._own)
         for (kind, weight, _), sums in self._others.items().items():
             signed = {"affinity": self._hard, "prefers": weight, "avoids": -weight}[kind]

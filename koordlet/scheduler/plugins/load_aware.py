@@ -23,13 +23,13 @@ from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
-from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 EXPIRED = "node(s) nodeMetric expired"
@@ -60,7 +60,7 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UsageThresholds:
     """Shares in percent by resource, in the three groups of the peer."""
 
     usage: Shares
@@ -72,12 +72,12 @@ class LoadAwareScheduling(Plugin):
     """Nodes that are busy, and nodes that will be."""
 
     name = "LoadAwareScheduling"
-    listens = What.NODE | What.NODE_FEED | What.POD_GONE
+    listens = ActionType.NODE | ActionType.NODE_FEED | ActionType.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         #: By name of the node; given by whoever reads the objects.
-        self.usages: dict[str, Usage] = {}
+        self.usages: dict[str, NodeUsage] = {}
         #: Seconds since 1970.
         self.wall: Callable[[], float] = time.time
         self.filters_expired = wire.flag(args, "filterExpiredNodeMetrics", default=True)
@@ -88,7 +88,7 @@ class LoadAwareScheduling(Plugin):
         self.weights = _shares(args, "resourceWeights", weights)
         self.dominant = dominant
         usual = {requests.CPU: 65, requests.MEMORY: 95}
-        self.limits = Limits(
+        self.limits = UsageThresholds(
             _shares(args, "usageThresholds", usual),
             _shares(args, "prodUsageThresholds", {}),
             _aggregated(wire.mapping(args, "aggregated")),
@@ -99,29 +99,29 @@ class LoadAwareScheduling(Plugin):
         self.factors = {**factors, **_shares(args, "estimatedScalingFactors", {})}
         self.customised = wire.flag(args, "allowCustomizeEstimation")
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         # Who belongs to a node, and may be its load, is not sent away by it.
-        resident = sort.reserving is not None and sort.reserving.resident
-        if not self.usages or sort.owner[0] == "DaemonSet" or resident:
+        resident = pod_class.reserving is not None and pod_class.reserving.resident
+        if not self.usages or pod_class.owner[0] == "DaemonSet" or resident:
             return None
-        return Busy(self, sort, columns)
+        return Busy(self, pod_class, columns)
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        return Idleness(self, sort, columns) if self.usages else None
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        return Idleness(self, pod_class, columns) if self.usages else None
 
-    def expired(self, usage: Usage) -> bool:
+    def expired(self, usage: NodeUsage) -> bool:
         """Whether a report is too old to be believed."""
         return usage.updated is None or self.wall() - usage.updated >= self.expiration
 
-    def estimate(self, sort: PodClass) -> dict[str, int]:
+    def estimate(self, pod_class: PodClass) -> dict[str, int]:
         """What a pod will use."""
-        factors = {**self.factors, **(_custom(sort) if self.customised else {})}
-        names = _NAMES.get(sort.band, {})
+        factors = {**self.factors, **(_custom(pod_class) if self.customised else {})}
+        names = _NAMES.get(pod_class.band, {})
         found = {}
         for name in sorted({*self.weights, *self.limits.usage, *_DEFAULTS}):
             spelled = names.get(name, name)
-            asked = sort.requests.real.get(spelled, 0)
-            limit = sort.requests.limits.get(spelled, 0)
+            asked = pod_class.requests.real.get(spelled, 0)
+            limit = pod_class.requests.limits.get(spelled, 0)
             most = max(asked, limit)
             if most == 0:
                 found[name] = _DEFAULTS.get(name, 0)
@@ -132,26 +132,26 @@ class LoadAwareScheduling(Plugin):
         return found
 
     def used(
-        self, usage: Usage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
     ) -> dict[str, int]:
         """What a node uses, with what is missing of its newest pods."""
         base, blind = self._base(usage, prod=prod, kind=kind, seconds=seconds)
         total = dict(base)
         fresh = (usage.updated or 0.0) - usage.interval
         for pod in columns.pods[row].values():
-            if prod and pod.sort.band != "koord-prod":
+            if prod and pod.pod_class.band != "koord-prod":
                 continue
             known = usage.pods.get(pod.key)
             recent = not pod.assigned or pod.assigned > fresh
             if (known is not None or usage.whole) and not recent and not blind:
                 continue
             counted = {} if blind or known is None else known
-            for name, much in self.estimate(pod.sort).items():
+            for name, much in self.estimate(pod.pod_class).items():
                 total[name] = total.get(name, 0) + max(0, much - counted.get(name, 0))
         return total
 
     def _base(
-        self, usage: Usage, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, *, prod: bool, kind: str, seconds: int
     ) -> tuple[Mapping[str, int], bool]:
         """The reported use; whether a statistic that was asked for is missing in it."""
         if prod:
@@ -163,14 +163,14 @@ class LoadAwareScheduling(Plugin):
         found = usage.windows.get(wanted, {}).get(kind)
         return (found, False) if found else ({}, True)
 
-    def limits_of(self, node: Node) -> Limits:
+    def limits_of(self, node: Node) -> UsageThresholds:
         """The node's own limits replace those of the arguments, group by group."""
         body = json_annotations.body(node.annotations.get(peer_keys.THRESHOLDS))
         if not body:
             return self.limits
         try:
             group = wire.mapping(body, "aggregatedUsage")
-            return Limits(
+            return UsageThresholds(
                 _shares(body, "usageThresholds", self.limits.usage),
                 _shares(body, "prodUsageThresholds", self.limits.prod),
                 _aggregated(group) if group else self.limits.aggregated,
@@ -184,10 +184,10 @@ class Busy(ByNode):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: LoadAwareScheduling, sort: PodClass, columns: Columns) -> None:
+    def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
         self._plugin, self._columns = plugin, columns
-        self._prod = sort.band == "koord-prod"
-        self._own = plugin.estimate(sort)
+        self._prod = pod_class.band == "koord-prod"
+        self._own = plugin.estimate(pod_class)
         self._reasons: list[str] = []
 
     def code(self, row: int) -> int:
@@ -200,7 +200,7 @@ class Busy(ByNode):
             self._reasons.append(reason)
         return 1 + self._reasons.index(reason)
 
-    def _judge(self, node: Node, usage: Usage, row: int) -> str:
+    def _judge(self, node: Node, usage: NodeUsage, row: int) -> str:
         plugin = self._plugin
         if plugin.expired(usage):
             refused = plugin.filters_expired and not plugin.ignores_expired
@@ -238,10 +238,10 @@ class Idleness(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: LoadAwareScheduling, sort: PodClass, columns: Columns) -> None:
+    def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
         self._plugin, self._columns = plugin, columns
-        self._prod = plugin.scores_prod and sort.band == "koord-prod"
-        self._own = plugin.estimate(sort)
+        self._prod = plugin.scores_prod and pod_class.band == "koord-prod"
+        self._own = plugin.estimate(pod_class)
 
     def raw(self, rows: Rows) -> Ints:
         return np.array([self.one(row) for row in rows.tolist()], np.int64)
@@ -317,18 +317,18 @@ def _shares(body: Body, key: str, usual: Shares) -> Shares:
     return found
 
 
-def _custom(sort: PodClass) -> Shares:
-    body = json_annotations.body(sort.annotations.get(peer_keys.LOAD_FACTORS))
+def _custom(pod_class: PodClass) -> Shares:
+    body = json_annotations.body(pod_class.annotations.get(peer_keys.LOAD_FACTORS))
     return {
-        str(name): one
-        for name, one in body.items()
-        if isinstance(one, int) and not isinstance(one, bool) and 0 < one <= 10_000
+        str(name): value
+        for name, value in body.items()
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000
     }
 
 
 def _sum(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
-    for one in several:
-        for name, much in one.items():
+    for entry in several:
+        for name, much in entry.items():
             total[name] = total.get(name, 0) + much
     return total

@@ -6,7 +6,6 @@ ImageLocality. Does not cover: what pods on the node change.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.label_index import counts
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Masked, Plugin, Score
@@ -29,11 +28,11 @@ class NodeUnschedulable(Plugin):
     """Cordoned nodes, for pods that do not bear it."""
 
     name = "NodeUnschedulable"
-    listens = What.NODE_NEW | What.NODE_TAINTS
+    listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         cordoned = columns.index.unschedulable().where(bool)
-        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in sort.tolerations):
+        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in pod_class.tolerations):
             return None
         return Masked(~cordoned, "node(s) were unschedulable")
 
@@ -42,21 +41,21 @@ class NodeName(Plugin):
     """The node that the pod itself names."""
 
     name = "NodeName"
-    listens = What.NODE_NEW
+    listens = ActionType.NODE_NEW
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if not sort.node_name:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if not pod_class.node_name:
             return None
-        found = columns.index.name().where(lambda name: name == sort.node_name)
+        found = columns.index.name().where(lambda name: name == pod_class.node_name)
         return Masked(found, "node(s) didn't match the requested node name")
 
 
-def untolerated(sort: PodClass, columns: Columns) -> Bools:
+def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes with a NoSchedule or NoExecute taint that a class does not tolerate."""
 
     def refuses(taints: Any) -> bool:
         return any(
-            not any(terms.tolerates(one, taint) for one in sort.tolerations)
+            not any(terms.tolerates(toleration, taint) for toleration in pod_class.tolerations)
             for taint in taints
             if taint.effect in _HARD
         )
@@ -68,21 +67,25 @@ class TaintToleration(Plugin):
     """Taints: hard ones refuse, soft ones cost score."""
 
     name = "TaintToleration"
-    listens = What.NODE_NEW | What.NODE_TAINTS
+    listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        refused = untolerated(sort, columns)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        refused = untolerated(pod_class, columns)
         if not refused.any():
             return None
         return Masked(~refused, "node(s) had untolerated taint(s)")
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        soft = [one for one in sort.tolerations if one.effect in {"", "PreferNoSchedule"}]
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        soft = [
+            toleration
+            for toleration in pod_class.tolerations
+            if toleration.effect in {"", "PreferNoSchedule"}
+        ]
         column = columns.index.taints()
         table = [
             sum(
                 taint.effect == "PreferNoSchedule"
-                and not any(terms.tolerates(one, taint) for one in soft)
+                and not any(terms.tolerates(toleration, taint) for toleration in soft)
                 for taint in taints  # type: ignore[attr-defined]
             )
             for taints in column.values
@@ -90,7 +93,7 @@ class TaintToleration(Plugin):
         return SoftTaints(counts(table, column))
 
 
-class Kept(Score):
+class StaticScore(Score):
     """A static score from one array."""
 
     def __init__(self, values: Ints) -> None:
@@ -100,7 +103,7 @@ class Kept(Score):
         return self._values[rows]
 
 
-class SoftTaints(Kept):
+class SoftTaints(StaticScore):
     """Fewer soft taints are better."""
 
     normalised = True
@@ -112,7 +115,7 @@ class SoftTaints(Kept):
         return None if raw.any() else framework.MAX_SCORE
 
 
-class Wishes(Kept):
+class PreferredAffinity(StaticScore):
     """More fulfilled wishes are better."""
 
     normalised = True
@@ -121,11 +124,11 @@ class Wishes(Kept):
         return framework.scaled(raw)
 
 
-def matching(sort: PodClass, columns: Columns) -> Bools:
+def matching(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes that a class's own nodeSelector and required affinity accept."""
-    found = columns.index.selected(dict(sort.node_selector))
-    if sort.required is not None:
-        found &= columns.index.any_term(sort.required)
+    found = columns.index.selected(dict(pod_class.node_selector))
+    if pod_class.required is not None:
+        found &= columns.index.any_term(pod_class.required)
     return found
 
 
@@ -133,7 +136,7 @@ class NodeAffinity(Plugin):
     """nodeSelector, required and preferred node affinity, and what the profile adds."""
 
     name = "NodeAffinity"
-    listens = What.NODE_NEW | What.NODE_LABELS
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -144,16 +147,20 @@ class NodeAffinity(Plugin):
             found = wire.bodies(needed, "nodeSelectorTerms")
             self._required = tuple(map(terms.node_term, found))
         self._preferred = tuple(
-            (wire.integer(one, "weight"), terms.node_term(wire.mapping(one, "preference")))
-            for one in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")
+            (wire.integer(term, "weight"), terms.node_term(wire.mapping(term, "preference")))
+            for term in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")
         )
 
-    def names(self, sort: PodClass) -> frozenset[str] | None:
-        if not sort.required:
+    def names(self, pod_class: PodClass) -> frozenset[str] | None:
+        if not pod_class.required:
             return None
         union: set[str] = set()
-        for term in sort.required:
-            named = [set(one.values) for one in term.fields if one.operator == "In"]
+        for term in pod_class.required:
+            named = [
+                set(requirement.values)
+                for requirement in term.fields
+                if requirement.operator == "In"
+            ]
             if not named:
                 return None
             union |= set.intersection(*named)
@@ -161,22 +168,22 @@ class NodeAffinity(Plugin):
             raise framework.RefusedError("pod affinity terms conflict")
         return frozenset(union)
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if self._required is None and not sort.node_selector and sort.required is None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if self._required is None and not pod_class.node_selector and pod_class.required is None:
             return None
         added = np.ones(columns.size, np.bool_)
         if self._required is not None:
             added = columns.index.any_term(self._required)
-        return _Affinity(added, matching(sort, columns))
+        return _Affinity(added, matching(pod_class, columns))
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        wishes = [*self._preferred, *sort.preferred]
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        wishes = [*self._preferred, *pod_class.preferred]
         if not wishes:
             return None
         found = np.zeros(columns.size, np.int64)
         for weight, term in wishes:
             found += weight * columns.index.term(term)
-        return Wishes(found)
+        return PreferredAffinity(found)
 
 
 class _Affinity(Filter):
@@ -201,17 +208,15 @@ class NodeDeclaredFeatures(Plugin):
     """Features of the kubelet without which the pod cannot run."""
 
     name = "NodeDeclaredFeatures"
-    listens = What.NODE_NEW | What.NODE_LABELS
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if not sort.features:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if not pod_class.features:
             return None
-        found = columns.index.features().where(functools.partial(_covers, sort.features))
+        found = columns.index.features().where(
+            lambda declared: isinstance(declared, frozenset) and pod_class.features <= declared
+        )
         return Masked(found, "node(s) didn't match Pod's required features")
-
-
-def _covers(needed: frozenset[str], declared: object) -> bool:
-    return isinstance(declared, frozenset) and needed <= declared
 
 
 _SMALL = 23 << 20
@@ -223,11 +228,11 @@ class ImageLocality(Plugin):
 
     name = "ImageLocality"
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        most = _LARGE * sort.containers
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        most = _LARGE * pod_class.containers
         alive = len(columns.rows)
         found = np.zeros(columns.size, np.int64)
-        for image in sort.images:
+        for image in pod_class.images:
             sizes = columns.index.image(image)
             having = int((sizes >= 0).sum())
             if having:
@@ -236,4 +241,4 @@ class ImageLocality(Plugin):
         if not found.any() or most <= _SMALL:
             return None
         clipped = np.clip(found, _SMALL, most)
-        return Kept(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))
+        return StaticScore(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))

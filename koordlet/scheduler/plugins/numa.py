@@ -8,7 +8,7 @@ Rules:
 1. Bound to CPUs is who is labelled LSE or LSR, is production, and asks for whole CPUs; on a node
    with a bind policy of its own, everybody who asks for CPU.
 2. What pods hold follows from the pods on the node: the CPUs that were written to them, or that
-   they were given when they were assumed. There is no other book, so nothing in it can be stale.
+   they were given when they were assumed. There is no other account, so nothing in it can be stale.
    What was chosen for a reservation is handed to its owners (``scheduler.allocation.handover``).
 3. A node passes only if the CPUs could be taken at this moment: what is then prepared cannot fail.
 """
@@ -21,10 +21,10 @@ from typing import Any
 
 from koordlet.policy.cpu import accumulator, allocation
 from koordlet.scheduler.allocation import handover, placement
-from koordlet.scheduler.allocation.placement import INTEGER, Bind, Place, Wish, admit
+from koordlet.scheduler.allocation.placement import INTEGER, Bind, NodeOffer, TopologyRequest, admit
 from koordlet.scheduler.allocation.zones import Weights, worth
 from koordlet.scheduler.cluster.columns import FIXED, Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
@@ -42,7 +42,7 @@ class NodeNUMAResource(Plugin):
     """Which node has the CPUs, and which CPUs they are."""
 
     name = "NodeNUMAResource"
-    listens = What.NODE | What.NODE_FEED | What.POD_GONE
+    listens = ActionType.NODE | ActionType.NODE_FEED | ActionType.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -58,69 +58,71 @@ class NodeNUMAResource(Plugin):
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
         self._columns: Columns | None = None
-        self._asked: tuple[PodClass, Wish] | None = None
+        self._asked: tuple[PodClass, TopologyRequest] | None = None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
-        wish = self.wish(sort)
-        if _adopts(sort):
+        request = self.request(pod_class)
+        if pod_class.adopts:
             return None
-        if wish.bound and wish.cpu % 1000:
+        if request.bound and request.cpu % 1000:
             raise RefusedError(INTEGER)
-        return Placeable(self, sort, columns) if self._concerned(wish, columns) else None
+        return Placeable(self, pod_class, columns) if self._concerned(request, columns) else None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if not self._concerned(self.wish(sort), columns):
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if not self._concerned(self.request(pod_class), columns):
             return None
-        held = resources.Chosen(columns, sort.requests.real, self._resources, nonzero=False)
+        held = resources.Chosen(columns, pod_class.requests.real, self._resources, nonzero=False)
         whole = resources.Most(held) if self._full else resources.Least(held)
-        return Room(self, sort, columns, whole, most=self._full)
+        return NumaScore(self, pod_class, columns, whole, most=self._full)
 
-    def _concerned(self, wish: Wish, columns: Columns) -> bool:
+    def _concerned(self, request: TopologyRequest, columns: Columns) -> bool:
         """Whether anything of this matters to a class on any node."""
-        if not wish.asks:
+        if not request.asks:
             return False
-        if wish.bound or wish.numa:
+        if request.bound or request.numa:
             return True
         labelled = (peer_keys.BIND_POLICY, peer_keys.NUMA_POLICY)
         return any(bool((columns.index.label(key).ids >= 0).any()) for key in labelled) or any(
-            one.whole_cores or one.numa_policy for one in self.machines.values()
+            machine.whole_cores or machine.numa_policy for machine in self.machines.values()
         )
 
-    def wish(self, sort: PodClass) -> Wish:
+    def request(self, pod_class: PodClass) -> TopologyRequest:
         """What a class wants; remembered for the class that was asked last."""
-        if self._asked is None or self._asked[0] is not sort:
-            self._asked = sort, self._wish(sort)
+        if self._asked is None or self._asked[0] is not pod_class:
+            self._asked = pod_class, self._request(pod_class)
         return self._asked[1]
 
-    def _wish(self, sort: PodClass) -> Wish:
-        spec = json_annotations.body(sort.annotations.get(peer_keys.RESOURCE_SPEC))
-        zoned = json_annotations.body(sort.annotations.get(peer_keys.NUMA_SPEC))
+    def _request(self, pod_class: PodClass) -> TopologyRequest:
+        spec = json_annotations.body(pod_class.annotations.get(peer_keys.RESOURCE_SPEC))
+        zoned = json_annotations.body(pod_class.annotations.get(peer_keys.NUMA_SPEC))
         numa, alone = zoned.get("numaTopologyPolicy"), zoned.get("singleNUMANodeExclusive")
-        asked = sort.requests.real
+        asked = pod_class.requests.real
         wanted = spec.get("requiredCPUBindPolicy")
         liked = spec.get("preferredCPUBindPolicy")
         named = next((one for one in (wanted, liked) if one and one != "Default"), self._default)
         cpu = asked.get(requests.CPU, 0)
         exclusive = str(spec.get("preferredCPUExclusivePolicy") or "None")
         known = {one.value for one in accumulator.Exclusive}
-        return Wish(
+        return TopologyRequest(
             cpu=cpu,
-            bound=_exclusive(sort) and named in _BINDS and cpu > 0,
+            bound=_exclusive(pod_class) and named in _BINDS and cpu > 0,
             required=Bind(named) if wanted and named in _BINDS else None,
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
             exclusive=accumulator.Exclusive(exclusive if exclusive in known else "None"),
             numa=str(numa) if numa in _NUMA else "",
             alone=alone == "Required" or (not alone and numa in _NUMA),
-            others={key: one for key, one in asked.items() if key != requests.CPU and one > 0},
+            others={
+                key: amount for key, amount in asked.items() if key != requests.CPU and amount > 0
+            },
             weights=tuple(
-                (one.name, one.weight)
-                for one in self._resources
-                if one.name in FIXED or asked.get(one.name, 0)
+                (weighted.name, weighted.weight)
+                for weighted in self._resources
+                if weighted.name in FIXED or asked.get(weighted.name, 0)
             ),
         )
 
-    def place(self, node: Node) -> Place:
+    def offer(self, node: Node) -> NodeOffer:
         """What a node says."""
         machine = self.machines.get(node.name)
         label = node.labels.get(peer_keys.BIND_POLICY, "")
@@ -136,25 +138,25 @@ class NodeNUMAResource(Plugin):
         most = named == "MostAllocated"
         strategy = accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST
         ratio = placement.ratio(node)
-        return Place(node, machine, bind, numa if numa in _NUMA else "", strategy, ratio)
+        return NodeOffer(node, machine, bind, numa if numa in _NUMA else "", strategy, ratio)
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the CPUs; the pod carries them from here on."""
         columns = self._columns
         row = columns.rows[node] if columns is not None else -1
         chosen = columns.nodes[row] if columns is not None else None
-        if columns is None or chosen is None or _adopts(pod.sort):
+        if columns is None or chosen is None or pod.pod_class.adopts:
             return
-        wish, place = self.wish(pod.sort), self.place(chosen)
-        if not wish.asks:
+        request, offer = self.request(pod.pod_class), self.offer(chosen)
+        if not request.asks:
             return
-        draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
-        found = admit(wish, place, columns, row, draws)
+        draws = columns.drawn_reservation(pod)
+        found = admit(request, offer, columns, row, draws)
         if isinstance(found, allocation.Refusal):
             raise RefusedError(found.why, resolvable=not found.final)
         if found is not None:
             pod.cpus = found.cpus or None
-            pod.parts = found.parts if (wish.numa or place.numa) else {}
+            pod.parts = found.parts if (request.numa or offer.numa) else {}
 
     def unreserve(self, pod: Pod, node: str) -> None:
         pod.cpus, pod.parts = None, {}
@@ -169,17 +171,17 @@ class Placeable(ByNode):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: NodeNUMAResource, sort: PodClass, columns: Columns) -> None:
-        self._plugin, self._sort, self._columns = plugin, sort, columns
-        self._wish = plugin.wish(sort)
+    def __init__(self, plugin: NodeNUMAResource, pod_class: PodClass, columns: Columns) -> None:
+        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
+        self._request = plugin.request(pod_class)
         self._refusals: list[allocation.Refusal] = []
 
     def code(self, row: int) -> int:
         node = self._columns.nodes[row]
         if node is None:
             return 0
-        draws = handover.drawn(self._sort, row)
-        found = admit(self._wish, self._plugin.place(node), self._columns, row, draws)
+        draws = handover.drawn(self._pod_class, row)
+        found = admit(self._request, self._plugin.offer(node), self._columns, row, draws)
         if not isinstance(found, allocation.Refusal):
             return 0
         if found not in self._refusals:
@@ -191,7 +193,7 @@ class Placeable(ByNode):
         return Verdict(refusal.reasons, resolvable=not refusal.final)
 
 
-class Room(Score):
+class NumaScore(Score):
     """How empty a node would be, or how full; only the NUMA nodes that would be chosen, if any."""
 
     kind = Kind.LOAD
@@ -199,14 +201,14 @@ class Room(Score):
     def __init__(
         self,
         plugin: NodeNUMAResource,
-        sort: PodClass,
+        pod_class: PodClass,
         columns: Columns,
         whole: resources.Least,
         *,
         most: bool,
     ) -> None:
-        self._plugin, self._sort, self._columns = plugin, sort, columns
-        self._wish = plugin.wish(sort)
+        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
+        self._request = plugin.request(pod_class)
         self._whole = whole
         self._most = most
 
@@ -224,36 +226,36 @@ class Room(Score):
         node = self._columns.nodes[row]
         if node is None:
             return 0
-        wish, place = self._wish, self._plugin.place(node)
-        bound = wish.bound or (place.bind is not None and wish.cpu > 0)
-        if place.numa or wish.numa:
-            return self._of_zones(row, place, whole, bound=bound)
-        if place.ratio is not None and place.ratio > 1:
-            return self._amplified(row, place, bound=bound)
+        request, offer = self._request, self._plugin.offer(node)
+        bound = request.bound or (offer.bind is not None and request.cpu > 0)
+        if offer.numa or request.numa:
+            return self._of_zones(row, offer, whole, bound=bound)
+        if offer.ratio is not None and offer.ratio > 1:
+            return self._amplified(row, offer, bound=bound)
         return whole
 
-    def _of_zones(self, row: int, place: Place, whole: int, *, bound: bool) -> int:
-        draws = handover.drawn(self._sort, row)
-        found = admit(self._wish, place, self._columns, row, draws)
+    def _of_zones(self, row: int, offer: NodeOffer, whole: int, *, bound: bool) -> int:
+        draws = handover.drawn(self._pod_class, row)
+        found = admit(self._request, offer, self._columns, row, draws)
         if isinstance(found, allocation.Refusal) or found is None:
             return 0
         if not found.parts:
             return whole
-        wants = placement.asked(self._wish, place, bound=bound)
-        weights = Weights(self._most, self._wish.weights)
-        zones = place.zones(self._columns, row, draws)
+        wants = placement.asked(self._request, offer, bound=bound)
+        weights = Weights(self._most, self._request.weights)
+        zones = offer.zones(self._columns, row, draws)
         return zones.score(tuple(found.parts), wants, weights, bound=bool(found.cpus))
 
-    def _amplified(self, row: int, place: Place, *, bound: bool) -> int:
+    def _amplified(self, row: int, offer: NodeOffer, *, bound: bool) -> int:
         columns = self._columns
-        wants = placement.asked(self._wish, place, bound=bound)
+        wants = placement.asked(self._request, offer, bound=bound)
         held = {
             name: columns.requested.item(columns.resource(name), row)
-            for name, _ in self._wish.weights
+            for name, _ in self._request.weights
         }
-        held[requests.CPU] = placement.amplified(place.ratio or 1.0, columns, row)
-        room = {name: place.node.allocatable.get(name, 0) for name in held}
-        return worth(room, held, wants, Weights(self._most, self._wish.weights))
+        held[requests.CPU] = placement.amplified(offer.ratio or 1.0, columns, row)
+        room = {name: offer.node.allocatable.get(name, 0) for name in held}
+        return worth(room, held, wants, Weights(self._most, self._request.weights))
 
 
 def spelled(pod: Pod) -> dict[str, Any]:
@@ -275,11 +277,6 @@ def _amount(name: str, much: int) -> str:
     return str(much // 1000) if much % 1000 == 0 else f"{much}m"
 
 
-def _adopts(sort: PodClass) -> bool:
-    """Who takes over from running pods chooses when it has their room (``conversion``)."""
-    return sort.reserving is not None and sort.reserving.adopting is not None
-
-
-def _exclusive(sort: PodClass) -> bool:
+def _exclusive(pod_class: PodClass) -> bool:
     """The label counts, not what Kubernetes would derive, and for production only."""
-    return sort.labels.get(peer_keys.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
+    return pod_class.labels.get(peer_keys.QOS) in {"LSE", "LSR"} and pod_class.band == "koord-prod"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
 from koordlet.scheduler.objects.pods import HostPort, PodClass
@@ -20,13 +20,13 @@ class NodePorts(Plugin):
     """No two pods with one port of one address."""
 
     name = "NodePorts"
-    listens = What.NODE_NEW | What.POD_GONE
+    listens = ActionType.NODE_NEW | ActionType.POD_GONE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        return Free(sort.ports, columns) if sort.ports else None
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        return FreePorts(pod_class.ports, columns) if pod_class.ports else None
 
 
-class Free(Filter):
+class FreePorts(Filter):
     """Asks only the few nodes that have any port taken."""
 
     kind = Kind.LOAD
@@ -48,8 +48,8 @@ class Free(Filter):
         return Verdict((reason,), resolvable=True)
 
 
-def clash(one: HostPort, other: HostPort) -> bool:
+def clash(port: HostPort, other: HostPort) -> bool:
     """Same protocol and port, and an address in common."""
-    if (one.protocol, one.port) != (other.protocol, other.port):
+    if (port.protocol, port.port) != (other.protocol, other.port):
         return False
-    return one.address == other.address or _ANY in {one.address, other.address}
+    return port.address == other.address or _ANY in {port.address, other.address}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
 from koordlet.scheduler.objects import terms
@@ -41,9 +41,9 @@ _SIGNALS = {
 }
 
 
-def conditions(told: Iterable[str]) -> frozenset[str]:
+def conditions(reported: Iterable[str]) -> frozenset[str]:
     """The conditions that signals and conditions of an agent amount to; others are not ours."""
-    meant = {_SIGNALS.get(one, one) for one in told}
+    meant = {_SIGNALS.get(signal, signal) for signal in reported}
     return frozenset(meant & TAINTS.keys())
 
 
@@ -51,26 +51,23 @@ class NodePressure(Plugin):
     """Keeps pods off nodes that are short of something now."""
 
     name = "NodePressure"
-    listens = What.NODE_NEW | What.NODE_FEED
+    listens = ActionType.NODE_NEW | ActionType.NODE_FEED
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         #: Node to conditions; only nodes that have one. Given by whoever hears the agents.
         self.pressures: dict[str, frozenset[str]] = {}
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not self.pressures:
             return None
+        taints = {name: terms.Taint(key, "", "NoSchedule") for name, (key, _) in TAINTS.items()}
         refusing = [
-            condition
-            for condition, (key, _) in TAINTS.items()
-            if not _tolerated(sort, terms.Taint(key, "", "NoSchedule"))
+            name
+            for name, taint in taints.items()
+            if not any(terms.tolerates(each, taint) for each in pod_class.tolerations)
         ]
         return _Pressed(self.pressures, refusing, columns) if refusing else None
-
-
-def _tolerated(sort: PodClass, taint: terms.Taint) -> bool:
-    return any(terms.tolerates(one, taint) for one in sort.tolerations)
 
 
 class _Pressed(Filter):

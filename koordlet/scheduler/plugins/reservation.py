@@ -1,6 +1,7 @@
 """Reservation: pods find what is reserved for them, reservations find their nodes.
 
-Covers: filter, score, choice and booking for pods that reservations mean; the filter of stand-ins.
+Covers: filter, score, choice and booking for pods that reservations select; the filter of reserve
+pods.
 Does not cover: the rules themselves (``koordlet.scheduler.reservation``).
 
 A class that no reservation means takes no part: no filter, no score, one look into a table a pod.
@@ -9,7 +10,7 @@ A class that no reservation means takes no part: no filter, no score, one look i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,20 +21,16 @@ from koordlet.scheduler.framework import Filter, Kind, Plugin, Rescue, Score, Ve
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import adoption
-from koordlet.scheduler.reservation import refusal_reasons
-from koordlet.scheduler.reservation.book import Book
-from koordlet.scheduler.reservation.claims import Claim
-from koordlet.scheduler.reservation.fit import NONE_SERVES, Judge, Judged
-from koordlet.scheduler.reservation.reserve_pod import Reserving
-from koordlet.scheduler.reservation.spec import Spec
-
-if TYPE_CHECKING:
-    from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.reservation import matching
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.claims import Claim, claim_of
+from koordlet.scheduler.reservation.fit import NONE_SERVES, FitResult, ReservationFit
+from koordlet.scheduler.reservation.spec import ReservationSpec, ReservePodTraits
 
 _NO_ORDER = 2**62
 #: The raw score of the node with the smallest order label: more than any other can have.
 _PREFERRED = 1000
-#: The highest code of ``Placing``.
+#: The highest code of ``ReservePodFilter``.
 _PLACING = 2
 _PINNED = "node(s) didn't match the nodeName specified by reservation"
 _CONFLICT = "node(s) reservation allocate policy conflict"
@@ -46,129 +43,137 @@ class Reservation(Plugin):
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
-        #: Given by whoever knows the cluster; without it the plugin takes no part.
-        self.book: Book | None = None
+        #: Without it the plugin takes no part.
+        self.cache: ReservationCache | None = None
         self.arguments = adoption.Arguments.read(args)
+
+    def attach(self, cache: ReservationCache) -> None:
+        """Take the reservations of the scheduler that runs this profile."""
+        self.cache = cache
 
     @property
     def deciding(self) -> frozenset[str]:
         return frozenset({self.arguments.adoption.priority})
 
     def pre_enqueue(self, pod: Pod) -> str:
-        if self.book is None:
+        if self.cache is None:
             return ""
         try:
-            self.book.claims.wish(pod.sort)
+            self.cache.claims.wish(pod.pod_class)
         except BadObjectError as error:
             return str(error)
         return ""
 
     def refine(self, pod: Pod) -> PodClass:
-        if self.book is None or pod.stands_for:
-            return pod.sort
-        return self.book.claims.refine(pod)
+        if self.cache is None or pod.reserve_pod_of:
+            return pod.pod_class
+        return self.cache.claims.refine(pod)
 
-    def hidden(self, sort: PodClass) -> Iterable[Pod]:
-        if sort.claim is None or not sort.claim.hides:
-            return ()
-        several = sort.claim.hides.values()
-        return [one.stand_in for one in several if one.usable and one.stand_in is not None]
+    def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
+        claim = claim_of(pod_class)
+        several = claim.hides.values() if claim is not None else ()
+        return [
+            info.reserve_pod for info in several if info.usable and info.reserve_pod is not None
+        ]
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if self.book is None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if self.cache is None:
             return None
-        if sort.reserving is not None:
-            return self._placing(sort.reserving, columns)
-        if sort.claim is None:
+        if pod_class.reserving is not None:
+            return self._placing(pod_class.reserving, columns)
+        claim = claim_of(pod_class)
+        if claim is None:
             return None
-        return Serving(self._judge(sort, sort.claim, columns), sort.claim, columns)
+        return ClaimFilter(self._judge(pod_class, claim, columns), claim, columns)
 
-    def _placing(self, how: Reserving, columns: Columns) -> Filter:
-        assert self.book is not None  # noqa: S101 -- asked by the caller
-        placing = Placing(how, self.book, columns)
+    def _placing(self, how: ReservePodTraits, columns: Columns) -> Filter:
+        assert self.cache is not None  # noqa: S101 -- asked by the caller
+        placing = ReservePodFilter(how, self.cache, columns)
         if how.adopting is None:
             return placing
         found = adoption.adopter(how.adopting, columns, self.arguments)
-        return Both(placing, adoption.Adopting(found))
+        return PreAllocationFilter(placing, adoption.Adopting(found))
 
-    def _judge(self, sort: PodClass, claim: Claim, columns: Columns) -> Judge:
+    def _judge(self, pod_class: PodClass, claim: Claim, columns: Columns) -> ReservationFit:
         known = claim.judge
-        if isinstance(known, Judge) and known.serves(sort, columns):
+        if isinstance(known, ReservationFit) and known.serves(pod_class, columns):
             return known
-        ignored = {name for name in sort.requests.real if self.arguments.ignores(name)}
-        claim.judge = Judge(sort, claim, columns, ignored)
+        ignored = {name for name in pod_class.requests.real if self.arguments.ignores(name)}
+        claim.judge = ReservationFit(pod_class, claim, columns, ignored)
         return claim.judge
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if self.book is None:
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if self.cache is None:
             return None
-        if sort.reserving is not None and sort.reserving.adopting is not None:
-            found = adoption.adopter(sort.reserving.adopting, columns, self.arguments)
+        if pod_class.reserving is not None and pod_class.reserving.adopting is not None:
+            found = adoption.adopter(pod_class.reserving.adopting, columns, self.arguments)
             return adoption.Preference(found)
-        if sort.claim is None or sort.claim.wish.ignores:
+        claim = claim_of(pod_class)
+        if claim is None or claim.wish.ignores:
             return None
-        return Drawing(self._judge(sort, sort.claim, columns), sort.claim, columns)
+        return ClaimScore(self._judge(pod_class, claim, columns), claim, columns)
 
     def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
         """How many reservations failed for which reason."""
-        if self.book is None or pod.stands_for:
+        if self.cache is None or pod.reserve_pod_of:
             return None
-        wish = self.book.claims.wish(pod.sort)
+        wish = self.cache.claims.wish(pod.pod_class)
         if wish.ignores:
             return None
-        nodes = self.book.columns.nodes
+        nodes = self.cache.columns.nodes
         several = (
-            (held, node.labels)
-            for held in self.book.index.find(pod)
-            if held.usable and held.row >= 0 and (node := nodes[held.row]) is not None
+            (info, node.labels)
+            for info in self.cache.claims.find(pod)
+            if info.usable and info.row >= 0 and (node := nodes[info.row]) is not None
         )
-        return Rescue(refusal_reasons.reasons(pod, wish, several, refused, self.name))
+        return Rescue(matching.refusal(pod, wish, several, refused, self.name))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""
-        if self.book is None or pod.stands_for:
+        if self.cache is None or pod.reserve_pod_of:
             return
-        sort = self.refine(pod)
-        if sort.claim is None:
+        pod_class = self.refine(pod)
+        claim = claim_of(pod_class)
+        if claim is None:
             return
-        columns = self.book.columns
-        judged = self._judge(sort, sort.claim, columns).judge(columns.rows[node])
-        if judged.reasons or (judged.chosen is None and self._required(sort.claim)):
+        columns = self.cache.columns
+        judged = self._judge(pod_class, claim, columns).judge(columns.rows[node])
+        if judged.reasons or (judged.chosen is None and self._required(claim)):
             raise framework.RefusedError(", ".join(judged.reasons) or NONE_SERVES, resolvable=True)
-        self.book.draw(pod, judged.chosen)
+        self.cache.draw(pod, judged.chosen)
 
     @staticmethod
     def _required(claim: Claim) -> bool:
         return claim.wish.affinity is not None and not claim.wish.ignores
 
-    def adopts(self, spec: Spec, row: int) -> tuple[Pod, ...]:
+    def adopts(self, spec: ReservationSpec, row: int) -> tuple[Pod, ...]:
         """The running pods that a reservation takes over on the node that was chosen for it."""
-        if self.book is None or spec.pre_allocation is None:
+        if self.cache is None or spec.pre_allocation is None:
             return ()
-        return adoption.adopted(spec, self.book.columns, self.arguments, row)
+        return adoption.adopted(spec, self.cache.columns, self.arguments, row)
 
     def unreserve(self, pod: Pod, node: str) -> None:
-        if self.book is not None and not pod.stands_for:
-            self.book.draw(pod, None)
+        if self.cache is not None and not pod.reserve_pod_of:
+            self.cache.draw(pod, None)
 
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
-        if pod.stands_for or not pod.draws_on:
+        if pod.reserve_pod_of or not pod.draws_on:
             return {}
-        held = self.book.find(pod.draws_on) if self.book is not None else None
-        return held.marks() if held is not None else {}
+        info = self.cache.find(pod.draws_on) if self.cache is not None else None
+        return info.marks() if info is not None else {}
 
 
-def reservation_of(profile: Profile) -> Reservation | None:
-    """The plugin of a profile."""
-    return next((one for one in profile.plugins if isinstance(one, Reservation)), None)
+def reservation_of(plugins: Iterable[Plugin]) -> Reservation | None:
+    """The Reservation plugin among those of a profile."""
+    return next((plugin for plugin in plugins if isinstance(plugin, Reservation)), None)
 
 
-class Serving(Filter):
+class ClaimFilter(Filter):
     """Nodes where a class's reservations are are judged with them; others pass, or must not."""
 
     kind = Kind.LOAD
 
-    def __init__(self, judge: Judge, claim: Claim, columns: Columns) -> None:
+    def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
         self._judge = judge
         self._claim = claim
         self._everywhere = claim.wish.affinity is not None and not claim.wish.ignores
@@ -210,13 +215,13 @@ class Serving(Filter):
         return self._verdicts[code]
 
 
-class Drawing(Score):
+class ClaimScore(Score):
     """Where the pod finds a reservation, the better the fuller it makes it."""
 
     kind = Kind.CONTEXT
     normalised = True
 
-    def __init__(self, judge: Judge, claim: Claim, columns: Columns) -> None:
+    def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
         self._judge = judge
         self._claim = claim
         self._columns = columns
@@ -256,7 +261,7 @@ class Drawing(Score):
         self._at = log.end
 
     def _look(self, row: int) -> None:
-        judged: Judged = self._judge.judge(row)
+        judged: FitResult = self._judge.judge(row)
         order = judged.chosen.spec.order if judged.chosen is not None else 0
         self._values[row] = judged.score
         if order > 0:
@@ -280,15 +285,15 @@ class Drawing(Score):
         return framework.scaled(found)
 
 
-class Placing(Filter):
-    """Where a stand-in may go beyond what any pod is asked: 1 its pin, 2 conflicting policies."""
+class ReservePodFilter(Filter):
+    """Nodes that may have a reserve pod: not beside its pin (1), not beside another policy (2)."""
 
     kind = Kind.LOAD
     _REASONS: ClassVar[dict[int, str]] = {1: _PINNED, 2: _CONFLICT}
 
-    def __init__(self, how: Reserving, book: Book, columns: Columns) -> None:
+    def __init__(self, how: ReservePodTraits, cache: ReservationCache, columns: Columns) -> None:
         self._how = how
-        self._book = book
+        self._cache = cache
         self._columns = columns
         self._pinned: Bools | None = None
         if how.pinned:
@@ -298,26 +303,26 @@ class Placing(Filter):
         found = np.zeros(rows.size, np.int64)
         if self._pinned is not None:
             found[~self._pinned[rows]] = 1
-        for place in np.flatnonzero(np.isin(rows, self._book.rows())).tolist():
-            if not found[place] and self._book.conflict(int(rows[place]), self._how.policy):
+        for place in np.flatnonzero(np.isin(rows, self._cache.rows())).tolist():
+            if not found[place] and self._cache.conflict(int(rows[place]), self._how.policy):
                 found[place] = 2
         return found
 
     def allows(self, row: int) -> bool:
         if self._pinned is not None and not self._pinned[row]:
             return False
-        return not self._book.conflict(row, self._how.policy)
+        return not self._cache.conflict(row, self._how.policy)
 
     def verdict(self, code: int) -> Verdict:
         return Verdict((self._REASONS[code],), resolvable=False)
 
 
-class Both(Filter):
-    """Where a stand-in may go that adopts: what ``Placing`` says, then whom it would adopt."""
+class PreAllocationFilter(Filter):
+    """Nodes for a reserve pod that adopts running pods: ``ReservePodFilter`` first, then those."""
 
     kind = Kind.LOAD
 
-    def __init__(self, placing: Placing, adopting: adoption.Adopting) -> None:
+    def __init__(self, placing: ReservePodFilter, adopting: adoption.Adopting) -> None:
         self._placing = placing
         self._adopting = adopting
 

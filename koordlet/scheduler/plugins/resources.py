@@ -17,13 +17,13 @@ import numpy as np
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import FIXED, Columns
-from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Floats, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation.claims import Claim
+from koordlet.scheduler.reservation.claims import Claim, claim_of
 
 _PODS = FIXED.index(requests.PODS)
 #: The highest bit of a code: at least one amount would not fit on the empty node either.
@@ -42,7 +42,7 @@ class Weighted:
 def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
     """Resources of a strategy; cpu and memory where none are given."""
     found = tuple(
-        Weighted(wire.text(one, "name"), wire.integer(one, "weight", 1) or 1) for one in bodies
+        Weighted(wire.text(body, "name"), wire.integer(body, "weight", 1) or 1) for body in bodies
     )
     if any(not 1 <= one.weight <= 100 for one in found):
         raise BadObjectError("a weight of a resource is from 1 to 100")
@@ -53,7 +53,7 @@ class NodeResourcesFit(Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
-    listens = What.NODE_NEW | What.NODE_ROOM | What.POD_GONE | What.POD_NEW
+    listens = ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.POD_GONE | ActionType.POD_NEW
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -70,33 +70,36 @@ class NodeResourcesFit(Plugin):
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         self._kind = kind
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if sort.reserving is not None and sort.reserving.adopting is not None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        if pod_class.adopts:
             # Its room is what running pods still have: the reservation plugin has judged it.
             return None
         asked = [
             (columns.resource(name), amount)
-            for name, amount in sort.requests.real.items()
+            for name, amount in pod_class.requests.real.items()
             if amount > 0 and not self._ignores(name)
         ]
-        asked = sorted(one for one in asked if one[0] != _PODS)
+        asked = sorted(pair for pair in asked if pair[0] != _PODS)
         names = {row: name for name, row in columns.resources.items()}
         called = [names[row] for row, _ in asked]
-        if sort.claim is not None:
-            return Eased(columns, asked, called, sort.claim)
+        claim = claim_of(pod_class)
+        if claim is not None:
+            return Eased(columns, asked, called, claim)
         return Fit(columns, asked, called)
 
-    def helps(self, event: Event, sort: PodClass) -> bool:
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
         # A pod that comes takes room, but for a reservation, which is room for its owners.
         pod = event.pod
-        return What.POD_NEW not in event.what or (pod is not None and bool(pod.stands_for))
+        return ActionType.POD_NEW not in event.what or (
+            pod is not None and bool(pod.reserve_pod_of)
+        )
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
         return extended and (name in self._ignored or name.partition("/")[0] in self._groups)
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        chosen = Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        chosen = Chosen(columns, pod_class.requests.incoming, self._resources, nonzero=True)
         if self._kind == "RequestedToCapacityRatio":
             return Ratio(chosen, self._shape)
         return Least(chosen) if self._kind == "LeastAllocated" else Most(chosen)
@@ -114,9 +117,9 @@ class Fit(Filter):
         self._names = names[:_MOST_BITS]
         self._which: Ints = np.array([row for row, _ in asked], np.int64)
         self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
-        self._pairs = [(row, amount) for row, amount in asked]
+        self._pairs = list(asked)
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
-        self._bits: Ints = np.array([[one] for one in bits], np.int64).reshape(-1, 1)
+        self._bits: Ints = np.array([[bit] for bit in bits], np.int64).reshape(-1, 1)
 
     def codes(self, rows: Rows) -> Ints:
         every, held = self._columns.allocatable, self._columns.requested
@@ -126,8 +129,7 @@ class Fit(Filter):
             short = self._amounts > room - held[self._which[:, None], rows]
             if short.any():
                 found = found | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
-                hopeless = (self._amounts > room).any(axis=0)
-                found = found | np.where(hopeless, _HOPELESS, 0)
+                found = found | np.where((self._amounts > room).any(axis=0), _HOPELESS, 0)
         return found
 
     def allows(self, row: int) -> bool:
@@ -212,14 +214,11 @@ class Chosen:
         self._columns = columns
         used = [one for one in resources if one.name in fixed or asked.get(one.name, 0)]
         self.rows = [columns.resource(one.name) for one in used]
-        self.weights: Ints = np.array([[one.weight] for one in used], np.int64).reshape(-1, 1)
-        self.asked: Ints = np.array([[asked.get(one.name, 0)] for one in used], np.int64)
-        self.asked = self.asked.reshape(-1, 1)
+        weights, amounts = [one.weight for one in used], [asked.get(one.name, 0) for one in used]
+        self.weights: Ints = np.array(weights, np.int64).reshape(-1, 1)
+        self.asked: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
-        self._singles = [
-            (place, self.rows[place], one.weight, asked.get(one.name, 0))
-            for place, one in enumerate(used)
-        ]
+        self._singles = list(zip(range(len(used)), self.rows, weights, amounts, strict=True))
 
     def held(self, rows: Rows) -> Ints:
         """What is requested on nodes now, with assumed amounts where those count."""
@@ -309,7 +308,9 @@ class Ratio(Score):
 
 def shape(bodies: Sequence[wire.Body]) -> tuple[tuple[int, int], ...]:
     """The points of a ramp: shares of use and scores times ten."""
-    found = tuple((wire.integer(one, "utilization"), wire.integer(one, "score")) for one in bodies)
+    found = tuple(
+        (wire.integer(entry, "utilization"), wire.integer(entry, "score")) for entry in bodies
+    )
     shares = [share for share, _ in found]
     if not found or shares != sorted(set(shares)) or not 0 <= shares[0] <= shares[-1] <= 100:
         raise BadObjectError("shape: utilization must rise strictly within 0 to 100")
@@ -338,10 +339,10 @@ class NodeResourcesBalancedAllocation(Plugin):
         super().__init__(args)
         self._resources = weighted(wire.bodies(args, "resources"))
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        if not any(sort.requests.real.get(one.name, 0) for one in self._resources):
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        if not any(pod_class.requests.real.get(one.name, 0) for one in self._resources):
             return None
-        return Balanced(Chosen(columns, sort.requests.real, self._resources, nonzero=False))
+        return Balanced(Chosen(columns, pod_class.requests.real, self._resources, nonzero=False))
 
 
 class Balanced(Score):

@@ -1,7 +1,7 @@
 """PodTopologySpread: matching pods evenly over zones, hosts, or whatever a label names.
 
 Covers: hard constraints as a filter, soft ones as a score, the defaults of the cluster.
-Does not cover: how pods are counted (``scheduler.cluster.vectors.Sums``).
+Does not cover: how pods are counted (``scheduler.cluster.vectors.DomainSums``).
 
 A count lives as long as its class is known and follows each pod that comes or goes; what is
 computed for each pod is a table over domains, spread over the nodes by one gather.
@@ -21,18 +21,18 @@ from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
-from koordlet.scheduler.cluster.vectors import Bools, Floats, Ints, Rows, Sums, Tally
+from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import terms, wire
-from koordlet.scheduler.objects.owners import Owners
+from koordlet.scheduler.objects.owners import PodOwners
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import node
 
 _SYSTEM = (
-    terms.Spread(terms.HOSTNAME, 3, hard=False, selector=None),
-    terms.Spread(terms.ZONE, 5, hard=False, selector=None),
+    terms.SpreadConstraint(terms.HOSTNAME, 3, hard=False, selector=None),
+    terms.SpreadConstraint(terms.ZONE, 5, hard=False, selector=None),
 )
 
 
@@ -40,39 +40,43 @@ class PodTopologySpread(Plugin):
     """The pod's own constraints; without any, the profile's with the selector of its owners."""
 
     name = "PodTopologySpread"
-    listens = What.NODE | What.NODE_GONE | What.POD_NEW | What.POD_GONE
+    listens = ActionType.NODE | ActionType.NODE_GONE | ActionType.POD_NEW | ActionType.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
-        self.owners = Owners()
+        self.owners = PodOwners()
         kind = wire.text(args, "defaultingType", "System")
         several = wire.bodies(args, "defaultConstraints")
-        if any(one.get("labelSelector") is not None for one in several):
+        if any(entry.get("labelSelector") is not None for entry in several):
             raise BadObjectError("defaultConstraints: the selector is that of each pod's owners")
-        given = tuple(terms.spread(one, {}) for one in several)
-        if kind not in {"System", "List"} or (given and kind == "System"):
-            raise BadObjectError(f"defaultingType {kind!r} with {len(given)} defaultConstraints")
+        constraints = tuple(terms.spread(entry, {}) for entry in several)
+        if kind not in {"System", "List"} or (constraints and kind == "System"):
+            raise BadObjectError(
+                f"defaultingType {kind!r} with {len(constraints)} defaultConstraints"
+            )
         self._system = kind == "System"
-        self._defaults = _SYSTEM if self._system else given
+        self._defaults = _SYSTEM if self._system else constraints
 
-    def _constraints(self, sort: PodClass, *, hard: bool) -> tuple[terms.Spread, ...]:
-        if sort.spread:
-            return tuple(one for one in sort.spread if one.hard is hard)
-        chosen = [one for one in self._defaults if one.hard is hard]
-        selector = self.owners.selector(sort) if chosen else None
+    def _constraints(
+        self, pod_class: PodClass, *, hard: bool
+    ) -> tuple[terms.SpreadConstraint, ...]:
+        if pod_class.spread:
+            return tuple(constraint for constraint in pod_class.spread if constraint.hard is hard)
+        chosen = [constraint for constraint in self._defaults if constraint.hard is hard]
+        selector = self.owners.selector(pod_class) if chosen else None
         if selector is None:
             return ()
-        return tuple(replace(one, selector=selector) for one in chosen)
+        return tuple(replace(constraint, selector=selector) for constraint in chosen)
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        found = self._constraints(sort, hard=True)
-        return Hard(sort, columns, found) if found else None
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        found = self._constraints(pod_class, hard=True)
+        return Hard(pod_class, columns, found) if found else None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        found = self._constraints(sort, hard=False)
+    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        found = self._constraints(pod_class, hard=False)
         if not found:
             return None
-        return Soft(sort, columns, found, every_key=bool(sort.spread) or not self._system)
+        return Soft(pod_class, columns, found, every_key=bool(pod_class.spread) or not self._system)
 
 
 def tally_of(columns: Columns, namespace: str, selector: selectors.Compiled | None) -> Tally:
@@ -81,32 +85,34 @@ def tally_of(columns: Columns, namespace: str, selector: selectors.Compiled | No
     return columns.tally(key, functools.partial(_meant, namespace, selector), living=True)
 
 
-def _meant(namespace: str, selector: selectors.Compiled | None, sort: PodClass) -> int:
-    if selector is None or not selector.labels or sort.namespace != namespace:
+def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodClass) -> int:
+    if selector is None or not selector.labels or pod_class.namespace != namespace:
         return 0
-    return int(terms.holds(selector, sort.labels))
+    return int(terms.holds(selector, pod_class.labels))
 
 
-def _eligible(sort: PodClass, columns: Columns, one: terms.Spread, keyed: Bools) -> Bools:
+def _eligible(
+    pod_class: PodClass, columns: Columns, constraint: terms.SpreadConstraint, keyed: Bools
+) -> Bools:
     found = keyed & columns.alive
-    if one.honor_affinity:
-        found &= node.matching(sort, columns)
-    if one.honor_taints:
-        found &= ~node.untolerated(sort, columns)
+    if constraint.honor_affinity:
+        found &= node.matching(pod_class, columns)
+    if constraint.honor_taints:
+        found &= ~node.untolerated(pod_class, columns)
     return found
 
 
-def _keyed(columns: Columns, constraints: Sequence[terms.Spread]) -> Bools:
+def _keyed(columns: Columns, constraints: Sequence[terms.SpreadConstraint]) -> Bools:
     found = np.ones(columns.size, np.bool_)
-    for one in constraints:
-        found &= columns.index.label(one.key).ids >= 0
+    for constraint in constraints:
+        found &= columns.index.label(constraint.key).ids >= 0
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    constraint: terms.Spread
-    sums: Sums
+    constraint: terms.SpreadConstraint
+    sums: DomainSums
     #: Domains that exist: those of eligible nodes.
     domains: Rows
     itself: int
@@ -118,18 +124,20 @@ class Hard(Filter):
     kind = Kind.CONTEXT
 
     def __init__(
-        self, sort: PodClass, columns: Columns, constraints: Sequence[terms.Spread]
+        self, pod_class: PodClass, columns: Columns, constraints: Sequence[terms.SpreadConstraint]
     ) -> None:
         keyed = _keyed(columns, constraints)
         self._counted = []
-        for one in constraints:
-            column = columns.index.label(one.key)
-            eligible = _eligible(sort, columns, one, keyed)
-            tally = tally_of(columns, sort.namespace, one.selector)
-            sums = Sums(tally, column.ids, len(column.values), eligible)
-            itself = one.selector is not None and terms.holds(one.selector, sort.labels)
+        for constraint in constraints:
+            column = columns.index.label(constraint.key)
+            eligible = _eligible(pod_class, columns, constraint, keyed)
+            tally = tally_of(columns, pod_class.namespace, constraint.selector)
+            sums = DomainSums(tally, column.ids, len(column.values), eligible)
+            itself = constraint.selector is not None and terms.holds(
+                constraint.selector, pod_class.labels
+            )
             domains = np.unique(column.ids[eligible])
-            self._counted.append(_Counted(one, sums, domains, int(itself)))
+            self._counted.append(_Counted(constraint, sums, domains, int(itself)))
 
     def _open(self, counted: _Counted) -> Bools:
         """By domain, and False behind them for nodes without the key."""
@@ -143,15 +151,15 @@ class Hard(Filter):
 
     def allowed(self, rows: Rows) -> Bools:
         found = np.ones(rows.size, np.bool_)
-        for each in self._counted:
-            found &= self._open(each)[each.sums.domains[rows]]
+        for counted in self._counted:
+            found &= self._open(counted)[counted.sums.domains[rows]]
         return found
 
     def codes(self, rows: Rows) -> Ints:
         found = np.zeros(rows.size, np.int64)
-        for each in self._counted:
-            domains = each.sums.domains[rows]
-            code = np.where(domains < 0, 2, np.where(self._open(each)[domains], 0, 1))
+        for counted in self._counted:
+            domains = counted.sums.domains[rows]
+            code = np.where(domains < 0, 2, np.where(self._open(counted)[domains], 0, 1))
             found = np.where(found, found, code)
         return found
 
@@ -170,22 +178,22 @@ class Soft(Score):
 
     def __init__(
         self,
-        sort: PodClass,
+        pod_class: PodClass,
         columns: Columns,
-        constraints: Sequence[terms.Spread],
+        constraints: Sequence[terms.SpreadConstraint],
         *,
         every_key: bool,
     ) -> None:
         keyed = _keyed(columns, constraints)
         everywhere = np.ones(columns.size, np.bool_)
         self._keyed = keyed if every_key else everywhere
-        self._parts: list[tuple[terms.Spread, Tally, Sums]] = []
-        for one in constraints:
-            column = columns.index.label(one.key)
-            tally = tally_of(columns, sort.namespace, one.selector)
-            eligible = _eligible(sort, columns, one, self._keyed)
-            sums = Sums(tally, column.ids, len(column.values), eligible)
-            self._parts.append((one, tally, sums))
+        self._parts: list[tuple[terms.SpreadConstraint, Tally, DomainSums]] = []
+        for constraint in constraints:
+            column = columns.index.label(constraint.key)
+            tally = tally_of(columns, pod_class.namespace, constraint.selector)
+            eligible = _eligible(pod_class, columns, constraint, self._keyed)
+            sums = DomainSums(tally, column.ids, len(column.values), eligible)
+            self._parts.append((constraint, tally, sums))
         self._size = columns.size
 
     def raw(self, rows: Rows) -> Ints:

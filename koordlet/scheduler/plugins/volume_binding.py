@@ -23,7 +23,7 @@ import numpy as np
 from koordlet.kubeapi import kinds, objects, selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import requests, terms, wire
@@ -71,7 +71,7 @@ class VolumeBinding(WithStorage):
     """Where the claims of a pod have volumes, or get them."""
 
     name = "VolumeBinding"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -81,26 +81,26 @@ class VolumeBinding(WithStorage):
         self._chosen: dict[str, dict[tuple[str, str], str]] = {}
         self._columns: Columns | None = None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
-        names = claim_names(sort)
+        names = claim_names(pod_class)
         if not names:
             return None
         for name, own in names.items():
-            if (sort.namespace, name) not in self.storage.claims:
+            if (pod_class.namespace, name) not in self.storage.claims:
                 whose = "waiting for ephemeral volume controller to create the " if own else ""
                 missing = f'persistentvolumeclaim "{name}"'
                 raise RefusedError(f"{whose}{missing}" if own else f"{missing} not found")
-            self._claim(sort.namespace, name)
+            self._claim(pod_class.namespace, name)
         codes = np.zeros(columns.size, np.int64)
-        for _, volume in self.storage.bound(sort):
+        for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
             code = np.full(columns.size, _GONE, np.int64)
             if volume is not None:
                 code = np.where(reach(volume, columns), 0, _AFFINITY)
             codes = np.where(codes == 0, code, codes)
-        waits = any(not self._volume_of(sort.namespace, name) for name in names)
-        return _Choice(self, sort, codes) if waits else _Reach(codes)
+        waits = any(not self._volume_of(pod_class.namespace, name) for name in names)
+        return _Choice(self, pod_class, codes) if waits else _Reach(codes)
 
     def _claim(self, namespace: str, name: str) -> None:
         claim = self.storage.claims[namespace, name]
@@ -127,24 +127,24 @@ class VolumeBinding(WithStorage):
         claim = self.storage.claims.get((namespace, name), {})
         return wire.text(wire.mapping(claim, "spec"), "volumeName")
 
-    def waiting(self, sort: PodClass) -> list[Waiting]:
+    def waiting(self, pod_class: PodClass) -> list[Waiting]:
         """The claims of a class that wait, the smallest first (rule 1)."""
         assert self._columns is not None  # noqa: S101 -- the filter was made before
         found = [
             _waiting(key, claim, self.storage, self._columns, self._promised)
-            for name in claim_names(sort)
-            if (claim := self.storage.claims.get(key := (sort.namespace, name))) is not None
+            for name in claim_names(pod_class)
+            if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
             and not self._volume_of(*key)
         ]
         return sorted(found, key=lambda one: one.size)
 
     def prepare(self, pod: Pod, node: str) -> None:
         columns = self._columns
-        if columns is None or not pod.sort.volumes or node not in columns.rows:
+        if columns is None or not pod.pod_class.volumes or node not in columns.rows:
             return
-        found = outcome(self.waiting(pod.sort), columns.rows[node])
+        found = outcome(self.waiting(pod.pod_class), columns.rows[node])
         if isinstance(found, int):
-            raise RefusedError(_Reach.said(found)[0])
+            raise RefusedError(_Reach.reasons_of(found)[0])
         if found:
             self._chosen[pod.uid] = found
             self._promised |= {volume: key for key, volume in found.items() if volume}
@@ -185,12 +185,12 @@ class _Reach(Filter):
         return self._codes[rows]
 
     @staticmethod
-    def said(code: int) -> tuple[str, ...]:
-        """What a code means."""
+    def reasons_of(code: int) -> tuple[str, ...]:
+        """The verdict of a code."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
     def verdict(self, code: int) -> Verdict:
-        return Verdict(self.said(code), resolvable=False)
+        return Verdict(self.reasons_of(code), resolvable=False)
 
 
 class _Choice(_Reach):
@@ -198,12 +198,12 @@ class _Choice(_Reach):
 
     kind = Kind.CONTEXT
 
-    def __init__(self, plugin: VolumeBinding, sort: PodClass, codes: Ints) -> None:
+    def __init__(self, plugin: VolumeBinding, pod_class: PodClass, codes: Ints) -> None:
         super().__init__(codes)
-        self._plugin, self._sort = plugin, sort
+        self._plugin, self._pod_class = plugin, pod_class
 
     def codes(self, rows: Rows) -> Ints:
-        several, found = self._plugin.waiting(self._sort), self._codes[rows].copy()
+        several, found = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
         if len(several) == 1:
             one = several[0]
             served = one.made[rows]
@@ -212,7 +212,7 @@ class _Choice(_Reach):
             return found | np.where(served, 0, np.where(one.short[rows], _SHORT, _NOTHING))
         # Each may find something; whether all do is asked node by node.
         more = [outcome(several, row) for row in rows.tolist()]
-        return found | np.array([one if isinstance(one, int) else 0 for one in more], np.int64)
+        return found | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
 
 
 def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | int:
@@ -256,13 +256,15 @@ def _waiting(
         made = made & columns.index.name().where(lambda name: name == node)
         return Waiting(key, size, (), made & enough, made & ~enough)
     uid = wire.text(meta, "uid")
-    mine = [(name, one) for name, one in storage.volumes.items() if _whose(one, key, uid)]
+    mine = [(name, body) for name, body in storage.volumes.items() if _whose(body, key, uid)]
     free = [
-        Volume(name, _size(wire.mapping(one, "spec"), "capacity"), reach(one, columns))
-        for name, one in mine or storage.volumes.items()
-        if promised.get(name, key) == key and (mine or not _taken(one)) and _suits(spec, one)
+        Volume(name, _size(wire.mapping(body, "spec"), "capacity"), reach(body, columns))
+        for name, body in mine or storage.volumes.items()
+        if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
     ]
-    free = sorted((one for one in free if one.size >= size), key=lambda one: (one.size, one.name))
+    free = sorted(
+        (volume for volume in free if volume.size >= size), key=lambda one: (one.size, one.name)
+    )
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
 
@@ -289,12 +291,8 @@ def _suits(claim: Body, volume: Body) -> bool:
         and set(wire.strings(claim, "accessModes")) <= set(wire.strings(spec, "accessModes"))
         and wire.text(spec, "volumeMode", "Filesystem")
         == wire.text(claim, "volumeMode", "Filesystem")
-        and _labelled(wanted, wire.labels(meta))
+        and (wanted is None or terms.holds(wanted, wire.labels(meta)))
     )
-
-
-def _labelled(wanted: selectors.Compiled | None, labels: Mapping[str, str]) -> bool:
-    return wanted is None or terms.holds(wanted, labels)
 
 
 def _provisioned(kind: Body, columns: Columns) -> Bools:
@@ -306,10 +304,10 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     if not allowed:
         return np.ones(columns.size, np.bool_)
     found = np.zeros(columns.size, np.bool_)
-    for one in allowed:
+    for topology in allowed:
         inside = np.ones(columns.size, np.bool_)
-        for want in wire.bodies(one, "matchLabelExpressions"):
-            needed = terms.Requirement(
+        for want in wire.bodies(topology, "matchLabelExpressions"):
+            needed = terms.NodeRequirement(
                 wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
             )
             inside &= columns.index.requirement(needed)
@@ -323,12 +321,12 @@ def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
         return np.ones(columns.size, np.bool_)
     name = wire.text(wire.mapping(kind, "metadata"), "name")
     found = np.zeros(columns.size, np.bool_)
-    for one in storage.capacities.values():
-        if wire.text(one, "storageClassName") != name or one.get("nodeTopology") is None:
+    for capacity in storage.capacities.values():
+        if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:
             continue
-        key = "capacity" if one.get("maximumVolumeSize") is None else "maximumVolumeSize"
-        if one.get(key) is not None and _amount(one[key]) >= size:
-            found |= _inside(terms.selector(one, "nodeTopology"), columns)
+        key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
+        if capacity.get(key) is not None and _size({"": {"storage": capacity[key]}}, "") >= size:
+            found |= _inside(terms.selector(capacity, "nodeTopology"), columns)
     return found
 
 
@@ -337,10 +335,6 @@ def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:
     for row, node in enumerate(columns.nodes):
         found[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
     return found
-
-
-def _amount(spelled: object) -> int:
-    return _size({"all": {"storage": spelled}}, "all")
 
 
 def _size(body: Body, key: str) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, Verdict
 from koordlet.scheduler.objects import terms, wire
@@ -55,14 +55,16 @@ class VolumeRestrictions(WithStorage):
     """One disk, one node; one ReadWriteOncePod claim, one pod."""
 
     name = "VolumeRestrictions"
-    listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        disks = _disks(sort)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        disks = _disks(pod_class)
         alone = {
-            name for name in claim_names(sort) if self._alone(self.storage, sort.namespace, name)
+            name
+            for name in claim_names(pod_class)
+            if self._alone(self.storage, pod_class.namespace, name)
         }
-        return _InUse(sort, disks, alone, columns) if disks or alone else None
+        return _InUse(pod_class, disks, alone, columns) if disks or alone else None
 
     @staticmethod
     def _alone(storage: Storage, namespace: str, name: str) -> bool:
@@ -78,10 +80,10 @@ class Disk:
     monitors: frozenset[str]
 
 
-def _disks(sort: PodClass) -> dict[tuple[str, ...], Disk]:
+def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
     """Disks by name."""
     found = {}
-    for volume in sort.volumes:
+    for volume in pod_class.volumes:
         for kind, keys in _DISKS.items():
             if volume.get(kind) is not None:
                 body = wire.mapping(volume, kind)
@@ -97,12 +99,12 @@ class _InUse(Filter):
 
     def __init__(
         self,
-        sort: PodClass,
+        pod_class: PodClass,
         disks: Mapping[tuple[str, ...], Disk],
         alone: set[str],
         columns: Columns,
     ) -> None:
-        self._sort, self._disks, self._claims, self._columns = sort, disks, alone, columns
+        self._pod_class, self._disks, self._claims, self._columns = pod_class, disks, alone, columns
 
     def codes(self, rows: Rows) -> Ints:
         blocked = np.zeros(self._columns.size, np.int64)
@@ -111,7 +113,9 @@ class _InUse(Filter):
                 continue
             if self._clash(_disks(other)):
                 blocked[list(by_row)] = 1
-            if other.namespace == self._sort.namespace and self._claims & set(claim_names(other)):
+            if other.namespace == self._pod_class.namespace and self._claims & set(
+                claim_names(other)
+            ):
                 blocked[blocked == 0] = 2
         return blocked[rows]
 
@@ -139,23 +143,23 @@ class VolumeZone(WithStorage):
     """Zone and region labels of a volume hold for the node."""
 
     name = "VolumeZone"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         # A cluster of one zone may have no labels: a node without any of them is not judged.
         index = columns.index
         nowhere = np.ones(columns.size, np.bool_)
         for key in _ZONES:
             nowhere &= index.label(key).ids < 0
         passing = np.ones(columns.size, np.bool_)
-        for _, volume in self.storage.bound(sort):
+        for _, volume in self.storage.bound(pod_class):
             labels = wire.mapping(wire.mapping(volume or {}, "metadata"), "labels")
             for key in _ZONES:
                 if key in labels:
                     zones = tuple(str(labels[key]).split("__"))
-                    there = index.requirement(terms.Requirement(key, "In", zones))
+                    there = index.requirement(terms.NodeRequirement(key, "In", zones))
                     if key in _RENAMED:
-                        now = terms.Requirement(_RENAMED[key], "In", zones)
+                        now = terms.NodeRequirement(_RENAMED[key], "In", zones)
                         there |= (index.label(key).ids < 0) & index.requirement(now)
                     passing &= there | nowhere
         return None if passing.all() else Masked(passing, "node(s) had no available volume zone")
@@ -165,16 +169,16 @@ class NodeVolumeLimits(WithStorage):
     """So many volumes of a driver on a node, as its CSINode says; each volume once."""
 
     name = "NodeVolumeLimits"
-    listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
+    listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        wanted = self.storage.attached(sort)
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        wanted = self.storage.attached(pod_class)
         drivers = {driver for driver, _ in wanted}
         limits = {
-            name: {driver: most for driver, most in one.items() if driver in drivers}
-            for name, one in self.storage.limits.items()
+            name: {driver: most for driver, most in value.items() if driver in drivers}
+            for name, value in self.storage.limits.items()
         }
-        limits = {name: one for name, one in limits.items() if one}
+        limits = {name: value for name, value in limits.items() if value}
         return _Attached(self.storage, wanted, limits, columns) if limits else None
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework.queue import Entry, Place
+from koordlet.scheduler.framework.queue import QueuedPod, QueuePlace
 from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
-from koordlet.scheduler.reservation.book import Book
-from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 #: Of each list.
 MOST = 200
@@ -28,7 +28,7 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Instant:
     """When it is told: by the loop's clock, and by the one on the wall."""
 
     steady: float
@@ -40,12 +40,17 @@ class Moment:
 
 
 def document(
-    core: Core, diary: Iterable[recent_decisions.Entry], now: Moment, *, version: str, leading: bool
+    core: Core,
+    decisions: Iterable[recent_decisions.Decision],
+    now: Instant,
+    *,
+    version: str,
+    leading: bool,
 ) -> Body:
     """The whole document."""
-    columns, book = core.census.columns, core.register.book
-    nodes = [_node(columns, book, name, row) for name, row in columns.rows.items()]
-    waiting = [one for one in core.queue if one.place is not Place.TAKEN]
+    columns, cache = core.pod_cache.columns, core.reservations
+    nodes = [_node(columns, cache, name, row) for name, row in columns.rows.items()]
+    waiting = [queued for queued in core.queue if queued.place is not QueuePlace.TAKEN]
     return {
         "version": "v1",
         "agent": version,
@@ -55,41 +60,43 @@ def document(
         "nodeCount": len(nodes),
         "totals": _sums(nodes),
         "pending": [
-            _waiting(one, now, book) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
+            _waiting(one, now, cache) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
         ],
-        "queues": {place.value: core.queue.count(place) for place in Place},
-        "pods": sum(one["pods"] for one in nodes),
-        "reservations": reservations(book)[:MOST],
-        "reservationCount": len(book.all),
-        "decisions": [_decision(one, now, book) for one in diary],
+        "queues": {place.value: core.queue.count(place) for place in QueuePlace},
+        "pods": sum(node["pods"] for node in nodes),
+        "reservations": reservations(cache)[:MOST],
+        "reservationCount": len(cache.by_uid),
+        "decisions": [_decision(one, now, cache) for one in decisions],
     }
 
 
-def reservations(book: Book) -> list[Body]:
+def reservations(cache: ReservationCache) -> list[Body]:
     """All of them, by name."""
-    return [_reservation(one) for one in sorted(book.all.values(), key=lambda one: one.spec.name)]
+    return [
+        _reservation(one) for one in sorted(cache.by_uid.values(), key=lambda one: one.spec.name)
+    ]
 
 
-def _node(columns: Columns, book: Book, name: str, row: int) -> Body:
+def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
     node = columns.nodes[row]
     holding: dict[str, int] = {}
-    for one in book.on(row):
-        for resource, much in one.holding().items():
+    for info in cache.on(row):
+        for resource, much in info.held().items():
             holding[resource] = holding.get(resource, 0) + much
     found = {}
     for resource, line in columns.resources.items():
         room = int(columns.allocatable[line, row])
         if not room:
             continue
-        # What is requested holds the rest of reservations, too (rule 2 of the book).
+        # What is requested holds the rest of reservations, too (rule 2 of the reservation cache).
         taken, held = int(columns.requested[line, row]), holding.get(resource, 0)
         found[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
     return {
         "name": name,
-        # Stand-ins of reservations are no pods that run.
-        "pods": sum(not one.stands_for for one in columns.pods[row].values()),
+        # Reserve pods do not run.
+        "pods": sum(not pod.reserve_pod_of for pod in columns.pods[row].values()),
         "unschedulable": node is not None and node.unschedulable,
-        "taints": [] if node is None else [f"{one.key}:{one.effect}" for one in node.taints],
+        "taints": [] if node is None else [f"{taint.key}:{taint.effect}" for taint in node.taints],
         "resources": found,
     }
 
@@ -110,52 +117,52 @@ def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _waiting(one: Entry, now: Moment, book: Book) -> Body:
-    pod = one.pod
+def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
+    pod = queued.pod
     return {
-        "pod": _name(pod.stands_for, book) if pod.stands_for else pod.key,
-        "reservation": bool(pod.stands_for),
-        "queue": one.place.value,
+        "pod": _name(pod.reserve_pod_of, cache) if pod.reserve_pod_of else pod.key,
+        "reservation": bool(pod.reserve_pod_of),
+        "queue": queued.place.value,
         "priority": pod.priority,
-        "attempts": one.attempts,
-        "waitingSeconds": round(max(0.0, now.steady - one.first), 1),
-        "why": one.why or pod.told[1],
+        "attempts": queued.attempts,
+        "waitingSeconds": round(max(0.0, now.steady - queued.first), 1),
+        "why": queued.why or pod.stored_condition[1],
         "nominated": pod.nominated or None,
-        "requests": _shown(pod.sort.requests.real),
+        "requests": _shown(pod.pod_class.requests.real),
     }
 
 
-def _reservation(one: Held) -> Body:
+def _reservation(info: ReservationInfo) -> Body:
     return {
-        "name": one.spec.name,
-        "uid": one.spec.uid,
-        "phase": one.phase.value,
-        "node": one.node or None,
-        "allocatable": _shown(one.spec.allocatable),
-        "allocated": _shown(one.allocated),
-        "owners": sorted(one.owners),
-        "why": one.spec.fault,
+        "name": info.spec.name,
+        "uid": info.spec.uid,
+        "phase": info.phase.value,
+        "node": info.node or None,
+        "allocatable": _shown(info.spec.allocatable),
+        "allocated": _shown(info.allocated),
+        "owners": sorted(info.owners),
+        "why": info.spec.fault,
     }
 
 
-def _decision(one: recent_decisions.Entry, now: Moment, book: Book) -> Body:
-    ranking = one.ranking
+def _decision(decision: recent_decisions.Decision, now: Instant, cache: ReservationCache) -> Body:
+    ranking = decision.ranking
     return {
-        "at": now.at(one.at),
-        "pod": _name(one.pod, book) if one.reservation else one.pod,
-        "node": one.node or None,
-        "reservation": one.reservation,
-        "message": one.message,
-        "victims": list(one.victims),
+        "at": now.at(decision.at),
+        "pod": _name(decision.pod, cache) if decision.reservation else decision.pod,
+        "node": decision.node or None,
+        "reservation": decision.reservation,
+        "message": decision.message,
+        "victims": list(decision.victims),
         "feasible": None if ranking is None else ranking.feasible,
-        "scores": None if ranking is None else [list(each) for each in ranking.best],
+        "scores": None if ranking is None else [list(ranked) for ranked in ranking.best],
     }
 
 
-def _name(uid: str, book: Book) -> str:
+def _name(uid: str, cache: ReservationCache) -> str:
     """Of a reservation; people know none by its UID, which is left of one that is gone."""
-    held = book.all.get(uid)
-    return uid if held is None else held.spec.name
+    info = cache.by_uid.get(uid)
+    return uid if info is None else info.spec.name
 
 
 def _shown(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -34,7 +34,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import configuration, runner
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.process import pages
-from koordlet.scheduler.reservation import admission, service
+from koordlet.scheduler.reservation import service
 from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
@@ -54,7 +54,7 @@ _AGENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class GrpcListener:
     """A listener for other machines."""
 
     #: ``host:port``.
@@ -74,7 +74,7 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Secure:
+class HttpsListener:
     """The HTTP server once more, for whoever has a token of the cluster and a role for the path."""
 
     #: ``host:port``.
@@ -94,12 +94,12 @@ class Options:
     #: Where a standalone scheduler takes calls.
     socket: Path
     http: str
-    https: Secure | None = None
+    https: HttpsListener | None = None
     configuration: configuration.Configuration
     #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
     ignores_keys: bool = False
     #: Where agents and programs of other machines are heard, with mutual TLS.
-    remote: Remote | None = None
+    remote: GrpcListener | None = None
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
@@ -126,11 +126,11 @@ async def run(options: Options) -> None:
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
             backoff=options.configuration.backoff,
-            judge=unserved.Judge(ignores_keys=options.ignores_keys),
+            judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
         )
-        face = pages.Face(one)
-        shown = _shown(options, store, face)
-        addresses = [await each.start() for each in shown]
+        site = pages.Pages(one)
+        shown = _shown(options, store, site)
+        addresses = [await listener.start() for listener in shown]
         spoken = await _speaking(options, store, one)
         log.get().info(
             "scheduler.started",
@@ -139,25 +139,25 @@ async def run(options: Options) -> None:
             names=list(options.configuration.profiles),
         )
         working = asyncio.ensure_future(_working(store, one, alone=alone))
-        told = asyncio.ensure_future(stop.wait())
+        stopped = asyncio.ensure_future(stop.wait())
         try:
-            async with face.told():
-                await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
+            async with site.publishing():
+                await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 _raise(working)
         finally:
-            told.cancel()
+            stopped.cancel()
             working.cancel()
-            await asyncio.gather(working, told, return_exceptions=True)
+            await asyncio.gather(working, stopped, return_exceptions=True)
             if spoken is not None:
                 await spoken.stop()
-            for each in shown:
-                await each.stop()
+            for listener in shown:
+                await listener.stop()
 
 
-def _shown(options: Options, store: objects.Objects, face: pages.Face) -> list[server.Server]:
+def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[server.Server]:
     """The HTTP server for this machine, and where somebody wants it the one for others."""
-    routes = face.routes()
+    routes = site.routes()
     servers = [server.Server(options.http, routes, setting="--http")]
     if options.https is not None:
         # TLS is loaded where it is spoken.
@@ -171,19 +171,19 @@ def _shown(options: Options, store: objects.Objects, face: pages.Face) -> list[s
     return servers
 
 
-async def _working(store: objects.Objects, one: runner.Loop, *, alone: bool) -> None:
+async def _working(store: objects.Objects, scheduler: runner.Loop, *, alone: bool) -> None:
     """The loop, and without a cluster what its controllers would do."""
     if not alone:
-        await one.run()
+        await scheduler.run()
         return
-    keeping = controllers.Steward(store, one.agents.reporting, time.time)
+    keeping = controllers.Controllers(store, scheduler.agents.reporting, time.time)
     async with asyncio.TaskGroup() as group:
-        group.create_task(one.run())
+        group.create_task(scheduler.run())
         group.create_task(keeping.run())
 
 
 async def _speaking(
-    options: Options, store: objects.Objects, one: runner.Loop
+    options: Options, store: objects.Objects, scheduler: runner.Loop
 ) -> grpc_server.Server | None:
     """The gRPC services: what agents report, always; calls only where no API server takes them."""
     alone = options.kubeconfig is None
@@ -194,19 +194,23 @@ async def _speaking(
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
     from koordlet.scheduler.process import standalone_api  # noqa: PLC0415
 
-    said = options.remote
-    speaks: speakers.Speakers = speakers.Names(said.trust_domain if said is not None else "")
-    if said is not None and said.audience:
-        speaks = speakers.Tokens(store, said.audience, said.accounts, names=speaks)
-    taking = ingest.Ingest(one.report, one.agents.heard, speaks=speaks, decides=lambda: one.leading)
+    listener = options.remote
+    speaks: speakers.Speakers = speakers.Names(
+        listener.trust_domain if listener is not None else ""
+    )
+    if listener is not None and listener.audience:
+        speaks = speakers.Tokens(store, listener.audience, listener.accounts, names=speaks)
+    taking = ingest.Ingest(
+        scheduler.report, scheduler.agents.heard, speaks=speaks, decides=lambda: scheduler.leading
+    )
     offered: list[services.Service] = [taking]
     if alone:
         offered += [
-            reservations.Reservations(service.Service(store)),
-            placing.Placing(standalone_api.Desk(store, one)),
+            reservations.Reservations(service.ReservationService(store)),
+            placing.Placing(standalone_api.StandaloneApi(store, scheduler)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
-    remote = None if said is None else _listening(said)
+    remote = None if listener is None else _listening(listener)
     spoken = rpc_server.Server(
         options.socket, offered, remote=remote, limits=_room(), speaks=speaks
     )
@@ -224,16 +228,18 @@ def _room() -> limits.Limits:
     return bounds.Limits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
-def _listening(said: Remote) -> grpc_server.Remote:
+def _listening(listener: GrpcListener) -> grpc_server.Remote:
     from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
     rules = [
         access.Rule(name=name, rights=frozenset(map(permissions.Right, rights)))
-        for name, rights in said.clients
+        for name, rights in listener.clients
     ]
-    files = tls.Files(certificate=said.certificate, key=said.key, authority=said.authority)
-    return rpc_server.Remote(address=said.address, files=files, rules=rules)
+    files = tls.Files(
+        certificate=listener.certificate, key=listener.key, authority=listener.authority
+    )
+    return rpc_server.Remote(address=listener.address, files=files, rules=rules)
 
 
 def _raise(ended: asyncio.Future[None]) -> None:
@@ -243,7 +249,7 @@ def _raise(ended: asyncio.Future[None]) -> None:
         error = error.exceptions[0]
     if error is not None:
         raise error
-    raise errors.BugError("the loop has ended", culprit="scheduler")
+    raise errors.BugError("the scheduling loop ended without an error", culprit="scheduler")
 
 
 @contextlib.asynccontextmanager
@@ -268,9 +274,7 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
     from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 
     _trust(options.database)
-    file = files.Store(
-        options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
-    )
+    file = files.Store(options.database, manager="koordlet-scheduler", admit=(service.admit,))
     await file.open()
     if file.damage:
         log.get().error("scheduler.store_damaged", detail=file.damage)

@@ -27,7 +27,7 @@ _BEAT = 1.0
 _STALE_SECONDS = 15.0
 
 
-class Face:
+class Pages:
     """The handlers of one scheduler."""
 
     def __init__(self, loop: runner.Loop) -> None:
@@ -51,16 +51,16 @@ class Face:
         )
 
     @contextlib.asynccontextmanager
-    async def told(self, beat: float = _BEAT) -> AsyncGenerator[None]:
+    async def publishing(self, beat: float = _BEAT) -> AsyncGenerator[None]:
         """Rule 2, for as long as the block runs."""
-        telling = asyncio.ensure_future(self._telling(beat))
+        task = asyncio.ensure_future(self._publish(beat))
         try:
             yield
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
-    async def _telling(self, beat: float) -> None:
+    async def _publish(self, beat: float) -> None:
         while True:
             await asyncio.sleep(beat)
             self.channel.publish()
@@ -70,8 +70,8 @@ class Face:
         loop = self._loop
         return cluster_json.document(
             loop.core,
-            loop.core.diary,
-            cluster_json.Moment(steady=loop.now(), wall=time.time()),
+            loop.core.decisions,
+            cluster_json.Instant(steady=loop.now(), wall=time.time()),
             version=koordlet.__version__,
             leading=loop.ready,
         )
@@ -80,7 +80,7 @@ class Face:
         return message.document(self.document())
 
     def _reservations(self, _request: message.Request) -> message.Response:
-        found = cluster_json.reservations(self._loop.core.register.book)
+        found = cluster_json.reservations(self._loop.core.reservations)
         return message.document({"version": "v1", "reservations": found})
 
     def _events(self, _request: message.Request) -> message.Response:
@@ -96,12 +96,12 @@ class Face:
         age = 0.0 if beat is None else self._loop.now() - beat
         if age <= _STALE_SECONDS:
             return message.text("ok\n")
-        return message.text(f"nothing was decided for {age:.0f} s\n", status=503)
+        return message.text(f"the scheduling loop has not run for {age:.0f} s\n", status=503)
 
     def _ready(self, _request: message.Request) -> message.Response:
         if self._loop.ready:
             return message.text("ok\n")
-        return message.text("waiting for the store, or for another scheduler\n", status=503)
+        return message.text("waiting for the store, or for the leader lease\n", status=503)
 
 
 def _file(request: message.Request) -> message.Response:

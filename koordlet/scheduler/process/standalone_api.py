@@ -18,7 +18,7 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model import errors, surrogates
 from koordlet.rpc import placing
-from koordlet.scheduler.framework.queue import Place
+from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.reservation import keys
@@ -39,7 +39,7 @@ _TAKEN = {
 _WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
 
 
-class Desk:
+class StandaloneApi:
     """Answers for one standalone scheduler."""
 
     def __init__(self, store: objects.Objects, loop: runner.Loop) -> None:
@@ -47,19 +47,19 @@ class Desk:
 
     def nodes(self, name: str) -> Sequence[placing.NodeLine]:
         """One node, or all."""
-        columns = self._loop.core.census.columns
+        columns = self._loop.core.pod_cache.columns
         rows = {key: row for key, row in sorted(columns.rows.items()) if not name or key == name}
         if name and not rows:
-            raise refusals.NotFound("there is no such node", culprit=name)
+            raise refusals.NotFound("no node has this name", culprit=name)
         names = sorted(columns.resources, key=columns.resources.__getitem__)
         found = []
         for key, row in rows.items():
             node = columns.nodes[row]
             amounts = [
                 {
-                    one: _quantity(one, int(table[columns.resources[one], row]))
-                    for one in names
-                    if table[columns.resources[one], row]
+                    name: _quantity(name, int(table[columns.resources[name], row]))
+                    for name in names
+                    if table[columns.resources[name], row]
                 }
                 for table in (columns.allocatable, columns.requested)
             ]
@@ -99,7 +99,7 @@ class Desk:
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         """Take objects in, each by itself."""
-        return [await self._take(one, dry_run=dry_run) for one in manifests]
+        return [await self._take(manifest, dry_run=dry_run) for manifest in manifests]
 
     async def _take(self, manifest: str, *, dry_run: bool) -> placing.Taken:
         kind, namespace, name = "", "", ""
@@ -108,7 +108,7 @@ class Desk:
             kind, name = str(body.get("kind")), objects.text(body, "name")
             known = _TAKEN.get(kind)
             if known is None:
-                raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not taken in")
+                raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
             body = await self._completed(known, body)
             namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
@@ -125,7 +125,7 @@ class Desk:
         self, kind: kinds.Kind, body: dict[str, Any], *, dry_run: bool
     ) -> objects.Object:
         status = body.get("status") if kind.name in _WITH_STATUS else None
-        wish = {key: one for key, one in body.items() if key != "status"}
+        wish = {key: value for key, value in body.items() if key != "status"}
         try:
             made = await self._store.create(kind, wish, dry_run=dry_run)
         except refusals.AlreadyExists:
@@ -167,12 +167,12 @@ class Desk:
             return {"priority": _CRITICAL[named]}
         listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
         known = (
-            next((one for one in listing.items if objects.text(one, "name") == named), None)
+            next((item for item in listing.items if objects.text(item, "name") == named), None)
             if named
-            else next((one for one in listing.items if one.get("globalDefault") is True), None)
+            else next((item for item in listing.items if item.get("globalDefault") is True), None)
         )
         if known is None and named:
-            raise refusals.Invalid(f"there is no PriorityClass {named!r}", culprit=culprit)
+            raise refusals.Invalid(f"no PriorityClass is named {named!r}", culprit=culprit)
         if known is None:
             return {"priority": spec.get("priority", 0)}
         never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
@@ -182,16 +182,21 @@ class Desk:
         """Why a pod is where it is."""
         core = self._loop.core
         key = f"{namespace or 'default'}/{name}"
-        placed = core.census.get(key)
-        if placed is not None and key not in core.census.assumed:
+        placed = core.pod_cache.get(key)
+        if placed is not None and key not in core.pod_cache.assumed:
             return placing.Why(node=placed.node)
         entry = core.queue.get(key)
         if entry is None:
-            raise refusals.NotFound("there is no such pod, or nobody schedules it", culprit=key)
-        message = entry.why or (entry.pod.told[1] if entry.place is not Place.ACTIVE else "")
+            raise refusals.NotFound(
+                "there is no such pod, or this scheduler does not serve its schedulerName",
+                culprit=key,
+            )
+        message = entry.why or (
+            entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
+        )
         refused: dict[str, int] = {}
-        if entry.place is Place.UNSCHEDULABLE:
-            verdicts = core.cycles[entry.pod.sort.scheduler].failure(entry.pod).verdicts or {}
+        if entry.place is QueuePlace.UNSCHEDULABLE:
+            verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
             for verdict in verdicts.values():
                 refused[verdict.plugin] = refused.get(verdict.plugin, 0) + 1
         return placing.Why(message=message, refusals=refused)
@@ -199,7 +204,7 @@ class Desk:
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
     notes = _part(objects.metadata(body), "annotations")
-    given = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
+    status = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
     drawn = json_annotations.body(notes.get(keys.ALLOCATED))
     labels = _part(objects.metadata(body), "labels")
     return placing.Assigned(
@@ -209,7 +214,7 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigne
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
         node=str(_part(body, "spec").get("nodeName") or ""),
-        cpus=str(given.get("cpuset") or ""),
+        cpus=str(status.get("cpuset") or ""),
         reservation=str(drawn.get("name") or ""),
         qos=str(labels.get(peer_keys.QOS) or ""),
         manifest=json.dumps(body),
@@ -220,22 +225,24 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
     """Whether a pod is best-effort: no container requests or limits anything."""
     several = (*_list(spec, "containers"), *_list(spec, "initContainers"))
     return not any(
-        _part(_part(one, "resources"), key) for one in several for key in ("requests", "limits")
+        _part(_part(container, "resources"), key)
+        for container in several
+        for key in ("requests", "limits")
     )
 
 
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     found = body.get(key)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
 def _decoded(manifest: str) -> dict[str, Any]:
     try:
         found = surrogates.whole(json.loads(manifest))
     except (ValueError, RecursionError) as error:
-        raise refusals.Malformed(f"no JSON: {str(error)[:200]}") from error
+        raise refusals.Malformed(f"not JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict) or not objects.text(found, "name"):
-        raise refusals.Invalid("no object with a name")
+        raise refusals.Invalid("the object has no name")
     return found
 
 

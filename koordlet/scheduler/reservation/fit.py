@@ -24,8 +24,8 @@ from koordlet.scheduler.framework import MAX_SCORE
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.claims import Claim
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 
 _PODS = FIXED.index(requests.PODS)
 NO_MATCH = "node(s) no reservations match reservation affinity"
@@ -33,32 +33,32 @@ NONE_SERVES = "node(s) no reservation(s) to meet the requirements"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FitResult:
     """A node for a class: no reasons means that it fits."""
 
     reasons: tuple[str, ...] = ()
     #: The reservation that serves it there; ``None``: the node alone has room.
-    chosen: Held | None = None
+    chosen: ReservationInfo | None = None
     score: int = 0
     #: Fewer pods on the node would help.
     resolvable: bool = True
 
 
-class Judge:
+class ReservationFit:
     """One class of pods and its claim over the columns."""
 
     def __init__(
-        self, sort: PodClass, claim: Claim, columns: Columns, ignored: Collection[str]
+        self, pod_class: PodClass, claim: Claim, columns: Columns, ignored: Collection[str]
     ) -> None:
         self._columns = columns
         self._claim = claim
-        self._sort = sort
+        self._pod_class = pod_class
         #: What was found, and at which version of the row: one decision asks several times.
-        self._known: dict[int, tuple[int, Judged]] = {}
+        self._known: dict[int, tuple[int, FitResult]] = {}
         self._generation = -1
         self._asked = {
             name: amount
-            for name, amount in sort.requests.real.items()
+            for name, amount in pod_class.requests.real.items()
             if amount > 0 and name not in ignored and name != requests.PODS
         }
         self._devices = device_requests.rough(self._asked)
@@ -66,11 +66,11 @@ class Judge:
             (name, columns.resource(name), amount) for name, amount in self._asked.items()
         )
 
-    def serves(self, sort: PodClass, columns: Columns) -> bool:
+    def serves(self, pod_class: PodClass, columns: Columns) -> bool:
         """Whether it is of this class over these columns."""
-        return self._sort is sort and self._columns is columns
+        return self._pod_class is pod_class and self._columns is columns
 
-    def judge(self, row: int) -> Judged:
+    def judge(self, row: int) -> FitResult:
         """Whether and how a pod of the class fits on a node, as everything stands now."""
         if self._generation != self._claim.generation:
             self._known.clear()
@@ -81,101 +81,101 @@ class Judge:
             known = self._known[row] = version, self._judge(row)
         return known[1]
 
-    def _judge(self, row: int) -> Judged:
+    def _judge(self, row: int) -> FitResult:
         usable = self._claim.usable(row)
         required = self._claim.wish.affinity is not None and not self._claim.wish.ignores
         if not usable:
             # Without any, the ordinary rule of fit decides, in its own words.
-            return Judged((NO_MATCH,), resolvable=False) if required else Judged()
+            return FitResult((NO_MATCH,), resolvable=False) if required else FitResult()
         if self._claim.wish.ignores:
             return self._ignoring(row, usable)
-        hidden = sum(one.stand_in is not None and not one.operating for one in usable)
-        fitting: list[Held] = []
+        hidden = sum(info.reserve_pod is not None and not info.operating for info in usable)
+        fitting: list[ReservationInfo] = []
         node: list[str] = []
         inside: list[str] = []
-        for held in usable:
-            if not required and not self._asked.keys() & held.spec.allocatable.keys():
+        for info in usable:
+            if not required and not self._asked.keys() & info.spec.allocatable.keys():
                 continue
-            short = self._short(row, held.free(), hidden)
-            lacking = self._lacking(held) or self._without_devices(held, row)
+            short = self._short(row, info.free(), hidden)
+            lacking = self._lacking(info) or self._without_devices(info, row)
             if not short and not lacking:
-                fitting.append(held)
-            node += [one for one in short if one not in node]
+                fitting.append(info)
+            node += [reason for reason in short if reason not in node]
             inside += lacking
         if fitting:
             chosen = fitting[0] if len(fitting) == 1 else choose(fitting, self._asked)
-            return Judged(chosen=chosen, score=score(chosen, self._asked))
+            return FitResult(chosen=chosen, score=score(chosen, self._asked))
         if required:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
         alone = self._short(row, {}, hidden)
-        return self._refused(tuple(sorted(alone)), row) if alone else Judged()
+        return self._refused(tuple(sorted(alone)), row) if alone else FitResult()
 
-    def _ignoring(self, row: int, holding: Sequence[Held]) -> Judged:
+    def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> FitResult:
         """Everything that reservations have left is room of the node for such a pod."""
         total: dict[str, int] = {}
-        for held in holding:
-            for name, amount in held.holding().items():
+        for info in holding:
+            for name, amount in info.held().items():
                 total[name] = total.get(name, 0) + amount
         short = self._short(row, total, len(holding))
-        return self._refused(tuple(sorted(short)), row) if short else Judged()
+        return self._refused(tuple(sorted(short)), row) if short else FitResult()
 
-    def _refused(self, reasons: tuple[str, ...], row: int) -> Judged:
+    def _refused(self, reasons: tuple[str, ...], row: int) -> FitResult:
         room = self._columns.allocatable
         hopeless = any(amount > room.item(kind, row) for _, kind, amount in self._kinds)
-        return Judged(reasons, resolvable=not hopeless)
+        return FitResult(reasons, resolvable=not hopeless)
 
     def _short(self, row: int, extra: Mapping[str, int], hidden: int) -> list[str]:
         """What the node lacks when ``extra`` is given back to it."""
-        room, held = self._columns.allocatable, self._columns.requested
+        room, taken = self._columns.allocatable, self._columns.requested
         found = [
             f"Insufficient {name} by node"
             for name, kind, amount in self._kinds
-            if amount > room.item(kind, row) - held.item(kind, row) + extra.get(name, 0)
+            if amount > room.item(kind, row) - taken.item(kind, row) + extra.get(name, 0)
         ]
-        if held.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
+        if taken.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
             found.append("Insufficient pods by node")
         return found
 
-    def _lacking(self, held: Held) -> list[str]:
+    def _lacking(self, info: ReservationInfo) -> list[str]:
         """What a Restricted reservation itself lacks."""
-        if held.spec.policy is not Policy.RESTRICTED:
+        if info.spec.policy is not AllocatePolicy.RESTRICTED:
             return []
         affinity = self._claim.wish.affinity
-        told = affinity is not None and bool(affinity.name)
+        named = affinity is not None and bool(affinity.name)
         found = []
-        for name in sorted(held.spec.restricted):
-            used = held.allocated.get(name, 0)
-            room = held.spec.allocatable[name] - held.spec.kept.get(name, 0)
+        for name in sorted(info.spec.restricted):
+            used = info.allocated.get(name, 0)
+            room = info.spec.allocatable[name] - info.spec.kept.get(name, 0)
             asked = 1 if name == requests.PODS else self._asked.get(name, 0)
             if asked and asked > room - used:
                 what = "Too many pods" if name == requests.PODS else f"Insufficient {name}"
-                more = f", requested: {asked}, used: {used}, capacity: {room}" if told else ""
+                more = f", requested: {asked}, used: {used}, capacity: {room}" if named else ""
                 found.append(f"Reservation(s) {what}{more}")
         return found
 
-    def _without_devices(self, held: Held, row: int) -> list[str]:
+    def _without_devices(self, info: ReservationInfo, row: int) -> list[str]:
         """What of single devices cannot be had with it."""
         if not self._devices:
             return []
-        apart = device_room.Apart(held)
+        apart = device_room.DrawContext(info)
         found = device_room.admit(self._devices, self._columns, row, apart)
-        several = found.reasons if isinstance(found, device_room.Refusal) else ()
+        several = found.reasons if isinstance(found, device_room.DeviceRefusal) else ()
         return [f"Reservation(s) {reason}" for reason in several]
 
 
-def choose(fitting: Sequence[Held], asked: Mapping[str, int]) -> Held:
+def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> ReservationInfo:
     """The reservation that a pod draws on, of those that serve it on one node."""
-    ordered = [one for one in fitting if one.spec.order > 0]
+    ordered = [info for info in fitting if info.spec.order > 0]
     if ordered:
         return min(ordered, key=lambda one: one.spec.order)
     return max(fitting, key=lambda one: score(one, asked))
 
 
-def score(held: Held, asked: Mapping[str, int]) -> int:
+def score(info: ReservationInfo, asked: Mapping[str, int]) -> int:
     """How full it is afterwards, from 0 to 100."""
     shares = [
-        _share(asked.get(name, 0) + held.allocated.get(name, 0), capacity)
-        for name, capacity in held.spec.allocatable.items()
+        _share(asked.get(name, 0) + info.allocated.get(name, 0), capacity)
+        for name, capacity in info.spec.allocatable.items()
         if capacity > 0
     ]
     return sum(shares) // len(shares) if shares else 0

@@ -1,7 +1,7 @@
 """What becomes of a reservation: phases, conditions, expiry, removal.
 
-Covers: one step of one reservation, from what it is and what the book derives. Pure.
-Does not cover: when to look (the caller), writing it.
+Covers: one step of one reservation, from what it is and what the cache derives. Pure.
+Does not cover: when to look, writing it (``loop.reservation_controller``).
 
 ========== ==================================== ========== ======================================
 from       event                                to         conditions
@@ -22,112 +22,123 @@ leaves Ready's where it was on success, and its removal counts from the last pro
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import field
 
 from koordlet.model import moment, spelling
 from koordlet.model.record import dataclass
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Condition, Phase, Spec, Status
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import (
+    Condition,
+    Phase,
+    ReservationSpec,
+    ReservationStatus,
+)
 
 SCHEDULED, READY = "Scheduled", "Ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How long what is over is kept."""
+class GarbageCollection:
+    """Whether, and after how long, reservations that have ended are deleted."""
 
     gc_seconds: float = 86400.0
     collects: bool = True
 
 
-def expired(spec: Spec, phase: Phase, now: float) -> bool:
+def expired(spec: ReservationSpec, phase: Phase, now: float) -> bool:
     """Whether its time is up."""
     end = spec.expires_at
     return not phase.over and end is not None and now > end
 
 
-def advanced(held: Held, now: float, *, node_exists: bool, room_released: bool = True) -> Phase:
+def advanced(
+    info: ReservationInfo, now: float, *, node_exists: bool, room_released: bool = True
+) -> Phase:
     """The phase that it should be in now."""
-    phase = held.phase
+    phase = info.phase
     if phase.over:
         return phase
-    if expired(held.spec, phase, now) or (phase.holds and not node_exists):
+    if expired(info.spec, phase, now) or (phase.holds and not node_exists):
         return Phase.FAILED
     if phase is Phase.WAITING and room_released:
         phase = Phase.AVAILABLE
     if (
         phase is Phase.AVAILABLE
-        and held.spec.once
-        and (held.consumers if held.adopted else held.owners)
+        and info.spec.once
+        and (info.consumers if info.adopted else info.owners)
     ):
         return Phase.SUCCEEDED
     return phase
 
 
-def status(held: Held, now: float, message: str = "") -> Status:
+def status(info: ReservationInfo, now: float, message: str = "") -> ReservationStatus:
     """The status that should be stored now; equal to the stored one where nothing changed."""
-    stored = held.stored
+    stored = info.stored
     if stored.phase.over:
         return stored
-    if held.phase is Phase.PENDING:
+    if info.phase is Phase.PENDING:
         return _pending(stored, now, message)
-    if not held.node:
-        return _unplaced(held, now)
-    conditions = _conditions(held, now)
-    return Status(
-        phase=held.phase,
-        node=held.node,
+    if not info.node:
+        return _unplaced(info, now)
+    conditions = _conditions(info, now)
+    return ReservationStatus(
+        phase=info.phase,
+        node=info.node,
         conditions=conditions,
-        allocatable=spelling.resources(held.spec.allocatable, held.spec.decimal),
-        allocated=spelling.resources(held.allocated, held.spec.decimal),
-        owners=owners(held),
+        allocatable=spelling.resources(info.spec.allocatable, info.spec.decimal),
+        allocated=spelling.resources(info.allocated, info.spec.decimal),
+        owners=owners(info),
     )
 
 
-def owners(held: Held) -> tuple[dict[str, str], ...]:
+def owners(info: ReservationInfo) -> tuple[dict[str, str], ...]:
     """Who draws on it, by UID."""
-    ordered = sorted(held.owners.values(), key=lambda pod: pod.uid)
-    return tuple({"namespace": one.namespace, "name": one.name, "uid": one.uid} for one in ordered)
+    ordered = sorted(info.owners.values(), key=lambda pod: pod.uid)
+    return tuple({"namespace": pod.namespace, "name": pod.name, "uid": pod.uid} for pod in ordered)
 
 
-def _pending(stored: Status, now: float, message: str) -> Status:
+def _pending(stored: ReservationStatus, now: float, message: str) -> ReservationStatus:
     if not message:
         return stored
     made = Condition(type=SCHEDULED, status=False, reason="Unschedulable", message=message)
     return dataclasses.replace(stored, conditions=_with(stored.conditions, made, now))
 
 
-def _unplaced(held: Held, now: float) -> Status:
+def _unplaced(info: ReservationInfo, now: float) -> ReservationStatus:
     """It ended before it ever had a node."""
-    made = Condition(type=READY, status=False, reason="Expired", message=_why(held, now))
-    found = _with(held.stored.conditions, made, now)
-    return dataclasses.replace(held.stored, phase=held.phase, conditions=found)
+    made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
+    found = _with(info.stored.conditions, made, now)
+    return dataclasses.replace(info.stored, phase=info.phase, conditions=found)
 
 
-def _conditions(held: Held, now: float) -> tuple[Condition, ...]:
-    stored = held.stored.conditions if held.stored.phase is not Phase.PENDING else ()
+def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
+    stored = info.stored.conditions if info.stored.phase is not Phase.PENDING else ()
     found = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
     made = {
         Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
         Phase.WAITING: Condition(
-            type=READY, status=False, reason="Waiting", message="waiting for room to be released"
+            type=READY,
+            status=False,
+            reason="Waiting",
+            message="waiting until the adopted pods release their resources",
         ),
         Phase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
-    }.get(held.phase)
+    }.get(info.phase)
     if made is None:
-        made = Condition(type=READY, status=False, reason="Expired", message=_why(held, now))
+        made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
     return _with(found, made, now)
 
 
-def _why(held: Held, now: float) -> str:
-    if expired(held.spec, Phase.PENDING, now):
-        return f"its time was up at {moment.spell(held.spec.expires_at or now)}"
-    return f"node {held.node} is gone" if held.node else ""
+def _why(info: ReservationInfo, now: float) -> str:
+    if expired(info.spec, Phase.PENDING, now):
+        return f"expired at {moment.spell(info.spec.expires_at or now)}"
+    return f"node {info.node} was deleted" if info.node else ""
 
 
 def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tuple[Condition, ...]:
     """One condition in its place; times move only when something did."""
     spelled = moment.spell(now)
-    old = next((one for one in conditions if one.type == made.type), None)
+    old = next((condition for condition in conditions if condition.type == made.type), None)
     if old is None:
         return (*conditions, dataclasses.replace(made, probed=spelled, changed=spelled))
     same = (old.status, old.reason, old.message) == (made.status, made.reason, made.message)
@@ -135,10 +146,12 @@ def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tup
         return conditions
     keeps = old.status is made.status or made.reason == "Succeeded"
     new = dataclasses.replace(made, probed=spelled, changed=old.changed if keeps else spelled)
-    return tuple(new if one is old else one for one in conditions)
+    return tuple(new if condition is old else condition for condition in conditions)
 
 
-def removable(stored: Status, rules: Rules, now: float, *, node_exists: bool) -> bool:
+def removable(
+    stored: ReservationStatus, rules: GarbageCollection, now: float, *, node_exists: bool
+) -> bool:
     """Whether one that is over has been kept long enough; at once where its node is gone."""
     ready = stored.condition(READY)
     if not rules.collects or not stored.phase.over or ready is None:
@@ -149,3 +162,18 @@ def removable(stored: Status, rules: Rules, now: float, *, node_exists: bool) ->
         return True
     spelled = ready.changed if ready.reason == "Expired" else ready.probed
     return bool(spelled) and now - moment.parse(spelled) > rules.gc_seconds
+
+
+@dataclass(slots=True)
+class RejectedReservation:
+    """An object that cannot be read, and why."""
+
+    name: str
+    uid: str
+    error: str
+    stored: ReservationStatus = field(default_factory=ReservationStatus)
+
+    def status(self, now: float) -> ReservationStatus:
+        """The status to store: what is there, and the error as its condition."""
+        spec = ReservationSpec(name=self.name, uid=self.uid, template={})
+        return status(ReservationInfo(spec, self.stored, phase=self.stored.phase), now, self.error)

@@ -1,7 +1,12 @@
-"""Which reservations a pod may use: owners, affinity, taints, exact amounts.
+"""Whether a pod may use a reservation: owners, affinity, taints, exact amounts.
 
-Covers: the rules for one pod and one reservation that is bound to a node.
-Does not cover: whether there is room (``fit``), finding reservations among many (``index``).
+Covers: the rules for one pod and one reservation that is bound to a node; the message that counts
+the reservations that select a pod and do not serve it, in Koordinator's words and order:
+
+    2 Reservation(s) is unschedulable, 1 Reservation(s) for node reason that Insufficient memory by
+    node, 3 Reservation(s) matched owner total
+
+Does not cover: whether there is room (``fit``), finding reservations among many (``claims``).
 
 The order of the rules: owners; then, where the pod names a reservation, only its name and the exact
 amounts; otherwise schedulability, taints, selectors, exact amounts.
@@ -16,13 +21,20 @@ Decided here, where the peer's rules are silent or look accidental:
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.objects import json_annotations, terms, wire
-from koordlet.scheduler.objects.pods import Pod, PodClass, Reference
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import ControllerOwner, ObjectOwner, Owner, Spec
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import (
+    ControllerOwner,
+    ReservationOwner,
+    ReservationSpec,
+)
 
 _CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _HARD = ("NoSchedule", "NoExecute")
@@ -31,7 +43,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """A pod that wants a reservation and nothing else."""
+    """The reservation affinity of a pod."""
 
     name: str = ""
     labels: Mapping[str, str] | None = None
@@ -41,8 +53,8 @@ class Affinity:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a class of pods says about reservations."""
+class ReservationDemand:
+    """What a pod class requires of reservations."""
 
     affinity: Affinity | None = None
     exact: tuple[str, ...] = ()
@@ -59,12 +71,19 @@ class Mismatch(enum.StrEnum):
     EXACT = "is not exact matched"
 
 
-def wish(sort: PodClass) -> Wish:
-    """What a class says; ``BadObjectError`` where an annotation cannot be read."""
-    return Wish(
-        affinity=_affinity(sort.annotations),
-        exact=wire.strings(json_annotations.meant(sort.annotations, keys.EXACT), "resourceNames"),
-        ignores=sort.labels.get(keys.IGNORED) == "true",
+_EXACT_NAME = "exactly matches the requested reservation name"
+#: The order of the peer's sentence.
+_ORDER = (Mismatch.NAME, Mismatch.AFFINITY, Mismatch.UNSCHEDULABLE, Mismatch.EXACT)
+
+
+def wish(pod_class: PodClass) -> ReservationDemand:
+    """The demand of a class; ``BadObjectError`` where an annotation cannot be read."""
+    return ReservationDemand(
+        affinity=_affinity(pod_class.annotations),
+        exact=wire.strings(
+            json_annotations.meant(pod_class.annotations, keys.EXACT), "resourceNames"
+        ),
+        ignores=pod_class.labels.get(keys.IGNORED) == "true",
     )
 
 
@@ -84,46 +103,42 @@ def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
     )
 
 
-def owned(spec: Spec, pod: Pod) -> bool:
-    """Whether a pod is among the owners."""
-    return not spec.fault and any(owns(one, pod) for one in spec.owners)
+def owned(spec: ReservationSpec, pod: Pod) -> bool:
+    """Whether a pod matches any owner entry."""
+    return not spec.fault and any(owns(owner, pod) for owner in spec.owners)
 
 
-def owns(owner: Owner, pod: Pod) -> bool:
-    """Whether one entry means a pod."""
-    if owner.object is not None and not _is(owner.object, pod):
-        return False
-    if owner.controller is not None and not _controls(owner.controller, pod):
-        return False
-    return owner.selector is None or terms.holds(owner.selector, pod.sort.labels)
-
-
-def _is(wanted: ObjectOwner, pod: Pod) -> bool:
-    return (
+def owns(owner: ReservationOwner, pod: Pod) -> bool:
+    """Whether a pod matches one owner entry."""
+    wanted = owner.object
+    if wanted is not None and not (
         wanted.uid in {"", pod.uid}
         and wanted.name in {"", pod.name}
         and wanted.namespace in {"", pod.namespace}
         and wanted.api_version in {"", "v1"}
-    )
+    ):
+        return False
+    if owner.controller is not None and not _controls(owner.controller, pod):
+        return False
+    return owner.selector is None or terms.holds(owner.selector, pod.pod_class.labels)
 
 
 def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
-    return any(_refers(one, wanted) for one in pod.sort.references)
-
-
-def _refers(found: Reference, wanted: ControllerOwner) -> bool:
-    return (
+    return any(
         wanted.controller in {None, found.controller}
         and wanted.uid in {"", found.uid}
         and wanted.name in {"", found.name}
         and wanted.kind in {"", found.kind}
         and wanted.api_version in {"", found.api_version}
+        for found in pod.pod_class.references
     )
 
 
-def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]) -> Mismatch | None:
+def mismatch(
+    spec: ReservationSpec, pod: Pod, wanted: ReservationDemand, node_labels: Mapping[str, str]
+) -> Mismatch | None:
     """Why an owner may not use a reservation; ``None``: it may."""
     plain = wanted.affinity is None and not wanted.exact
     if plain and not (spec.unschedulable or spec.deleting or spec.taints):
@@ -132,7 +147,7 @@ def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str])
 
 
 def _mismatch(
-    spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]
+    spec: ReservationSpec, pod: Pod, wanted: ReservationDemand, node_labels: Mapping[str, str]
 ) -> Mismatch | None:
     affinity = wanted.affinity
     if affinity is not None and affinity.name:
@@ -146,30 +161,77 @@ def _mismatch(
             return Mismatch.TAINT
         if affinity is not None and not _selected(affinity, spec, node_labels):
             return Mismatch.AFFINITY
-    asked, has = pod.sort.requests.real, spec.allocatable
+    asked, has = pod.pod_class.requests.real, spec.allocatable
     if any(asked.get(name, 0) != has.get(name, 0) for name in wanted.exact):
         return Mismatch.EXACT
     return None
 
 
-def untolerated(spec: Spec, pod: Pod, wanted: Wish) -> str:
-    """The first taint that a pod does not bear, as it is told; empty where it bears all."""
+def untolerated(spec: ReservationSpec, pod: Pod, wanted: ReservationDemand) -> str:
+    """The first taint that a pod does not tolerate, for the message; empty: none."""
     affinity = wanted.affinity
-    bears = pod.sort.tolerations if affinity is None else affinity.tolerations
-    hard = (one for one in spec.taints if one.effect in _HARD and not _bears(bears, one))
-    return next((f"{{{one.key}: {one.value}}}" for one in hard), "")
+    bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
+    hard = (taint for taint in spec.taints if taint.effect in _HARD and not _bears(bears, taint))
+    return next((f"{{{taint.key}: {taint.value}}}" for taint in hard), "")
 
 
 def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool:
-    return any(terms.tolerates(one, mark) for one in tolerations)
+    return any(terms.tolerates(toleration, mark) for toleration in tolerations)
 
 
-def _selected(affinity: Affinity, spec: Spec, node_labels: Mapping[str, str]) -> bool:
-    """Selectors see the labels of the node with those of the reservation over them."""
+def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[str, str]) -> bool:
+    """Whether the affinity selects the labels of the node and of the reservation over them."""
     labels = {**node_labels, **spec.labels}
     wanted = affinity.labels or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
     if affinity.required is None:
         return True
-    return any(terms.fulfils(one, spec.name, labels) for one in affinity.required)
+    return any(terms.fulfils(term, spec.name, labels) for term in affinity.required)
+
+
+def refusal(
+    pod: Pod,
+    wish: ReservationDemand,
+    several: Iterable[tuple[ReservationInfo, Mapping[str, str]]],
+    refused: Mapping[str, Verdict],
+    own: str,
+) -> str:
+    """The message; empty where no reservation selects the pod.
+
+    ``several`` are reservations that may be drawn on, with the labels of their nodes; ``refused``
+    the verdicts by node, of which those of the plugin ``own`` are about reservations themselves.
+    """
+    mismatches: Counter[Mismatch] = Counter()
+    taints: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    total = named = 0
+    for info, labels in several:
+        if not owned(info.spec, pod):
+            continue
+        total += 1
+        why = mismatch(info.spec, pod, wish, labels)
+        named += why is None and wish.affinity is not None and bool(wish.affinity.name)
+        if why is Mismatch.TAINT:
+            taints[untolerated(info.spec, pod, wish)] += 1
+        elif why is not None:
+            mismatches[why] += 1
+        else:
+            verdict = refused.get(info.node)
+            by_node = verdict is not None and verdict.plugin != own
+            nodes.update(verdict.reasons if verdict is not None and by_node else ())
+    if not total:
+        return ""
+    parts = [f"{named} Reservation(s) {_EXACT_NAME}"] if named else []
+    parts += [
+        f"{mismatches[mismatch]} Reservation(s) {mismatch}"
+        for mismatch in _ORDER
+        if mismatches[mismatch]
+    ]
+    parts += [
+        f"{count} Reservation(s) {Mismatch.TAINT} {one}" for one, count in sorted(taints.items())
+    ]
+    parts += [
+        f"{count} Reservation(s) for node reason that {one}" for one, count in sorted(nodes.items())
+    ]
+    return ", ".join([*parts, f"{total} Reservation(s) matched owner total"])

@@ -28,15 +28,15 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import (
     DEFAULT_TTL,
+    AllocatePolicy,
     Condition,
     ControllerOwner,
     ObjectOwner,
-    Owner,
     Phase,
-    Policy,
     PreAllocation,
-    Spec,
-    Status,
+    ReservationOwner,
+    ReservationSpec,
+    ReservationStatus,
 )
 
 API_VERSION = "scheduling.koordinator.sh/v1alpha1"
@@ -51,22 +51,22 @@ _OWNER_FIELDS = frozenset({"object", "controller", "labelSelector"})
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def read(body: Body) -> Spec:
-    """The specification; ``BadObjectError`` names what cannot be meant."""
+def read(body: Body) -> ReservationSpec:
+    """The specification; ``BadObjectError`` names the field that cannot be used."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     name = _name(meta)
     template = _template(spec)
-    annotations = {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
+    annotations = {key: str(value) for key, value in wire.mapping(meta, "annotations").items()}
     labels = wire.labels(meta)
     allocatable, decimal = _allocatable(template, annotations)
     owners, fault = _owners(spec)
     created = meta.get("creationTimestamp")
     pre = _pre_allocation(spec, labels, wire.labels(wire.mapping(template, "metadata")))
     policy = _policy(spec)
-    if pre is not None and policy is Policy.DEFAULT:
-        policy = Policy.RESTRICTED
+    if pre is not None and policy is AllocatePolicy.DEFAULT:
+        policy = AllocatePolicy.RESTRICTED
     inner = wire.mapping(template, "spec")
-    return Spec(
+    return ReservationSpec(
         name=name,
         uid=wire.text(meta, "uid") or f"reservation/{name}",
         created=_moment(meta, "creationTimestamp") or 0.0,
@@ -96,32 +96,34 @@ def read(body: Body) -> Spec:
     )
 
 
-def spec_of(pod: Pod) -> Spec:
-    """A pod in operating mode ``Reservation`` as one: used once, Aligned, never expires."""
+def spec_of(pod: Pod) -> ReservationSpec:
+    """The specification of a pod in operating mode: used once, Aligned, never expires."""
     try:
-        found = json.loads(pod.sort.annotations.get(keys.OWNERS) or "[]")
-        owners = owners_of([one for one in found if isinstance(one, Mapping)])
+        found = json.loads(pod.pod_class.annotations.get(keys.OWNERS) or "[]")
+        owners = owners_of([owner for owner in found if isinstance(owner, Mapping)])
         fault = "" if owners else "the pod misses its owners"
     except (ValueError, TypeError, RecursionError) as error:
         owners, fault = (), f"annotation {keys.OWNERS}: {str(error)[:80]}"
-    return Spec(
+    return ReservationSpec(
         name=pod.name,
         uid=pod.uid,
-        labels=pod.sort.labels,
+        labels=pod.pod_class.labels,
         template={},
         owners=owners,
         ttl=None,
-        policy=Policy.ALIGNED,
-        allocatable={name: one for name, one in pod.sort.requests.real.items() if one},
-        restricted=frozenset(pod.sort.requests.real),
-        order=terms.whole(pod.sort.labels.get(keys.ORDER, "")) or 0,
+        policy=AllocatePolicy.ALIGNED,
+        allocatable={
+            name: amount for name, amount in pod.pod_class.requests.real.items() if amount
+        },
+        restricted=frozenset(pod.pod_class.requests.real),
+        order=terms.whole(pod.pod_class.labels.get(keys.ORDER, "")) or 0,
         fault=fault,
         deleting=pod.terminating,
     )
 
 
 def warnings(body: Body) -> list[str]:
-    """What is legal and most likely not meant."""
+    """Warnings about what is legal and most likely a mistake."""
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
         return []
@@ -129,14 +131,14 @@ def warnings(body: Body) -> list[str]:
     for key in spec:
         if key not in _FIELDS:
             near = difflib.get_close_matches(str(key), _FIELDS, 1)
-            found.append(f"spec.{key} is unknown{f', {near[0]} is near' if near else ''}")
+            found.append(f"spec.{key} is unknown{f'; did you mean {near[0]}?' if near else ''}")
     owners = spec.get("owners")
     for place, one in enumerate(owners if isinstance(owners, list) else []):
         if not isinstance(one, Mapping):
             continue
         if unknown := _unknown(one):
             found.append(
-                f"spec.owners[{place}] has {unknown!r}, which is unknown: it matches no pod"
+                f"spec.owners[{place}] has the unknown field {unknown!r} and matches no pod"
             )
         elif _everybody(one):
             found.append(f"spec.owners[{place}] matches every pod")
@@ -144,14 +146,14 @@ def warnings(body: Body) -> list[str]:
 
 
 def _unknown(owner: Body) -> str:
-    """A key of an owner's entry that is none; empty where all are."""
+    """An unknown field of an owner entry; empty where all are known."""
     return min((str(key) for key in owner if key not in _OWNER_FIELDS), default="")
 
 
 def _everybody(owner: Body) -> bool:
     return not any(
-        one not in (None, {}, {"matchLabels": {}}, {"matchExpressions": []})
-        for key, one in owner.items()
+        value not in (None, {}, {"matchLabels": {}}, {"matchExpressions": []})
+        for key, value in owner.items()
         if key in _OWNER_FIELDS
     )
 
@@ -178,7 +180,7 @@ def _allocatable(
     template: Body, annotations: Mapping[str, str]
 ) -> tuple[dict[str, int], frozenset[str]]:
     inner = wire.mapping(template, "spec")
-    found = {name: one for name, one in requests.of_pod(inner, {}).real.items() if one}
+    found = {name: amount for name, amount in requests.of_pod(inner, {}).real.items() if amount}
     decimal = {name for name in found if not name.startswith("hugepages-")}
     for container in wire.bodies(inner, "containers"):
         resources = wire.mapping(container, "resources")
@@ -201,7 +203,7 @@ def _allocatable(
 
 
 def _listed(resources: Body, key: str) -> dict[str, Any]:
-    return {str(name): one for name, one in wire.mapping(resources, key).items()}
+    return {str(name): value for name, value in wire.mapping(resources, key).items()}
 
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
@@ -236,11 +238,11 @@ def _moment(body: Body, key: str) -> float | None:
         raise BadObjectError(f"{key}: {error}") from error
 
 
-def _policy(spec: Body) -> Policy:
-    spelled = wire.text(spec, "allocatePolicy") or Policy.DEFAULT
-    if spelled not in set(Policy):
+def _policy(spec: Body) -> AllocatePolicy:
+    spelled = wire.text(spec, "allocatePolicy") or AllocatePolicy.DEFAULT
+    if spelled not in set(AllocatePolicy):
         raise BadObjectError(f"spec.allocatePolicy {spelled!r} is neither Aligned nor Restricted")
-    return Policy(spelled)
+    return AllocatePolicy(spelled)
 
 
 def _pre_allocation(
@@ -270,8 +272,8 @@ def _taint(body: Body) -> terms.Taint:
     return found
 
 
-def _owners(spec: Body) -> tuple[tuple[Owner, ...], str]:
-    """Who may use it, and why nobody can."""
+def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:
+    """The owner entries, and why no pod can match."""
     try:
         found = owners_of(wire.bodies(spec, "owners"))
     except BadObjectError as error:
@@ -279,21 +281,21 @@ def _owners(spec: Body) -> tuple[tuple[Owner, ...], str]:
     return found, "" if found else "the reservation misses the owner spec"
 
 
-def owners_of(bodies: list[Body]) -> tuple[Owner, ...]:
+def owners_of(bodies: list[Body]) -> tuple[ReservationOwner, ...]:
     """Owner entries; ``BadObjectError`` names the one that cannot be read."""
     return tuple(_owner(one, place) for place, one in enumerate(bodies))
 
 
-def _owner(body: Body, place: int) -> Owner:
+def _owner(body: Body, place: int) -> ReservationOwner:
     if unknown := _unknown(body):
         # An entry of which only a part is understood would match more pods than it was meant for.
-        raise BadObjectError(f"spec.owners[{place}] has {unknown!r}, which is unknown")
+        raise BadObjectError(f"spec.owners[{place}] has the unknown field {unknown!r}")
     try:
         of_pod, of_controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
         selector: selectors.Compiled | None = terms.selector(body, "labelSelector")
     except (BadObjectError, ValueError) as error:
         raise BadObjectError(f"spec.owners[{place}].{error}") from error
-    return Owner(
+    return ReservationOwner(
         object=_object(of_pod) if body.get("object") is not None else None,
         controller=_controller(of_controller) if body.get("controller") is not None else None,
         selector=selector,
@@ -321,20 +323,21 @@ def _controller(body: Body) -> ControllerOwner:
     )
 
 
-def read_status(body: Body) -> Status:
+def read_status(body: Body) -> ReservationStatus:
     """The stored status; an unknown phase is an error."""
     status = wire.mapping(body, "status")
     phase = wire.text(status, "phase") or Phase.PENDING
     if phase not in set(Phase):
         raise BadObjectError(f"status.phase {phase!r} is unknown")
-    return Status(
+    return ReservationStatus(
         phase=Phase(phase),
         node=wire.text(status, "nodeName"),
         conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
         allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},
         allocated={str(k): str(v) for k, v in wire.mapping(status, "allocated").items()},
         owners=tuple(
-            {str(k): str(v) for k, v in one.items()} for one in wire.bodies(status, "currentOwners")
+            {str(k): str(v) for k, v in owner.items()}
+            for owner in wire.bodies(status, "currentOwners")
         ),
     )
 

@@ -14,17 +14,19 @@ Rules:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
+from koordlet.model import spelling
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
-from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import fit, keys, matching
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Spec
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import ReservationSpec
 
 _PODS = FIXED.index(requests.PODS)
 NONE_MATCHES = "node(s) no pod match reservation with pre allocation required"
@@ -32,7 +34,7 @@ NONE_SERVES = "node(s) no pod(s) to meet the pre-allocation requirements"
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class PreAllocationConfig:
     """The peer's ``preAllocationConfig``."""
 
     cluster: bool = True
@@ -43,7 +45,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A node for a reservation: no reasons means that it fits, with these pods."""
+    """The verdict on a node: no reasons means that the reservation fits with these pods."""
 
     reasons: tuple[str, ...] = ()
     pods: tuple[Pod, ...] = ()
@@ -51,9 +53,11 @@ class Adoption:
 
 
 class Adopter:
-    """One reservation over the nodes."""
+    """Judges which running pods a reservation would adopt on each node."""
 
-    def __init__(self, spec: Spec, columns: Columns, config: Config) -> None:
+    def __init__(
+        self, spec: ReservationSpec, columns: Columns, config: PreAllocationConfig
+    ) -> None:
         self._spec = spec
         self._columns = columns
         self._config = config
@@ -71,24 +75,25 @@ class Adopter:
         """Running pods of a node that may be adopted, in the order of preference."""
         node = self._columns.nodes[row]
         labels = node.labels if node is not None else {}
-        found = [one for one in self._columns.pods[row].values() if self._may(one, labels)]
+        found = [pod for pod in self._columns.pods[row].values() if self._may(pod, labels)]
         if self._cluster:
             return sorted(found, key=lambda pod: (-self._priority(pod), pod.uid))
         return sorted(found, key=lambda pod: (-self._share(pod), pod.uid))
 
     def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
-        if pod.stands_for or pod.draws_on or pod.drawn_name:
+        if pod.reserve_pod_of or pod.draws_on or pod.drawn_name:
             return False
         if self._cluster:
-            meant = pod.sort.labels.get(self._config.label) == "true"
+            meant = pod.pod_class.labels.get(self._config.label) == "true"
         else:
             meant = any(
-                one.selector is not None and matching.owns(one, pod) for one in self._spec.owners
+                owner.selector is not None and matching.owns(owner, pod)
+                for owner in self._spec.owners
             )
         if not meant:
             return False
         try:
-            wish = matching.wish(pod.sort)
+            wish = matching.wish(pod.pod_class)
         except BadObjectError:
             return False
         if wish.affinity is None and not wish.exact:
@@ -96,13 +101,13 @@ class Adopter:
         return matching.mismatch(self._spec, pod, wish, node_labels) is None
 
     def _priority(self, pod: Pod) -> int:
-        return terms.whole(pod.sort.annotations.get(self._config.priority, "")) or 0
+        return terms.whole(pod.pod_class.annotations.get(self._config.priority, "")) or 0
 
     def _share(self, pod: Pod) -> int:
-        return fit.score(Held(self._spec), pod.sort.requests.real)
+        return fit.score(ReservationInfo(self._spec), pod.pod_class.requests.real)
 
     def judge(self, row: int) -> Adoption:
-        """Whether the reservation fits on a node, and whom it adopts there."""
+        """Whether the reservation fits on a node, and the pods that it adopts there."""
         several = self.candidates(row)
         if not several:
             if self._required:
@@ -119,14 +124,14 @@ class Adopter:
         node: list[str] = []
         inside: list[str] = []
         for pod in several:
-            lacking = self._exceeding(pod.sort.requests.real)
-            short = self._short(row, pod.sort.requests.real)
+            lacking = self._exceeding(pod.pod_class.requests.real)
+            short = self._short(row, pod.pod_class.requests.real)
             if not lacking and not short:
                 its = (self._priority(pod) if self._cluster else 0, self._share(pod))
                 if best is None or its > rank:
                     best, rank = pod, its
-            node += [one for one in short if one not in node]
-            inside += [one for one in lacking if one not in inside]
+            node += [reason for reason in short if reason not in node]
+            inside += [reason for reason in lacking if reason not in inside]
         if best is not None:
             return Adoption(pods=(best,), score=rank[1])
         return self._without(row, node, inside)
@@ -137,10 +142,10 @@ class Adopter:
         inside: list[str] = []
         for pod in several:
             trial = dict(total)
-            for name, amount in pod.sort.requests.real.items():
+            for name, amount in pod.pod_class.requests.real.items():
                 trial[name] = trial.get(name, 0) + amount
             exceeding = self._exceeding(trial)
-            inside += [one for one in exceeding if one not in inside]
+            inside += [reason for reason in exceeding if reason not in inside]
             if exceeding:
                 continue
             taken.append(pod)
@@ -150,7 +155,7 @@ class Adopter:
         return self._without(row, self._short(row, total), inside)
 
     def _without(self, row: int, node: list[str], inside: list[str]) -> Adoption:
-        """No choice of pods serves: then perhaps none is needed; else what none of them gives."""
+        """No choice of pods serves: none may be needed; otherwise the reasons."""
         if not self._required and not self._short(row, {}):
             return Adoption(score=MAX_SCORE if self._multiple else 0)
         return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
@@ -163,31 +168,54 @@ class Adopter:
         ]
 
     def _short(self, row: int, returned: Mapping[str, int]) -> list[str]:
-        room, held = self._columns.allocatable, self._columns.requested
+        room, taken = self._columns.allocatable, self._columns.requested
         found = [
             f"Insufficient {name} by node"
             for name, kind, amount in self._wanted
-            if amount > room.item(kind, row) - held.item(kind, row) + returned.get(name, 0)
+            if amount > room.item(kind, row) - taken.item(kind, row) + returned.get(name, 0)
         ]
-        if held.item(_PODS, row) + 1 > room.item(_PODS, row):
+        if taken.item(_PODS, row) + 1 > room.item(_PODS, row):
             found.append("Insufficient pods by node")
         return sorted(found)
 
     def _plain(self, row: int) -> tuple[str, ...]:
-        """The ordinary rule of fit, in its words."""
-        found = [one.removesuffix(" by node") for one in self._short(row, {})]
-        return tuple("Too many pods" if one == "Insufficient pods" else one for one in found)
+        """The reasons of the ordinary resource fit."""
+        found = [reason.removesuffix(" by node") for reason in self._short(row, {})]
+        return tuple(
+            "Too many pods" if reason == "Insufficient pods" else reason for reason in found
+        )
 
 
-def released(held: Held, columns: Columns) -> bool:
-    """Whether its node has, free or released, all that it is to hold."""
-    if held.row < 0:
+def released(info: ReservationInfo, columns: Columns) -> bool:
+    """Whether its node has all that the reservation is to hold, free or released."""
+    if info.row < 0:
         return False
     room, requested = columns.allocatable, columns.requested
-    holding = held.holding()
+    held = info.held()
     return all(
-        amount <= room.item(kind, held.row) - requested.item(kind, held.row) + holding.get(name, 0)
-        for name, amount in held.spec.allocatable.items()
+        amount <= room.item(kind, info.row) - requested.item(kind, info.row) + held.get(name, 0)
+        for name, amount in info.spec.allocatable.items()
         if name != requests.PODS
         for kind in (columns.resource(name),)
     )
+
+
+def annotation(info: ReservationInfo) -> dict[str, str]:
+    """The annotation by which a reservation remembers which pods it adopted, and their amounts."""
+    if not info.adopted:
+        return {}
+    body = {"pods": sorted(info.adopted), "resources": spelling.resources(info.pledged)}
+    return {keys.ADOPTED: json.dumps(body, separators=(",", ":"))}
+
+
+def remembered(spec: ReservationSpec) -> tuple[frozenset[str], Mapping[str, int]]:
+    """What ``annotation`` wrote: UIDs and amounts; nothing where it cannot be read."""
+    spelled = spec.annotations.get(keys.ADOPTED)
+    if not spelled:
+        return frozenset(), {}
+    try:
+        body = json.loads(spelled)
+        pods = frozenset(wire.strings(body, "pods"))
+        return pods, requests.amounts(body, "resources", requests.MOST_REQUEST)
+    except (ValueError, AttributeError):
+        return frozenset(), {}

@@ -1,12 +1,11 @@
-"""The stand-in of a reservation: a pod that never runs, placed by the ordinary plugins.
+"""The reserve pod of a reservation: a pod that never runs, placed by the ordinary plugins.
 
-Covers: what the stand-in asks for and wants, its class. Does not cover: placing it.
+Covers: its requests, constraints and class. Does not cover: placing it.
 
-It is named by the reservation's UID, has the template's labels and annotations with the
-reservation's over them,
-and what the reservation allocates as its requests. Without a priority anywhere it has the highest
-there is: nobody preempts it. Stand-ins of one template share a class as pods do, so that a thousand
-reservations cost what a thousand pods cost.
+Its name is the reservation's UID, its labels and annotations are the template's with the
+reservation's over them, its requests are what the reservation allocates. Without a priority it has
+the highest one, so that no pod preempts it. Reserve pods of one template share a class as pods do,
+so that a thousand reservations cost as much as a thousand pods.
 """
 
 from __future__ import annotations
@@ -15,38 +14,27 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import assigned, requests, terms, wire
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import Policy, Spec
+from koordlet.scheduler.reservation.spec import ReservationSpec, ReservePodTraits
 
 _HIGHEST = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Reserving:
-    """What the reservation plugin has to know of a stand-in's class."""
-
-    policy: Policy
-    pinned: str = ""
-    #: For a unit or process of its node: what that uses is part of what the node uses already.
-    resident: bool = False
-    #: Only where running pods may be adopted: then the class is the reservation's own.
-    adopting: Spec | None = None
-
-
-class StandIns:
-    """Makes stand-ins; remembers their classes."""
+class ReservePods:
+    """Makes reserve pods; remembers their classes."""
 
     def __init__(self, made_by: Decoder) -> None:
         self._decoder = made_by
-        self._classes: dict[tuple[PodClass, Reserving, tuple[tuple[str, int], ...]], PodClass] = {}
+        self._classes: dict[
+            tuple[PodClass, ReservePodTraits, tuple[tuple[str, int], ...]], PodClass
+        ] = {}
 
-    def make(self, spec: Spec, position: int) -> Pod:
-        """The stand-in; ``BadObjectError`` where the template is no pod."""
+    def make(self, spec: ReservationSpec, position: int) -> Pod:
+        """The reserve pod; ``BadObjectError`` where the template is not a pod."""
         meta, inner = wire.mapping(spec.template, "metadata"), wire.mapping(spec.template, "spec")
         labels = {**wire.labels(meta), **spec.labels}
         body: Body = {
@@ -61,41 +49,43 @@ class StandIns:
             "spec": _inner(inner, spec, labels),
         }
         pod = self._decoder.decode(body, position)
-        pod.stands_for = spec.uid
+        pod.reserve_pod_of = spec.uid
         # What was chosen for it before we knew it.
         chosen = assigned.read(spec.annotations)
         pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
-        pod.sort = self._class(pod.sort, spec)
+        pod.pod_class = self._class(pod.pod_class, spec)
         return pod
 
-    def _class(self, sort: PodClass, spec: Spec) -> PodClass:
-        asked = _resized(sort.requests, spec.allocatable)
+    def _class(self, pod_class: PodClass, spec: ReservationSpec) -> PodClass:
+        asked = _resized(pod_class.requests, spec.allocatable)
         if spec.pre_allocation is not None:
-            own = Reserving(spec.policy, spec.pinned, adopting=spec)
-            return dataclasses.replace(sort, reserving=own, requests=asked)
-        reserving = Reserving(spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations)
-        key = sort, reserving, tuple(sorted(spec.allocatable.items()))
+            own = ReservePodTraits(spec.policy, spec.pinned, adopting=spec)
+            return dataclasses.replace(pod_class, reserving=own, requests=asked)
+        reserving = ReservePodTraits(
+            spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations
+        )
+        key = pod_class, reserving, tuple(sorted(spec.allocatable.items()))
         known = self._classes.get(key)
         if known is None:
-            made = dataclasses.replace(sort, reserving=reserving, requests=asked)
+            made = dataclasses.replace(pod_class, reserving=reserving, requests=asked)
             known = self._classes[key] = made
         return known
 
 
-def _inner(inner: Body, spec: Spec, labels: Mapping[str, str]) -> dict[str, Any]:
-    found = {key: one for key, one in inner.items() if key != "nodeName"}
+def _inner(inner: Body, spec: ReservationSpec, labels: Mapping[str, str]) -> dict[str, Any]:
+    found = {key: value for key, value in inner.items() if key != "nodeName"}
     found["schedulerName"] = spec.scheduler
     if inner.get("priority") is None and not inner.get("priorityClassName"):
         spelled = labels.get(keys.PRIORITY, "")
         priority = terms.whole(spelled)
         if spelled and priority is None:
-            raise BadObjectError(f"label {keys.PRIORITY} is no integer: {spelled!r}")
+            raise BadObjectError(f"label {keys.PRIORITY} is not an integer: {spelled!r}")
         found["priority"] = _HIGHEST if priority is None else priority
     return found
 
 
 def _resized(asked: requests.Requests, allocatable: Mapping[str, int]) -> requests.Requests:
-    """Exactly what is reserved, whatever the template said before a resize."""
+    """The requests of exactly what is reserved, also after a resize."""
     if dict(asked.real) == dict(allocatable):
         return asked
     real = {name: amount for name, amount in allocatable.items() if name != requests.PODS}

@@ -1,6 +1,7 @@
-"""Reservations for people and programs: create, get, list, watch, delete, describe.
+"""Reservations as a service: create, get, list, watch, delete, describe.
 
-Covers: the same calls over every store. Does not cover: transport (``rpc``), printing (``cli``).
+Covers: the same calls over every store; defaults and validation for a store without an API server.
+Does not cover: transport (``rpc``), printing (``cli``), the schema of the definition.
 
 Rules:
 1. Creating is idempotent: a repeated create with the same client token, or of the same
@@ -19,14 +20,14 @@ from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation import admission, keys, parsing
+from koordlet.scheduler.reservation import keys, parsing
 
 #: Set by a store or a definition, not by the author: no difference between two wishes.
 _FILLED = {"ttl": "24h"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReservationEntry:
     """One line of a timeline."""
 
     #: RFC 3339.
@@ -39,11 +40,11 @@ class Description:
     """A reservation and how it came to be as it is."""
 
     body: objects.Object
-    timeline: tuple[Entry, ...] = ()
+    timeline: tuple[ReservationEntry, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
 
-class Service:
+class ReservationService:
     """The calls, over one store."""
 
     def __init__(self, store: objects.Objects) -> None:
@@ -55,17 +56,18 @@ class Service:
         """The reservation as it is stored."""
         wanted = _tokened(body, token)
         name = objects.text(wanted, "name")
-        admission.check(wanted, f"reservation {name}")
+        check(wanted, f"reservation {name}")
         try:
             return await self._store.create(kinds.RESERVATIONS, wanted, dry_run=dry_run)
         except refusals.AlreadyExists as error:
             there = await self.get(name)
-            if token and _token(there) == token:
+            notes = _part(objects.metadata(there), "annotations")
+            if token and notes.get(keys.CLIENT_TOKEN) == token:
                 return there
             if _wish(there) == _wish(wanted):
                 return there
             raise refusals.AlreadyExists(
-                "it is there with another specification",
+                "a reservation of this name exists with another specification",
                 culprit=f"reservation {name}",
                 fix="delete it first, or choose another name",
                 reason="AlreadyExists",
@@ -100,16 +102,16 @@ class Service:
         found = await self.describe(name)
         return found.body, [(one.at, one.what) for one in found.timeline], list(found.warnings)
 
-    async def _events(self, body: objects.Object) -> list[Entry]:
+    async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")
         try:
             found = await objects.collect(self._store.list(kinds.EVENTS))
         except refusals.ObjectsError:
             return []
         return [
-            Entry(_when(one), f"{one.get('reason')}: {one.get('note')}")
-            for one in found.items
-            if _part(one, "regarding").get("uid") == uid and uid
+            ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
+            for item in found.items
+            if _part(item, "regarding").get("uid") == uid and uid
         ]
 
 
@@ -123,39 +125,39 @@ def _when(event: Mapping[str, Any]) -> str:
         return ""
 
 
-def _own_entries(body: objects.Object) -> list[Entry]:
+def _own_entries(body: objects.Object) -> list[ReservationEntry]:
     """What the object itself tells."""
-    found = [Entry(objects.text(body, "creationTimestamp"), "created")]
+    found = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
     try:
         spec, status = parsing.read(body), parsing.read_status(body)
     except BadObjectError as error:
-        return [*found, Entry(found[0].at, f"cannot be read: {error}")]
-    for one in status.conditions:
-        verdict = "" if one.status else "not "
-        message = f": {one.message}" if one.message else ""
-        found.append(Entry(one.changed, f"{verdict}{one.type} ({one.reason}){message}"))
-        if one.probed > one.changed:
-            found.append(Entry(one.probed, f"{one.reason}{message}"))
+        return [*found, ReservationEntry(found[0].at, f"cannot be read: {error}")]
+    for condition in status.conditions:
+        verdict = "" if condition.status else "not "
+        message = f": {condition.message}" if condition.message else ""
+        found.append(
+            ReservationEntry(
+                condition.changed, f"{verdict}{condition.type} ({condition.reason}){message}"
+            )
+        )
+        if condition.probed > condition.changed:
+            found.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
     if spec.expires_at is not None and not status.phase.over:
-        found.append(Entry(moment.spell(spec.expires_at), "expires"))
-    return [one for one in found if one.at]
+        found.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
+    return [entry for entry in found if entry.at]
 
 
 def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
     wanted = {
         "apiVersion": kinds.RESERVATIONS.api_version,
         "kind": kinds.RESERVATIONS.name,
-        **{key: one for key, one in body.items() if key != "status"},
+        **{key: value for key, value in body.items() if key != "status"},
     }
     if token:
         meta = dict(_part(wanted, "metadata"))
         meta["annotations"] = {**_part(meta, "annotations"), keys.CLIENT_TOKEN: token}
         wanted["metadata"] = meta
     return wanted
-
-
-def _token(body: objects.Object) -> str:
-    return str(_part(objects.metadata(body), "annotations").get(keys.CLIENT_TOKEN) or "")
 
 
 def _wish(body: objects.Object) -> Mapping[str, Any]:
@@ -165,3 +167,27 @@ def _wish(body: objects.Object) -> Mapping[str, Any]:
 def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = body.get(key)
     return found if isinstance(found, Mapping) else {}
+
+
+def admit(ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """Admit a Reservation, or refuse it with the field that is wrong; other kinds pass."""
+    if ref.kind != kinds.RESERVATIONS:
+        return new
+    spec = new.get("spec")
+    if isinstance(spec, Mapping) and old is None:
+        new = {**new, "spec": {"ttl": "24h", **spec}}
+        if not new.get("status"):
+            new["status"] = {"phase": "Pending"}
+    if old is None or old.get("spec") != new.get("spec"):
+        check(new, str(ref))
+    return new
+
+
+def check(body: Mapping[str, Any], culprit: str) -> None:
+    """``Invalid`` names what cannot be meant."""
+    try:
+        found = parsing.read(body)
+    except BadObjectError as error:
+        raise refusals.Invalid(str(error), culprit=culprit, reason="Invalid") from error
+    if found.fault:
+        raise refusals.Invalid(found.fault, culprit=culprit, reason="Invalid")

@@ -1,6 +1,6 @@
-"""A Reservation as an operator wrote it, and what has become of it, decoded.
+"""The types of a decoded Reservation: its specification and its stored status.
 
-Covers: the types. Does not cover: reading them (``parsing``), who holds what now (``book``).
+Does not cover: reading them (``parsing``), what a reservation holds now (``info``, ``cache``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT_TTL = 24 * 3600.0
 
 
 class Phase(enum.StrEnum):
-    """Where a reservation is in its life."""
+    """The phase of a reservation."""
 
     PENDING = "Pending"
     AVAILABLE = "Available"
@@ -30,17 +30,17 @@ class Phase(enum.StrEnum):
 
     @property
     def over(self) -> bool:
-        """Nothing changes any more."""
+        """Whether the phase is final."""
         return self in {Phase.SUCCEEDED, Phase.FAILED}
 
     @property
     def holds(self) -> bool:
-        """Room is kept on a node."""
+        """Whether the reservation holds room on a node."""
         return self in {Phase.AVAILABLE, Phase.WAITING}
 
 
-class Policy(enum.StrEnum):
-    """How far a pod may reach beyond what is reserved."""
+class AllocatePolicy(enum.StrEnum):
+    """Whether a pod may use more than is reserved."""
 
     DEFAULT = "Default"
     ALIGNED = "Aligned"
@@ -70,8 +70,8 @@ class ControllerOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """Who may use a reservation: all given parts must hold; nothing given means everybody."""
+class ReservationOwner:
+    """An owner entry: all given parts must match; an empty entry matches every pod."""
 
     object: ObjectOwner | None = None
     controller: ControllerOwner | None = None
@@ -80,7 +80,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class PreAllocation:
-    """Room that running pods still have is promised to somebody else."""
+    """Pre-allocation: the reservation takes over the room of running pods."""
 
     cluster: bool = False
     multiple: bool = False
@@ -88,8 +88,8 @@ class PreAllocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """What is asked for."""
+class ReservationSpec:
+    """The specification of a reservation."""
 
     name: str
     uid: str
@@ -101,12 +101,12 @@ class Spec:
     annotations: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
     template: Body
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[ReservationOwner, ...] = ()
     #: ``None``: never expires by age.
     ttl: float | None = DEFAULT_TTL
     expires: float | None = None
     once: bool = True
-    policy: Policy = Policy.DEFAULT
+    policy: AllocatePolicy = AllocatePolicy.DEFAULT
     pre_allocation: PreAllocation | None = None
     unschedulable: bool = False
     taints: tuple[terms.Taint, ...] = ()
@@ -128,10 +128,22 @@ class Spec:
 
     @property
     def expires_at(self) -> float | None:
-        """When it ends by itself; ``expires`` has the say where both are given."""
+        """When the reservation expires; ``expires`` takes precedence over ``ttl``."""
         if self.expires is not None:
             return self.expires
         return None if self.ttl is None or not self.created else self.created + self.ttl
+
+
+@dataclass(frozen=True, slots=True)
+class ReservePodTraits:
+    """What plugins have to know of the class of a reserve pod."""
+
+    policy: AllocatePolicy
+    pinned: str = ""
+    #: For a unit or process of its node: what that uses is part of what the node uses already.
+    resident: bool = False
+    #: Only where running pods may be adopted: then the class is the reservation's own.
+    adopting: ReservationSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +171,8 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """What the object says about itself; derived anew wherever it can be."""
+class ReservationStatus:
+    """The stored status of a reservation."""
 
     phase: Phase = Phase.PENDING
     node: str = ""
@@ -171,16 +183,16 @@ class Status:
 
     def condition(self, kind: str) -> Condition | None:
         """One condition by its type."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
     def body(self) -> dict[str, object]:
         """As the object has it; empty parts are left out."""
         found: dict[str, object] = {
             "phase": self.phase.value,
             "nodeName": self.node,
-            "conditions": [one.body() for one in self.conditions],
+            "conditions": [condition.body() for condition in self.conditions],
             "allocatable": dict(self.allocatable),
             "allocated": dict(self.allocated),
-            "currentOwners": [dict(one) for one in self.owners],
+            "currentOwners": [dict(owner) for owner in self.owners],
         }
         return {key: value for key, value in found.items() if value}

@@ -1,1 +1,1 @@
-"""Trying the scheduler on objects from files, and clusters that are made for it."""
+"""Simulation: the scheduler on objects from files, and generated clusters."""

@@ -1,4 +1,4 @@
-"""How full each node is, as a picture.
+"""The requested share of each node, as an SVG.
 
 Covers: a self-contained SVG, one bar a node and resource. Does not cover: deciding.
 """
@@ -19,7 +19,7 @@ _MOST = 200
 
 
 def svg(columns: Columns) -> str:
-    """The picture; a large cluster is drawn in groups, each bar their mean."""
+    """The SVG; in a large cluster each bar is the mean of a group."""
     rows = [row for row, node in enumerate(columns.nodes) if node is not None]
     size = max(1, -(-len(rows) // _MOST))
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
@@ -44,8 +44,8 @@ def svg(columns: Columns) -> str:
 def _bars(columns: Columns, group: list[int], top: int) -> list[str]:
     names = [node.name for row in (group[0], group[-1]) if (node := columns.nodes[row])]
     label = names[0] if len(group) == 1 else f"{names[0]} to {names[-1]}"
-    said = f"{escape(label[:30])}<title>{escape(label)}</title>"
-    parts = [f'<text x="{_LEFT - 8}" y="{top + 15}" text-anchor="end">{said}</text>']
+    caption = f"{escape(label[:30])}<title>{escape(label)}</title>"
+    parts = [f'<text x="{_LEFT - 8}" y="{top + 15}" text-anchor="end">{caption}</text>']
     for place, (name, row) in enumerate(_ROWS_OF.items()):
         room = columns.allocatable[row, group]
         used = columns.requested[row, group]

@@ -26,7 +26,7 @@ _MANY = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One workload."""
+    """A generated workload."""
 
     #: Templates that its pods take in turn.
     pods: Callable[[], list[Made]]

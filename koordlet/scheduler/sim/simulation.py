@@ -1,4 +1,4 @@
-"""What would the scheduler do with these objects? Every pending pod tried, nothing changed.
+"""A simulation of the scheduler: every pending pod is tried, nothing is written.
 
 Covers: rounds, preemption, the documents of ``koordlet sim``. Does not cover: reading and printing.
 
@@ -6,7 +6,7 @@ A pod that preempts is tried again at once: its priority makes it the next one a
 gone for good. Pods that failed are tried again in a next round, after all others, if somebody
 preempted or a reservation found its node or ended meanwhile: nothing else in a simulation helps.
 
-Reservations are placed by their stand-ins, which stand in the same queue. Time stands still.
+Reservations are placed by their reserve pods, which wait in the same queue. Time stands still.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation import parsing as reservation_parsing
-from koordlet.scheduler.reservation.register import Register, documents
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500
@@ -51,7 +52,7 @@ class Result:
     explained: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
-        """As the contract has it, without ``version``."""
+        """The JSON document, without ``version``."""
         found: dict[str, Any] = {
             "placements": self.placements,
             "pending": self.pending,
@@ -64,7 +65,7 @@ class Result:
 
 
 class Simulation:
-    """One cluster, tried once."""
+    """One simulation of one cluster."""
 
     def __init__(
         self,
@@ -83,10 +84,13 @@ class Simulation:
         self._any = None if configuration is not None else profile.default()
         profiles = configuration.profiles if configuration is not None else {}
         made = [*profiles.values(), *([self._any] if self._any is not None else [])]
-        self._register = Register(self._columns, cluster.decoder)
-        self._register.ready = conversion.Chooser({one.name: one for one in made}).ready
+        self._reservations = ReservationCache(
+            self._columns,
+            cluster.decoder,
+            conversion.Chooser({profile.name: profile for profile in made}).ready,
+        )
         for one in made:
-            cluster.equip(one, self._register.book, now)
+            cluster.equip(one, self._reservations, now)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
         self._gates = {one.name: one.gates() for one in made}
         sorter = next((one.sorter for one in made if one.sorter is not None), None)
@@ -104,7 +108,7 @@ class Simulation:
         ]
         for body in self._cluster.reservations:
             self._admit(body)
-        self._register.advance(self._now)
+        self._reservations.advance(self._now)
         for each in self._cluster.pending:
             self._enqueue(each)
         total, done = len(self._queue), 0
@@ -115,39 +119,39 @@ class Simulation:
                 progress(min(done, total), total)
         waiting = sorted(self._failed.values(), key=lambda one: one[0].position)
         self.result.pending += [
-            {"pod": pod.key, "message": why} for pod, why in waiting if not pod.stands_for
+            {"pod": pod.key, "message": why} for pod, why in waiting if not pod.reserve_pod_of
         ]
-        self.result.reservations = documents(self._register, self._now)
+        self.result.reservations = reservation_documents(self._reservations, self._now)
         return self.result
 
     def _admit(self, body: Body) -> None:
-        """A Reservation: on its node, or its stand-in into the queue."""
+        """Take in a Reservation that is bound, or enqueue its reserve pod."""
         name = objects.text(body, "name")
-        if self._register.book.named(name) is not None or name in self._register.rejected:
+        if self._reservations.named(name) is not None or name in self._reservations.rejected:
             self._cluster.warnings.append(
-                f"{name_of(body)} is left out: it was there before; the first one counts"
+                f"{name_of(body)} is ignored: its name occurs twice, and the first object counts"
             )
             return
-        stand_in = self._register.put(body)
+        reserve_pod = self._reservations.put(body)
         self._cluster.warnings += [
-            f"{name_of(body)}: {one}" for one in reservation_parsing.warnings(body)
+            f"{name_of(body)}: {warning}" for warning in reservation_parsing.warnings(body)
         ]
-        rejected = self._register.rejected.get(name)
+        rejected = self._reservations.rejected.get(name)
         if rejected is not None:
             self._cluster.warnings.append(f"{name_of(body)} is not scheduled: {rejected.error}")
-        if stand_in is None:
+        if reserve_pod is None:
             return
-        held = self._register.of(stand_in)
-        if held is None or lifecycle.expired(held.spec, held.phase, self._now):
+        info = self._reservations.of(reserve_pod)
+        if info is None or lifecycle.expired(info.spec, info.phase, self._now):
             return
-        cycle = self._cycle(stand_in)
+        cycle = self._cycle(reserve_pod)
         if cycle is not None:
-            plugin = reservation_of(cycle.profile)
-            stand_in.preempts = plugin is not None and plugin.arguments.preempts
-        self._enqueue(stand_in)
+            plugin = reservation_of(cycle.profile.plugins)
+            reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
+        self._enqueue(reserve_pod)
 
     def _next(self) -> Pod | None:
-        """The queue's next; when it is empty, whoever failed before victims left gets a try."""
+        """The next pod; when the queue is empty, pods that failed before room was freed."""
         if not len(self._queue) and self._freed:
             self._freed = False
             for waiting, _ in list(self._failed.values()):
@@ -159,17 +163,21 @@ class Simulation:
     def _cycle(self, pod: Pod) -> Cycle | None:
         if self._any is not None:
             return self._cycles[self._any.name]
-        return self._cycles.get(pod.sort.scheduler)
+        return self._cycles.get(pod.pod_class.scheduler)
 
     def _enqueue(self, pod: Pod) -> None:
         cycle = self._cycle(pod)
         if cycle is None:
             self._cluster.warnings.append(
-                f"Pod {pod.key} is left alone: no profile is named {pod.sort.scheduler!r}"
+                f"Pod {pod.key} is not scheduled: no profile is named {pod.pod_class.scheduler!r}"
             )
             return
         why = next(
-            (said for one in self._gates[cycle.profile.name] if (said := one.pre_enqueue(pod))),
+            (
+                reason
+                for plugin in self._gates[cycle.profile.name]
+                if (reason := plugin.pre_enqueue(pod))
+            ),
             self._cluster.decoder.judge.why(pod),
         )
         if pod.terminating:
@@ -187,7 +195,7 @@ class Simulation:
         if self._explain == pod.key:
             self.result.explained = explanation(cycle, pod)
         row = cycle.choose(pod)
-        if row >= 0 and pod.stands_for:
+        if row >= 0 and pod.reserve_pod_of:
             self._bind(cycle, pod, row)
             return
         if row >= 0:
@@ -196,7 +204,7 @@ class Simulation:
         failure = cycle.failure(pod)
         rescue = cycle.profile.rescue(pod, failure, self._columns)
         message = messages.joined(failure.message, rescue.message)
-        preempts = cycle.profile.preempts and (pod.preempts or not pod.stands_for)
+        preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)
         if preempts and self._columns.rows:
             found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
             if isinstance(found, dryrun.Candidate):
@@ -207,8 +215,8 @@ class Simulation:
 
     def _fail(self, pod: Pod, message: str) -> None:
         self._failed[pod.key] = pod, message
-        if pod.stands_for:
-            self._register.failed(pod, message)
+        if pod.reserve_pod_of:
+            self._reservations.failed(pod, message)
 
     def _place(self, cycle: Cycle, pod: Pod, row: int) -> None:
         names = self._columns.nodes
@@ -226,7 +234,7 @@ class Simulation:
             if self._scores:
                 placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
             best = np.flatnonzero(found.totals == found.totals.max())
-            placed["ties"] = [named[each] for each in best.tolist()]
+            placed["ties"] = [named[place] for place in best.tolist()]
         if not self._prepared(cycle, pod, node.name):
             return
         placed["reservation"] = pod.drawn_name or None
@@ -236,21 +244,21 @@ class Simulation:
         self._columns.place(pod, row)
         self.result.placements.append(placed)
         # One that may be used once is over now, and what is left of it is free again.
-        drawn = self._register.book.all.get(pod.draws_on)
-        self._freed |= drawn is not None and self._register.step(drawn, self._now)
+        drawn = self._reservations.by_uid.get(pod.draws_on)
+        self._freed |= drawn is not None and self._reservations.step(drawn, self._now)
 
-    def _bind(self, cycle: Cycle, stand_in: Pod, row: int) -> None:
-        """A reservation found its node: who may draw on it may find room now."""
-        plugin, held = reservation_of(cycle.profile), self._register.of(stand_in)
+    def _bind(self, cycle: Cycle, reserve_pod: Pod, row: int) -> None:
+        """Bind a reservation; pods that may draw on it may find room now."""
+        plugin, info = reservation_of(cycle.profile.plugins), self._reservations.of(reserve_pod)
         node = self._columns.nodes[row]
-        if not self._prepared(cycle, stand_in, getattr(node, "name", "")):
+        if not self._prepared(cycle, reserve_pod, getattr(node, "name", "")):
             return
-        adopted = plugin.adopts(held.spec, row) if plugin is not None and held is not None else ()
-        self._register.placed(stand_in, row, adopted)
+        adopted = plugin.adopts(info.spec, row) if plugin is not None and info is not None else ()
+        self._reservations.placed(reserve_pod, row, adopted)
         self._freed = True
 
     def _prepared(self, cycle: Cycle, pod: Pod, node: str) -> bool:
-        """Whether each plugin found what it gives to the pod; else that is why the pod waits."""
+        """Whether every plugin could prepare the pod; a refusal keeps it pending."""
         try:
             for plugin in cycle.profile.plugins:
                 plugin.prepare(pod, node)
@@ -267,12 +275,12 @@ class Simulation:
         for victim in found.victims:
             self._columns.remove(victim)
         pod.nominated = getattr(node, "name", "")
-        victims = [one.key for one in found.victims]
-        told = {"pod": pod.key, "node": pod.nominated, "victims": victims}
-        held = self._register.of(pod)
-        if held is not None:
-            told |= {"pod": f"reservation/{held.spec.name}", "reservation": held.spec.name}
-        self.result.preemptions.append(told)
+        victims = [victim.key for victim in found.victims]
+        document = {"pod": pod.key, "node": pod.nominated, "victims": victims}
+        info = self._reservations.of(pod)
+        if info is not None:
+            document |= {"pod": f"reservation/{info.spec.name}", "reservation": info.spec.name}
+        self.result.preemptions.append(document)
         self._queue.add(pod)
         self._freed = True
 
@@ -297,8 +305,8 @@ def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
     names = list(found)
     for name, filtering in view.filters:
         for place, code in enumerate(filtering.codes(rows).tolist()):
-            said = list(filtering.verdict(code).reasons) if code else []
-            found[names[place]]["filters"][name] = said
+            reason = list(filtering.verdict(code).reasons) if code else []
+            found[names[place]]["filters"][name] = reason
     _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), found)
     return found
 
@@ -313,3 +321,32 @@ def _explain_scores(
             found[names[row]]["scores"][name] = {"score": value, "weight": weight}
     for row, total in zip(scored.rows.tolist(), scored.totals.tolist(), strict=True):
         found[names[row]]["total"] = total
+
+
+def reservation_documents(cache: ReservationCache, now: float) -> list[dict[str, object]]:
+    """Every reservation as ``koordlet sim`` shows it, in the order of the input."""
+    ordered = sorted(cache.by_uid.values(), key=lambda info: info.position)
+    statuses = [(info.spec.name, cache.status(info, now)) for info in ordered]
+    statuses += [(rejected.name, rejected.status(now)) for rejected in cache.rejected.values()]
+    return [
+        {
+            "name": name,
+            "phase": status.phase.value,
+            "node": status.node or None,
+            "allocatable": dict(status.allocatable),
+            "allocated": dict(status.allocated),
+            "currentOwners": [dict(owner) for owner in status.owners],
+            "conditions": [condition.body() for condition in status.conditions],
+            **_chosen_devices(cache.named(name)),
+        }
+        for name, status in statuses
+    ]
+
+
+def _chosen_devices(info: ReservationInfo | None) -> dict[str, object]:
+    chosen = info.reserve_pod if info is not None and info.row >= 0 else None
+    return (
+        {"devices": devices.spelled(chosen.devices)}
+        if chosen is not None and chosen.devices
+        else {}
+    )

@@ -1,4 +1,4 @@
-"""The status of a PodDisruptionBudget, as its controller would write it: no I/O, no clock.
+"""The status of a PodDisruptionBudget, as its controller writes it: no I/O, no clock.
 
 Covers: expected, desired and current health, how many may go. Does not cover: controllers' scales:
 a standalone scheduler knows none, so what is expected is how many pods there are.
@@ -19,20 +19,20 @@ _DISRUPTED = 120.0
 
 
 def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
-    """What the status should be; ``BadObjectError`` where the budget cannot be read."""
+    """The status to write; ``BadObjectError`` where the budget cannot be read."""
     meta, spec = wire.mapping(budget, "metadata"), wire.mapping(budget, "spec")
     selector = terms.selector(spec, "selector")
     namespace = wire.text(meta, "namespace") or "default"
     mine = [
-        one
-        for one in pods
-        if wire.text(wire.mapping(one, "metadata"), "namespace") == namespace
+        pod
+        for pod in pods
+        if wire.text(wire.mapping(pod, "metadata"), "namespace") == namespace
         and selector is not None
-        and terms.holds(selector, wire.labels(wire.mapping(one, "metadata")))
-        and not ended(one)
+        and terms.holds(selector, wire.labels(wire.mapping(pod, "metadata")))
+        and not ended(pod)
     ]
     leaving = _leaving(budget, mine, now)
-    healthy = sum(_healthy(one) and _name(one) not in leaving for one in mine)
+    healthy = sum(_healthy(pod) and _name(pod) not in leaving for pod in mine)
     desired = _desired(spec, len(mine))
     allowed = max(0, healthy - desired) if mine else 0
     return {
@@ -46,11 +46,11 @@ def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
 
 
 def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
-    """Pods that are about to go: said so lately, and not deleted yet."""
-    said = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
-    staying = {_name(one) for one in pods if not _terminating(one)}
+    """Pods whose eviction was announced lately and that are not deleted yet."""
+    stated = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
+    staying = {_name(pod) for pod in pods if not _terminating(pod)}
     found = {}
-    for name, since in said.items():
+    for name, since in stated.items():
         try:
             fresh = now - moment.parse(since) < _DISRUPTED
         except ValueError:
@@ -61,7 +61,7 @@ def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
 
 
 def _desired(spec: Body, expected: int) -> int:
-    """How many must stay healthy; a share is rounded up, whichever of the two it is."""
+    """The number of pods that must stay healthy; percentages are rounded up."""
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if most is not None:
         return max(0, expected - _share(most, expected))
@@ -73,20 +73,20 @@ def _share(spelled: Any, whole: int) -> int:
         return math.ceil(int(spelled[:-1]) * whole / 100)
     if isinstance(spelled, int) and not isinstance(spelled, bool):
         return spelled
-    raise BadObjectError(f"{spelled!r} is neither a number nor a share")
+    raise BadObjectError(f"{spelled!r} is neither a number nor a percentage")
 
 
 def ended(pod: Body) -> bool:
-    """Whether a pod has run to its end."""
+    """Whether a pod has terminated."""
     return wire.mapping(pod, "status").get("phase") in {"Succeeded", "Failed"}
 
 
 def _healthy(pod: Body) -> bool:
-    """Ready where somebody says so or not; otherwise it is enough that it has its node."""
+    """Whether a pod is ready; without a Ready condition, whether it has a node."""
     if _terminating(pod) or not wire.text(wire.mapping(pod, "spec"), "nodeName"):
         return False
-    said = wire.bodies(wire.mapping(pod, "status"), "conditions")
-    ready = [one.get("status") for one in said if one.get("type") == "Ready"]
+    stated = wire.bodies(wire.mapping(pod, "status"), "conditions")
+    ready = [condition.get("status") for condition in stated if condition.get("type") == "Ready"]
     return not ready or ready[0] == "True"
 
 

@@ -1,4 +1,4 @@
-"""Does each second what the controllers of a cluster would do.
+"""Reconciles nodes, taints and budgets of a standalone scheduler each second.
 
 Covers: reading nodes, pods and budgets, writing what differs. Does not cover: what should be
 written (``registration``, ``taints``, ``budgets``: pure).
@@ -33,8 +33,8 @@ _DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionB
 _WHY = "Taint manager: deleting due to NoExecute taint"
 
 
-class Steward:
-    """One store's."""
+class Controllers:
+    """The controllers of a standalone scheduler's store."""
 
     def __init__(
         self,
@@ -43,16 +43,16 @@ class Steward:
         wall: Callable[[], float],
     ) -> None:
         self._store, self._reporting, self._wall = store, reporting, wall
-        self._nodes = informer.Mirror(store, kinds.NODES, dict)
-        self._pods = informer.Mirror(store, kinds.PODS, dict)
-        self._budgets = informer.Mirror(store, kinds.POD_DISRUPTION_BUDGETS, dict)
+        self._nodes = informer.Informer(store, kinds.NODES, dict)
+        self._pods = informer.Informer(store, kinds.PODS, dict)
+        self._budgets = informer.Informer(store, kinds.POD_DISRUPTION_BUDGETS, dict)
         #: Nodes that reported to this process, and when their offers were written.
         self._known: set[str] = set()
         self._since = wall()
         self._offered: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for one in (self._nodes, self._pods, self._budgets):
                 group.create_task(one.run())
@@ -62,7 +62,7 @@ class Steward:
                 await asyncio.sleep(_BEAT)
 
     async def once(self) -> None:
-        """Bring everything to what it should be."""
+        """Reconcile all objects once."""
         reports = self._reporting()
         self._known |= reports.keys()
         if not 0 <= self._wall() - self._since < _GRACE:
@@ -82,7 +82,7 @@ class Steward:
             await self._guarded(name, self._counted(budget, pods))
 
     async def _guarded(self, name: str, doing: Any) -> None:
-        """Rule 4."""
+        """Run a step; what fails costs only itself (rule 4)."""
         try:
             await doing
         except refusals.Conflict:
@@ -90,9 +90,9 @@ class Steward:
         except (refusals.ObjectsError, BadObjectError) as error:
             log.get().warning("scheduler.steward_failed", culprit=name, detail=str(error))
 
-    async def _enrolled(self, name: str, said: nodereport.NodeReport | None) -> None:
-        """A node as its agent tells of it."""
-        room = registration.allocatable(said) if said is not None else None
+    async def _enrolled(self, name: str, report: nodereport.NodeReport | None) -> None:
+        """Write a Node from its agent's report."""
+        room = registration.allocatable(report) if report is not None else None
         node: objects.Object | None = self._nodes.get(name)
         if node is None:
             if room is None:
@@ -100,12 +100,12 @@ class Steward:
             node = await self._store.create(kinds.NODES, {"metadata": registration.metadata(name)})
         status = wire.mapping(node, "status")
         several = wire.bodies(status, "conditions")
-        before = {wire.text(one, "type"): one for one in several}
-        made = registration.conditions(said, before, moment.spell(self._wall()))
-        names = {one["type"] for one in made}
-        rest = [dict(one) for one in several if one.get("type") not in names]
+        before = {wire.text(condition, "type"): condition for condition in several}
+        made = registration.conditions(report, before, moment.spell(self._wall()))
+        names = {condition["type"] for condition in made}
+        rest = [dict(condition) for condition in several if condition.get("type") not in names]
         wish: dict[str, Any] = {}
-        if [*rest, *made] != [dict(one) for one in several]:
+        if [*rest, *made] != [dict(condition) for condition in several]:
             wish["conditions"] = [*rest, *made]
         mine = wire.mapping(objects.metadata(node), "annotations").get(registration.MARK) == "true"
         if mine and room is not None and room != status.get("allocatable"):
@@ -115,10 +115,10 @@ class Steward:
             await self._store.patch(where, objects.Merge({"status": wish}), subresource="status")
 
     def _amounts(self, name: str, room: Mapping[str, str], was: Body) -> dict[str, Any]:
-        """Rule 2."""
+        """Apply rule 2."""
         now = self._wall()
         solid = {"cpu", "memory", "pods"}
-        same = all(room.get(one) == was.get(one) for one in solid)
+        same = all(room.get(name) == was.get(name) for name in solid)
         if same and 0 <= now - self._offered.get(name, 0.0) < _OFFERS:
             return {}
         self._offered[name] = now
@@ -132,7 +132,7 @@ class Steward:
             await self._store.patch(objects.Ref(kinds.NODES, name), patch)
 
     async def _judged(self, pod: Body) -> None:
-        """NoExecute: who does not bear it leaves, when his patience ends."""
+        """Delete pods that do not tolerate a NoExecute taint, when their time is up."""
         spec, meta = wire.mapping(pod, "spec"), objects.metadata(pod)
         node = self._nodes.get(wire.text(spec, "nodeName"))
         if node is None or meta.get("deletionTimestamp") is not None or budgets.ended(pod):

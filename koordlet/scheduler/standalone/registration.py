@@ -1,4 +1,4 @@
-"""From an agent's report to the Node of a standalone scheduler: no I/O, no clock.
+"""The Node of a standalone scheduler, from its agent's report: no I/O, no clock.
 
 Covers: amounts, conditions. Does not cover: writing it (``controllers``), what reports mean to
 single decisions (``scheduler.loop.agents``).
@@ -20,7 +20,7 @@ _WITHHELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
 
 
 def metadata(name: str) -> dict[str, Any]:
-    """Name, label and mark of a node that is here because its agent reports."""
+    """The metadata of a Node that its agent's report created."""
     return {
         "name": name,
         "labels": {"kubernetes.io/hostname": name},
@@ -28,28 +28,28 @@ def metadata(name: str) -> dict[str, Any]:
     }
 
 
-def allocatable(said: nodereport.NodeReport) -> dict[str, str] | None:
-    """What pods may have of the machine; ``None`` while it is not known."""
-    if said.topology is None or not said.topology.cpus:
+def allocatable(report: nodereport.NodeReport) -> dict[str, str] | None:
+    """The allocatable amounts of a machine; ``None`` while it is unknown."""
+    if report.topology is None or not report.topology.cpus:
         return None
-    kept = cpuset.union(one.cpus for one in said.claims if one.owner in _WITHHELD)
-    memory = sum(one.memory_bytes or 0 for one in said.topology.nodes)
+    kept = cpuset.union(claim.cpus for claim in report.claims if claim.owner in _WITHHELD)
+    memory = sum(node.memory_bytes or 0 for node in report.topology.nodes)
     found = {
-        "cpu": str(len(said.topology.online - kept)),
+        "cpu": str(len(report.topology.online - kept)),
         "memory": str(memory),
         "pods": _PODS,
     }
-    return found | {name: str(much) for name, much in said.offered.items()}
+    return found | {name: str(much) for name, much in report.offered.items()}
 
 
 def conditions(
-    said: nodereport.NodeReport | None, before: Mapping[str, Mapping[str, Any]], now: str
+    report: nodereport.NodeReport | None, before: Mapping[str, Mapping[str, Any]], now: str
 ) -> list[dict[str, Any]]:
     """The node's conditions; of an agent that is silent (``None``) only that it is."""
-    if said is None:
+    if report is None:
         states = {"Ready": ("Unknown", "AgentSilent")}
     else:
-        short = pressure.conditions(said.pressures)
+        short = pressure.conditions(report.pressures)
         states = {"Ready": ("True", "AgentReports")}
         for name in pressure.TAINTS:
             states[name] = ("True", "AgentReports") if name in short else ("False", "AgentReports")

@@ -1,4 +1,4 @@
-"""From conditions to taints, and who has to leave because of them: no I/O, no clock.
+"""Taints from node conditions, and the pods that they evict: no I/O, no clock.
 
 Covers: the taints of Kubernetes' node controllers, when a pod's toleration ends.
 Does not cover: reading and writing objects (``controllers``).
@@ -29,18 +29,18 @@ SECONDS = 300
 
 
 def wanted(node: Body, now: str) -> list[dict[str, Any]] | None:
-    """The taints that a node should have; ``None``: those that it has.
+    """The taints that a node should have; ``None``: no change.
 
     Taints that are not of conditions stay as they are, and so does the time of those that last.
     """
-    has = [dict(one) for one in wire.bodies(wire.mapping(node, "spec"), "taints")]
+    has = [dict(taint) for taint in wire.bodies(wire.mapping(node, "spec"), "taints")]
     meant: list[tuple[str, str]] = []
-    for one in wire.bodies(wire.mapping(node, "status"), "conditions"):
-        found = _MEANT.get((wire.text(one, "type"), wire.text(one, "status")))
+    for condition in wire.bodies(wire.mapping(node, "status"), "conditions"):
+        found = _MEANT.get((wire.text(condition, "type"), wire.text(condition, "status")))
         if found is not None:
             meant += [(_PREFIX + found[0], effect) for effect in found[1]]
-    kept = [one for one in has if one.get("key") not in _OURS or _name(one) in meant]
-    there = {_name(one) for one in kept}
+    kept = [taint for taint in has if taint.get("key") not in _OURS or _name(taint) in meant]
+    there = {_name(taint) for taint in kept}
     added = [
         {"key": key, "effect": effect, "timeAdded": now}
         for key, effect in meant
@@ -55,28 +55,30 @@ def _name(taint: Body) -> tuple[str, str]:
 
 
 def leaves(pod: Body, taints: Sequence[Body], now: float) -> float | None:
-    """When a pod has to leave for the sake of NoExecute; ``None``: it may stay."""
+    """When NoExecute taints evict a pod; ``None``: never."""
     tolerations = wire.bodies(wire.mapping(pod, "spec"), "tolerations")
     ends = [
-        _end(tolerations, one, now) for one in taints if wire.text(one, "effect") == "NoExecute"
+        _end(tolerations, taint, now)
+        for taint in taints
+        if wire.text(taint, "effect") == "NoExecute"
     ]
     return min((end for end in ends if end is not None), default=None)
 
 
 def _end(tolerations: Iterable[Body], taint: Body, now: float) -> float | None:
-    """When a pod is done with one taint."""
+    """When a pod's toleration of one taint ends."""
     mark = terms.taint(taint)
     limits: list[float | None] = []
-    for one in tolerations:
+    for toleration in tolerations:
         try:
-            if terms.tolerates(terms.toleration(one), mark):
-                seconds = one.get("tolerationSeconds")
+            if terms.tolerates(terms.toleration(toleration), mark):
+                seconds = toleration.get("tolerationSeconds")
                 limits.append(float(seconds) if isinstance(seconds, int | float) else None)
         except BadObjectError:
             continue
     if not limits:
         return now
-    bounded = [one for one in limits if one is not None]
+    bounded = [limit for limit in limits if limit is not None]
     return _since(taint, now) + max(0.0, min(bounded)) if bounded else None
 
 
@@ -89,8 +91,8 @@ def _since(taint: Body, now: float) -> float:
 
 def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
     """The tolerations of a new pod, with those that an API server adds."""
-    has = [dict(one) for one in wire.bodies(spec, "tolerations")]
-    known = [terms.toleration(one) for one in has]
+    has = [dict(toleration) for toleration in wire.bodies(spec, "tolerations")]
+    known = [terms.toleration(taint) for taint in has]
     added = [
         {"key": _PREFIX + key, "operator": "Exists", "effect": "NoExecute"}
         | {"tolerationSeconds": SECONDS}
@@ -104,4 +106,4 @@ def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
 
 
 def _borne(known: Sequence[terms.Toleration], key: str, effect: str) -> bool:
-    return any(terms.tolerates(one, terms.Taint(key, "", effect)) for one in known)
+    return any(terms.tolerates(toleration, terms.Taint(key, "", effect)) for toleration in known)

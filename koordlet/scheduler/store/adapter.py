@@ -53,7 +53,7 @@ class Store:
 
     @property
     def damage(self) -> str:
-        """What was wrong with the file when it was opened, what is lost, and what was kept."""
+        """The damage that opening the file found: what is lost, and what was kept."""
         found, kept = self._database.damage, self._database.kept
         return f"{found}; kept: {', '.join(map(str, kept))}" if found else ""
 
@@ -82,7 +82,7 @@ class Store:
             return rows.every(db, kind, namespace), rows.revision(db)
 
         found, revision = await self._database.read(read)
-        matching = tuple(one for one in found if compiled.matches(one))
+        matching = tuple(body for body in found if compiled.matches(body))
         for start in range(0, len(matching) or 1, self._page):
             yield objects.Page(matching[start : start + self._page], str(revision))
 
@@ -98,7 +98,7 @@ class Store:
         return self._watches.follow(kind, since, namespace, selector)
 
     async def get(self, ref: objects.Ref) -> objects.Object:
-        """One object."""
+        """The cached value of one object."""
         return await self._database.read(lambda db: _existing(db, ref))
 
     # Writing.
@@ -113,7 +113,7 @@ class Store:
     ) -> objects.Object:
         """A new object."""
         ref = writing.named(kind, body, "".join(random.choices(_LETTERS, k=5)))  # noqa: S311 - a name
-        moment = self._moment(manager)
+        context = self._context(manager)
 
         def write(db: sqlite3.Connection) -> dict[str, Any]:
             if rows.get(db, ref) is not None:
@@ -121,7 +121,7 @@ class Store:
                     "it already exists", culprit=str(ref), reason="AlreadyExists"
                 )
             return rows.put(
-                db, ref, None, self._admitted(ref, None, writing.born(ref, body, moment))
+                db, ref, None, self._admitted(ref, None, writing.born(ref, body, context))
             )
 
         return await self._database.write(write, keep=not dry_run)
@@ -129,26 +129,26 @@ class Store:
     async def patch(
         self,
         ref: objects.Ref,
-        patch: writing.Wish,
+        patch: writing.Write,
         *,
         subresource: str = "",
         dry_run: bool = False,
         manager: str = "",
     ) -> objects.Object:
         """The object after a patch; an apply creates it where it is missing."""
-        moment = self._moment(manager)
+        context = self._context(manager)
 
         def write(db: sqlite3.Connection) -> dict[str, Any]:
             old = rows.get(db, ref)
             if old is None and isinstance(patch, objects.Apply) and not subresource:
                 writing.named(ref.kind, {**patch.body, "metadata": _name(ref)}, "")
                 return rows.put(
-                    db, ref, None, self._admitted(ref, None, writing.applied(ref, patch, moment))
+                    db, ref, None, self._admitted(ref, None, writing.applied(ref, patch, context))
                 )
             if old is None:
                 raise _missing(ref)
             return self._changed(
-                db, ref, old, writing.patched(ref, old, patch, subresource, moment)
+                db, ref, old, writing.patched(ref, old, patch, subresource, context)
             )
 
         return await self._database.write(write, keep=not dry_run)
@@ -214,8 +214,8 @@ class Store:
                 name = objects.text(budget, "name")
                 where = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, pod.namespace)
                 rows.put(db, where, budget, pods.spend(budget, pod, stamp))
-            told = rows.put(db, pod, old, pods.doomed(old, stamp))
-            _end(db, pod, told, grace_seconds, now)
+            marked = rows.put(db, pod, old, pods.disruption_target(old, stamp))
+            _end(db, pod, marked, grace_seconds, now)
 
         await self._database.write(write, keep=not dry_run)
 
@@ -225,8 +225,8 @@ class Store:
 
     # What the writes share.
 
-    def _moment(self, manager: str) -> writing.Moment:
-        return writing.Moment(
+    def _context(self, manager: str) -> writing.WriteContext:
+        return writing.WriteContext(
             at=self._clock(), uid=str(uuid.uuid4()), manager=manager or self._manager
         )
 

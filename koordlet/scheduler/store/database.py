@@ -1,4 +1,4 @@
-"""The file: opened, checked, brought up to date, used by one thread, and never half written.
+"""The SQLite file: opening, verification, migration, transactions on one thread.
 
 Covers: pragmas, migrations, transactions, what to say when SQLite says no.
 Does not cover: what the tables mean (``rows``).
@@ -60,7 +60,7 @@ class Database:
         await self._in_thread(self._open)
 
     async def read(self, task: Task[_Result]) -> _Result:
-        """Look at one state of the tables."""
+        """Read within one transaction."""
         return await self._in_thread(lambda: self._transact("BEGIN", task, keep=False))
 
     async def write(self, task: Task[_Result], *, keep: bool = True) -> _Result:
@@ -79,7 +79,7 @@ class Database:
         await self._in_thread(lambda: self._back_up(path))
 
     async def close(self) -> None:
-        """Close it; what comes later is ``Unavailable``."""
+        """Close the file; later calls are ``Unavailable``."""
         try:
             await self._in_thread(self._close)
         except refusals.Unavailable:
@@ -126,7 +126,7 @@ class Database:
         return connection
 
     def _examined(self, connection: sqlite3.Connection) -> proof.Damage:
-        """Bring it up to date, and look at all of it."""
+        """Migrate the file, and verify all of it."""
         try:
             self._migrate(connection)
             return proof.look(connection)
@@ -137,7 +137,7 @@ class Database:
             raise sqlite3.DatabaseError(str(error)) from error
 
     def _rescue(self, connection: sqlite3.Connection) -> None:
-        """What proves itself goes to a new file; what was there before keeps a name."""
+        """Copy intact rows to a new file; the damaged one is kept under another name."""
         fresh = self._beside("new")
         fresh.unlink(missing_ok=True)
         copy = self._connected(fresh)
@@ -154,7 +154,7 @@ class Database:
         self._keep_name(self.path, revision)
 
     def _take_over(self) -> None:
-        """The new file gets the name; whatever happens before, the old one has it."""
+        """Give the new file the name; until then the old one has it."""
         fresh = self._beside("new")
         _sync(fresh)
         for suffix in ("-wal", "-shm"):
@@ -166,7 +166,7 @@ class Database:
         return self.path.with_name(f"{self.path.name}.{suffix}")
 
     def _keep_name(self, path: Path, revision: int) -> None:
-        """A second name, which no later file takes."""
+        """Keep a file under a name that no later file takes."""
         kept = path.with_name(f"{path.name}-{revision}")
         with contextlib.suppress(FileNotFoundError):
             kept.unlink(missing_ok=True)
@@ -198,7 +198,7 @@ class Database:
             raise
 
     def _keep(self, connection: sqlite3.Connection, version: int) -> None:
-        """The file as it was, for whoever has to go back to the version before."""
+        """Keep the file of the version before, for a downgrade."""
         kept = self.path.with_name(f"{self.path.name}.form{version}")
         kept.unlink(missing_ok=True)
         connection.execute("VACUUM INTO ?", (str(kept),))
@@ -242,7 +242,7 @@ class Database:
             self._connection = None
 
     def _explained(self, error: Exception) -> refusals.Unavailable:
-        """What SQLite says, with what to do about it."""
+        """SQLite's error, and its remedy."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         why, fix = _WORDS.get(code, ("", ""))
         if not why and not isinstance(error, sqlite3.OperationalError):
@@ -252,7 +252,7 @@ class Database:
 
 
 def _nobody() -> None:
-    """Before anybody listens."""
+    """Do nothing: no watch listens yet."""
 
 
 def _sync(path: Path) -> None:
@@ -279,9 +279,15 @@ _DAMAGED = "put a backup in its place, or move it away to start empty"
 _WORDS = {
     sqlite3.SQLITE_FULL: ("the disk is full, nothing was written", "make room"),
     sqlite3.SQLITE_IOERR: ("the disk failed, nothing was written", "look at the kernel's log"),
-    sqlite3.SQLITE_READONLY: ("not writable", "give it to the user that the scheduler runs as"),
-    sqlite3.SQLITE_BUSY: ("another process has it open", "stop that one, or use another file"),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "is there a directory, and may we write in it?"),
+    sqlite3.SQLITE_READONLY: ("not writable", "make the scheduler's user its owner"),
+    sqlite3.SQLITE_BUSY: (
+        "another process has it open",
+        "stop the other process, or use another file",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        "check that its directory exists and is writable",
+    ),
     sqlite3.SQLITE_CORRUPT: ("damaged", _DAMAGED),
     sqlite3.SQLITE_NOTADB: ("not a store", _DAMAGED),
 }

@@ -1,4 +1,4 @@
-"""What an object becomes by a patch: pure functions on JSON values.
+"""Merge patches as pure functions on JSON values.
 
 Covers: JSON merge patch, strategic merge patch. Does not cover: server-side apply (``ownership``),
 which fields a patch may change at all (``writing``).
@@ -67,7 +67,7 @@ def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
         result.pop(field, None)
     elif field == "finalizers" and isinstance(value, list):
         present = result.get(field) or []
-        result[field] = [*present, *(one for one in value if one not in present)]
+        result[field] = [*present, *(item for item in value if item not in present)]
     elif field in keys and isinstance(value, list):
         result[field] = _elements(result.get(field), value, keys[field], keys)
     else:
@@ -75,29 +75,35 @@ def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
 
 
 def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: Keys) -> list[Any]:
-    """A list whose elements are the same where their keys are."""
-    if any(isinstance(one, Mapping) and one.get("$patch") == "replace" for one in patch):
-        return [one for one in patch if not (isinstance(one, Mapping) and "$patch" in one)]
+    """Merge a list whose elements are identified by keys."""
+    if any(
+        isinstance(element, Mapping) and element.get("$patch") == "replace" for element in patch
+    ):
+        return [
+            element
+            for element in patch
+            if not (isinstance(element, Mapping) and "$patch" in element)
+        ]
     result: list[Any] = list(target) if isinstance(target, list) else []
-    for one in patch:
-        wanted = identity(one, names)
+    for element in patch:
+        wanted = identity(element, names)
         place = next((at for at, it in enumerate(result) if identity(it, names) == wanted), None)
-        if isinstance(one, Mapping) and one.get("$patch") == "delete":
+        if isinstance(element, Mapping) and element.get("$patch") == "delete":
             if place is not None:
                 del result[place]
         elif place is None:
-            result.append(strategic({}, one, keys))
+            result.append(strategic({}, element, keys))
         else:
-            result[place] = strategic(result[place], one, keys)
+            result[place] = strategic(result[place], element, keys)
     return result
 
 
 def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What makes an element of a keyed list itself; ``Malformed`` where that is missing."""
+    """The key values of a list element; ``Malformed`` where one is missing."""
     if not isinstance(element, Mapping):
-        raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is no mapping")
+        raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is not an object")
     # A protocol that nobody wrote is TCP, the only key with a default.
-    found = tuple(element.get(one, "TCP" if one == "protocol" else None) for one in names)
+    found = tuple(element.get(name, "TCP" if name == "protocol" else None) for name in names)
     if found[0] is None:
         raise refusals.Malformed(f"an element of a list lacks its key {names[0]!r}")
     return found

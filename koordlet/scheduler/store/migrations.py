@@ -1,4 +1,4 @@
-"""The tables of the store, one numbered step after the other.
+"""The tables of the store, as numbered migrations.
 
 Covers: every step from an empty file to the present form. Does not cover: running them
 (``database``). A step that was released is never edited; a change is a new step.

@@ -1,4 +1,4 @@
-"""Server-side apply: which manager owns which field, and what follows from it.
+"""Server-side apply: field managers, the fields that they own, conflicts.
 
 Covers: a simplified model of the API machinery's field management, kept in
 ``metadata.managedFields`` in the published notation. Does not cover: writing (``writing``).
@@ -39,15 +39,15 @@ _NOBODYS_METADATA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """Who wrote: a manager, how, and through which subresource."""
+class FieldManager:
+    """A field manager: its name, the operation and the subresource."""
 
     manager: str
     operation: str
     subresource: str = ""
 
 
-Owned = dict[Owner, frozenset[Path]]
+Owned = dict[FieldManager, frozenset[Path]]
 
 
 def fields(body: Mapping[str, Any], keys: merging.Keys) -> dict[Path, Any]:
@@ -70,9 +70,9 @@ def _below(path: Path, value: Any, keys: merging.Keys) -> Iterator[tuple[Path, A
             yield from _below((*path, name), inner, keys)
     elif isinstance(value, list) and value and path[-1] in keys:
         names = keys[str(path[-1])]
-        for one in value:
-            step = tuple(zip(names, merging.identity(one, names), strict=True))
-            yield from _below((*path, step), one, keys)
+        for element in value:
+            step = tuple(zip(names, merging.identity(element, names), strict=True))
+            yield from _below((*path, step), element, keys)
     else:
         yield path, value
 
@@ -81,7 +81,7 @@ def apply(
     target: Mapping[str, Any],
     body: Mapping[str, Any],
     owned: Owned,
-    owner: Owner,
+    owner: FieldManager,
     keys: merging.Keys,
     *,
     force: bool,
@@ -129,24 +129,24 @@ def update(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     owned: Owned,
-    owner: Owner,
+    owner: FieldManager,
     keys: merging.Keys,
 ) -> Owned:
-    """The owners after any other write: it owns what it changed, nobody what is gone."""
+    """The owners after an update: it owns what it changed; removed fields have no owner."""
     old, new = fields(before, keys), fields(after, keys)
     changed = frozenset(path for path, value in new.items() if old.get(path) != value)
     result = {other: (paths - changed) & new.keys() for other, paths in owned.items()}
     result[owner] = (owned.get(owner, frozenset()) | changed) & new.keys()
-    return {one: frozenset(paths) for one, paths in result.items() if paths}
+    return {value: frozenset(paths) for value, paths in result.items() if paths}
 
 
-def _conflict(rivals: Mapping[Owner, frozenset[Path]]) -> refusals.Conflict:
+def _conflict(rivals: Mapping[FieldManager, frozenset[Path]]) -> refusals.Conflict:
     causes = tuple(
         refusals.Cause("FieldManagerConflict", f'conflict with "{other.manager}"', _spelled(path))
         for other, paths in rivals.items()
         for path in sorted(paths, key=_spelled)
     )
-    words = [f"{one.message}: {one.field}" for one in causes]
+    words = [f"{cause.message}: {cause.field}" for cause in causes]
     return refusals.Conflict(
         f"Apply failed with {len(words)} conflict{'s' * (len(words) > 1)}: {'; '.join(words)}",
         fix="leave the field to its owner, or force",
@@ -166,7 +166,7 @@ def _spelled(path: Path) -> str:
 
 
 def _without(value: Any, path: Path) -> Any:
-    """A value without one field; what becomes empty by that goes, too."""
+    """A value without one field, and without what becomes empty by that."""
     step, rest = path[0], path[1:]
     if isinstance(step, str):
         if not isinstance(value, Mapping) or step not in value:
@@ -177,21 +177,21 @@ def _without(value: Any, path: Path) -> Any:
     if not isinstance(value, list):
         return value
     result = []
-    for one in value:
-        mine = all(isinstance(one, Mapping) and one.get(key) == it for key, it in step)
-        left = _without(one, rest) if mine and rest else None if mine else one
+    for element in value:
+        mine = all(isinstance(element, Mapping) and element.get(key) == it for key, it in step)
+        left = _without(element, rest) if mine and rest else None if mine else element
         if left not in (None, {}, []):
             result.append(left)
     return result
 
 
 def read(managed: Any) -> Owned:
-    """The owners as an object keeps them; what cannot be read is nobody's."""
+    """Read ``managedFields``; what cannot be read has no owner."""
     owned: Owned = {}
     for entry in managed if isinstance(managed, list) else ():
         if not isinstance(entry, Mapping) or not isinstance(entry.get("fieldsV1"), Mapping):
             continue
-        owner = Owner(
+        owner = FieldManager(
             str(entry.get("manager", "")),
             str(entry.get("operation", "")),
             str(entry.get("subresource", "")),
@@ -201,9 +201,9 @@ def read(managed: Any) -> Owned:
 
 
 def write(
-    owned: Owned, old: Any, api_version: str, now: str, writer: Owner | None = None
+    owned: Owned, old: Any, api_version: str, now: str, writer: FieldManager | None = None
 ) -> list[dict[str, Any]]:
-    """The owners as an object keeps them.
+    """Write ``managedFields``.
 
     An entry keeps its time while its fields stay the same, but for that of the ``writer``, who has
     just given one of them another value.

@@ -1,4 +1,4 @@
-"""What only pods know: being bound to a node, ending, and disruption budgets.
+"""The rules of pods in the store: binding, deletion, eviction.
 
 Covers: the rules of the subresources ``binding`` and ``eviction`` and of deleting a pod, as pure
 functions. Does not cover: who stops the pod on its node; the status of a budget.
@@ -20,7 +20,7 @@ _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str], now: str) -> Body:
-    """A pod that has got its node; ``Conflict`` where it cannot have one."""
+    """The pod bound to its node; ``Conflict`` where it cannot be bound."""
     spec = _part(pod, "spec")
     if spec.get("nodeName"):
         raise _conflict(ref, f'pod {ref.name} is already assigned to node "{spec["nodeName"]}"')
@@ -32,7 +32,7 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
         key: value for key, value in _part(pod, "status").items() if key != "nominatedNodeName"
     }
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    rest = [one for one in _conditions(status) if one.get("type") != "PodScheduled"]
+    rest = [each for each in _conditions(status) if each.get("type") != "PodScheduled"]
     wanted = {
         "spec": {"nodeName": node},
         "status": {"conditions": [*rest, scheduled]},
@@ -43,7 +43,7 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
 
 
 def ending(pod: Body, grace: int, deadline: str) -> Body | None:
-    """A pod whose node has been asked to stop it; ``None`` where it may go at once.
+    """The pod marked for deletion; ``None`` where it can be removed at once.
 
     A pod without a node, or that has ended, has nothing to stop. A second wish may only shorten
     the first one.
@@ -75,13 +75,13 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
     phase = _part(pod, "status").get("phase")
     if phase in {*_ENDED, "Pending"} or objects.text(pod, "deletionTimestamp"):
         return None
-    found = [one for one in budgets if _covers(one, pod)]
+    found = [budget for budget in budgets if _covers(budget, pod)]
     if len(found) > 1:
         raise refusals.Failed(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
             " not support.",
             culprit=str(ref),
-            fix="leave the pod one budget",
+            fix="keep only one budget for the pod",
             reason="InternalError",
         )
     if not found or _unready_is_free(pod, found[0]):
@@ -107,8 +107,8 @@ def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
     }
 
 
-def doomed(pod: Body, now: str) -> Body:
-    """A pod that says that it is being evicted."""
+def disruption_target(pod: Body, now: str) -> Body:
+    """The pod with the condition that announces its eviction."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -117,24 +117,26 @@ def doomed(pod: Body, now: str) -> Body:
         "message": "Eviction API: evicting",
     }
     status = _part(pod, "status")
-    rest = [one for one in _conditions(status) if one.get("type") != "DisruptionTarget"]
+    rest = [each for each in _conditions(status) if each.get("type") != "DisruptionTarget"]
     return {**pod, "status": {**status, "conditions": [*rest, condition]}}
 
 
 def _why_none(status: Mapping[str, Any], name: str) -> str:
-    """The first that applies."""
+    """The first reason that applies for a budget that allows no disruption."""
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
-    found = [one for one in _conditions(status) if one.get("status") == "False"]
-    failed = next((one for one in found if one.get("reason") == "SyncFailed"), None)
+    found = [condition for condition in _conditions(status) if condition.get("status") == "False"]
+    failed = next((each for each in found if each.get("reason") == "SyncFailed"), None)
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
     if healthy <= desired:
         return (
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
-    said = next((one for one in found if one.get("message")), None)
-    return refused if said is None else f"{refused} ({said.get('reason')}): {said['message']}"
+    explained = next((condition for condition in found if condition.get("message")), None)
+    if explained is None:
+        return refused
+    return f"{refused} ({explained.get('reason')}): {explained['message']}"
 
 
 def _covers(budget: Body, pod: Body) -> bool:
@@ -149,7 +151,7 @@ def _covers(budget: Body, pod: Body) -> bool:
 
 def _unready_is_free(pod: Body, budget: Body) -> bool:
     conditions = _conditions(_part(pod, "status"))
-    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
     if _part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -159,9 +161,9 @@ def _unready_is_free(pod: Body, budget: Body) -> bool:
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The conditions that are some; nobody checks what a patch of the status brings."""
+    """The conditions that are objects; status patches are not validated."""
     found = status.get("conditions")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def _number(status: Mapping[str, Any], name: str) -> int:

@@ -1,4 +1,4 @@
-"""Checksums of rows: what a disk changed is noticed, and costs the row that it changed.
+"""Checksums of rows: damage by the disk is found, and costs only the damaged row.
 
 Covers: the checksum of each kind of row, looking at all of a file, what can be saved of it.
 Does not cover: when that is done (``database``), statements of a running store (``rows``).
@@ -36,7 +36,7 @@ _BEYOND = 1_000_000
 
 
 def checksum(*columns: object) -> int:
-    """Of one row, by its other columns."""
+    """The checksum of a row, from its other columns."""
     return zlib.crc32("\0".join(map(str, columns)).encode("utf-8", "surrogatepass"))
 
 
@@ -52,7 +52,7 @@ def lenient(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What was found in a file."""
+    """The damage found in a file."""
 
     #: Objects whose rows do not prove themselves, as far as they can still be named.
     lost: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Damage:
 
 
 def look(db: sqlite3.Connection) -> Damage:
-    """All of a file; ``DatabaseError`` where not even the objects can be saved."""
+    """Verify a whole file; ``DatabaseError`` where the objects cannot be saved."""
     others = [f"pages: {one}" for one in _structure(db)]
     if others:
         for one in _structure(db, "objects"):
@@ -84,7 +84,7 @@ def look(db: sqlite3.Connection) -> Damage:
         bad = sum(not proves(row) for row in db.execute("SELECT * FROM events"))
         others += [f"{bad} events"] if bad else []
     if _clock(db) is None:
-        others.append("the clock of revisions")
+        others.append("the revision counter")
     return Damage(lost=tuple(lost), others=tuple(others))
 
 
@@ -95,7 +95,7 @@ def check(db: sqlite3.Connection) -> None:
 
 
 def save(db: sqlite3.Connection, fresh: sqlite3.Connection) -> int:
-    """Copy all that proves itself to an empty store; the revision that it begins with."""
+    """Copy all intact rows to an empty store; the revision that it begins with."""
     clock = _clock(db)
     # Somebody may have seen a later one than any object has.
     revision = _BEYOND if clock is None else clock[0]
@@ -108,7 +108,7 @@ def save(db: sqlite3.Connection, fresh: sqlite3.Connection) -> int:
 
 
 def _clock(db: sqlite3.Connection) -> tuple[int, int] | None:
-    """Its one row, where that proves itself."""
+    """The row of the revision counter, where it is intact."""
     try:
         rows = db.execute("SELECT * FROM clock").fetchall()
     except UNREADABLE:
@@ -139,7 +139,7 @@ def seal(db: sqlite3.Connection) -> None:
 
 
 def _is_object(body: object) -> bool:
-    """Nothing else says whether a row of before is whole; a replaced byte says that it is not."""
+    """Whether a row without a checksum holds an object; a replaced byte says that it does not."""
     try:
         found = json.loads(body) if isinstance(body, str) and "\ufffd" not in body else None
     except (ValueError, RecursionError):
@@ -158,7 +158,7 @@ def _structure(db: sqlite3.Connection, table: str = "100") -> Iterator[str]:
 
 
 def proves(row: tuple[object, ...]) -> bool:
-    """Whether a row is as it was written: its last column is the checksum of the others."""
+    """Whether a row is intact: its last column is the checksum of the others."""
     return row[-1] == checksum(*row[:-1])
 
 

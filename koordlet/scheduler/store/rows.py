@@ -1,4 +1,4 @@
-"""The statements: objects, their events, and the clock of revisions.
+"""The SQL statements for objects, their events, and the revision counter.
 
 Covers: every SQL statement of a running store. Each function runs inside of a transaction that
 ``database`` has begun. Does not cover: what an API server does with an object (``writing``).
@@ -22,7 +22,7 @@ HISTORY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoredEvent:
     """One change: an empty ``before`` is a new object, an empty ``after`` one that is gone."""
 
     revision: int
@@ -36,7 +36,7 @@ def revision(db: sqlite3.Connection) -> int:
 
 
 def compacted(db: sqlite3.Connection) -> int:
-    """A watch can start from no revision below this one."""
+    """The oldest revision that a watch can start from."""
     return int(db.execute("SELECT compacted FROM clock").fetchone()[0])
 
 
@@ -71,24 +71,24 @@ def put(
         " revision = excluded.revision, body = excluded.body, checksum = excluded.checksum",
         proof.sealed(str(ref.kind), ref.namespace, ref.name, number, text),
     )
-    _tell(db, number, ref, "" if before is None else _write(before), text)
+    _record(db, number, ref, "" if before is None else _write(before), text)
     return body
 
 
 def remove(db: sqlite3.Connection, ref: objects.Ref, body: dict[str, Any]) -> None:
-    """Remove an object; its last state is told under the next revision."""
+    """Remove an object; the next revision records its last state."""
     number = _tick(db)
     db.execute(
         "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
         (str(ref.kind), ref.namespace, ref.name),
     )
     last = {**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}}
-    _tell(db, number, ref, _write(last), "")
+    _record(db, number, ref, _write(last), "")
 
 
 def since(
     db: sqlite3.Connection, kind: kinds.Kind, namespace: str, after: int, most: int
-) -> list[Event]:
+) -> list[StoredEvent]:
     """The oldest changes of a kind after a revision."""
     rows = db.execute(
         "SELECT * FROM events"
@@ -99,12 +99,12 @@ def since(
     for row in rows:
         if not proof.proves(row):
             raise refusals.Gone(
-                f"what happened at revision {row[0]} is damaged",
+                f"the event of revision {row[0]} is damaged",
                 culprit=str(kind),
                 fix="list again",
                 reason="Expired",
             )
-        events.append(Event(row[0], _read(kind, row[3]), _read(kind, row[4])))
+        events.append(StoredEvent(row[0], _read(kind, row[3]), _read(kind, row[4])))
     return events
 
 
@@ -123,7 +123,7 @@ def _tick(db: sqlite3.Connection) -> int:
     return number
 
 
-def _tell(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, after: str) -> None:
+def _record(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, after: str) -> None:
     db.execute(
         "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
         proof.sealed(number, str(ref.kind), ref.namespace, before, after),
@@ -131,7 +131,7 @@ def _tell(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, af
 
 
 def _is_whole(row: tuple[Any, ...]) -> bool:
-    """Whether it proves itself; a disk may change it while we run, which is told once."""
+    """Whether an event is intact; damage is logged once."""
     if proof.proves(row):
         return True
     _tell_of(str(row[0]), str(row[1]), str(row[2]))
@@ -147,7 +147,7 @@ def _write(body: Mapping[str, Any]) -> str:
     try:
         return json.dumps(body, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise refusals.Malformed(f"no JSON: {error}") from error
+        raise refusals.Malformed(f"not JSON: {error}") from error
 
 
 def _read(kind: kinds.Kind, text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the store knows of a kind: one row for each built-in kind that differs from the rest.
+"""The storage rules of kinds: one row for each built-in kind that differs from the rest.
 
 Covers: status subresource, generation, selectable fields, keys of lists.
 Does not cover: how they are used (``writing``, ``merging``, ``watching``).
@@ -41,8 +41,8 @@ _NAMED = frozenset({"metadata.name", "metadata.namespace"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """How objects of one kind are kept."""
+class KindRule:
+    """The storage rules of one kind."""
 
     #: There is a subresource ``status``.
     status: bool = True
@@ -61,15 +61,15 @@ class Rule:
         return self.list_keys is not None
 
 
-_PLAIN = Rule(status=False, generation=False, list_keys=LIST_KEYS)
-_COUNTED = Rule(list_keys=LIST_KEYS)
+_PLAIN = KindRule(status=False, generation=False, list_keys=LIST_KEYS)
+_COUNTED = KindRule(list_keys=LIST_KEYS)
 
-_BUILT_IN: Mapping[str, Rule] = {
+_BUILT_IN: Mapping[str, KindRule] = {
     str(kind): rule
     for kind, rule in (
         (
             kinds.PODS,
-            Rule(
+            KindRule(
                 status_with_metadata=True,
                 selectable=_NAMED
                 | {
@@ -81,7 +81,7 @@ _BUILT_IN: Mapping[str, Rule] = {
         ),
         (
             kinds.NODES,
-            Rule(
+            KindRule(
                 status_at_birth=True,
                 status_with_metadata=True,
                 generation=False,
@@ -89,13 +89,13 @@ _BUILT_IN: Mapping[str, Rule] = {
                 list_keys=LIST_KEYS,
             ),
         ),
-        (kinds.NAMESPACES, Rule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.NAMESPACES, KindRule(generation=False, list_keys=LIST_KEYS)),
         (
             kinds.SERVICES,
-            Rule(generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}),
+            KindRule(generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}),
         ),
-        (kinds.PERSISTENT_VOLUMES, Rule(generation=False, list_keys=LIST_KEYS)),
-        (kinds.PERSISTENT_VOLUME_CLAIMS, Rule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.PERSISTENT_VOLUMES, KindRule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.PERSISTENT_VOLUME_CLAIMS, KindRule(generation=False, list_keys=LIST_KEYS)),
         (kinds.POD_DISRUPTION_BUDGETS, _COUNTED),
         (kinds.REPLICATION_CONTROLLERS, _COUNTED),
         (kinds.REPLICA_SETS, _COUNTED),
@@ -121,10 +121,10 @@ SELECTABLE: Mapping[str, frozenset[str]] = {
 }
 
 
-def of(kind: kinds.Kind) -> Rule:
+def of(kind: kinds.Kind) -> KindRule:
     """The rule of a kind."""
     found = _BUILT_IN.get(str(kind)) or (_COUNTED if kind.group in _BUILT_IN_GROUPS else None)
-    return found or Rule(selectable=SELECTABLE.get(str(kind), _NAMED))
+    return found or KindRule(selectable=SELECTABLE.get(str(kind), _NAMED))
 
 
 def compiled(kind: kinds.Kind, selector: selectors.Selector) -> selectors.Compiled:

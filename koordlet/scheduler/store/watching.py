@@ -1,4 +1,4 @@
-"""Watches: what changed after a revision, told to everybody who asked, in order.
+"""Watches: the changes after a revision, delivered to every watcher in order.
 
 Covers: waking watchers after a commit, selectors, bookmarks, what is gone.
 Does not cover: the statements (``rows``).
@@ -32,7 +32,7 @@ class Watches:
         self._moved = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin to tell."""
+        """Start delivering events."""
         self._open = True
         self._file.on_commit(self._wake)
 
@@ -44,7 +44,7 @@ class Watches:
     async def follow(
         self, kind: kinds.Kind, since: str, namespace: str, selector: selectors.Selector
     ) -> AsyncGenerator[objects.Change, None]:
-        """What concerns one watcher, until it closes the generator."""
+        """The events of one watcher, until it closes the generator."""
         compiled = rules.compiled(kind, selector)
         place = _number(since, kind)
         while True:
@@ -83,7 +83,7 @@ def _number(since: str, kind: kinds.Kind) -> int:
 
 def _after(
     db: sqlite3.Connection, kind: kinds.Kind, namespace: str, place: int
-) -> tuple[list[rows.Event], int]:
+) -> tuple[list[rows.StoredEvent], int]:
     newest = rows.revision(db)
     if place < rows.compacted(db):
         raise refusals.Gone(
@@ -92,7 +92,7 @@ def _after(
     if place > newest:
         # The file was put back to an older state: what the watcher knows is not so any more.
         raise refusals.Gone(
-            f"revision {place} is not there yet (newest: {newest})",
+            f"revision {place} does not exist yet (newest: {newest})",
             culprit=str(kind),
             fix="list again",
             reason="Expired",
@@ -100,7 +100,7 @@ def _after(
     return rows.since(db, kind, namespace, place, _MOST), newest
 
 
-def _change(event: rows.Event, selector: selectors.Compiled) -> objects.Change | None:
+def _change(event: rows.StoredEvent, selector: selectors.Compiled) -> objects.Change | None:
     """What a watcher with a selector sees of an event."""
     was = bool(event.before) and selector.matches(event.before)
     now = bool(event.after) and selector.matches(event.after)
@@ -110,6 +110,6 @@ def _change(event: rows.Event, selector: selectors.Compiled) -> objects.Change |
         return objects.Change(verb, event.after, revision)
     if was:
         last = event.before
-        told = {**last, "metadata": {**last["metadata"], "resourceVersion": revision}}
-        return objects.Change(objects.Verb.DELETED, told, revision)
+        deleted = {**last, "metadata": {**last["metadata"], "resourceVersion": revision}}
+        return objects.Change(objects.Verb.DELETED, deleted, revision)
     return None

@@ -1,4 +1,4 @@
-"""What an API server does with an object when it is written: pure functions on objects.
+"""The rules of an API server for writing an object, as pure functions.
 
 Covers: birth, patches of the object and of its status, generation, owners of fields, what nobody
 may change. Does not cover: the file (``rows``), binding and eviction (``pods``).
@@ -31,8 +31,8 @@ _MARKS = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """What a write needs from outside."""
+class WriteContext:
+    """The time, UID and field manager of a write."""
 
     at: float
     #: For an object that is born.
@@ -41,7 +41,7 @@ class Moment:
 
     @property
     def stamp(self) -> str:
-        """The time as objects hold it."""
+        """The time as a Time."""
         return stamp(self.at)
 
 
@@ -51,17 +51,17 @@ def stamp(at: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """Not a patch but all of the object, as clients of an API server may write it (PUT)."""
+class Replacement:
+    """A whole object in place of the stored one (PUT)."""
 
     body: objects.Object
 
 
-Wish = objects.Patch | Whole
+Write = objects.Patch | Replacement
 
 
 def named(kind: kinds.Kind, body: objects.Object, suffix: str) -> objects.Ref:
-    """What a new object will be called; ``Invalid`` where that is no name."""
+    """The name of a new object; ``Invalid`` where it is not a name."""
     check_kind(kind, body)
     name = objects.text(body, "name")
     if not name and objects.text(body, "generateName"):
@@ -91,17 +91,19 @@ def check_kind(kind: kinds.Kind, body: objects.Object) -> None:
                 reason="BadRequest",
             )
     if not isinstance(body.get("metadata", {}), Mapping):
-        raise refusals.Malformed("metadata is no mapping", culprit=str(kind), reason="BadRequest")
+        raise refusals.Malformed(
+            "metadata is not an object", culprit=str(kind), reason="BadRequest"
+        )
 
 
-def born(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
-    """A new object as it is kept, its creator the owner of everything."""
-    new = _bare(ref, body, moment)
-    owner = ownership.Owner(moment.manager, "Update")
-    return _with_owners(new, ownership.update({}, new, {}, owner, _keys(ref)), None, moment)
+def born(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
+    """A new object as it is stored; its creator owns all fields."""
+    new = _bare(ref, body, context)
+    owner = ownership.FieldManager(context.manager, "Update")
+    return _with_owners(new, ownership.update({}, new, {}, owner, _keys(ref)), None, context)
 
 
-def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
+def _bare(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
     if objects.revision(body):
         raise refusals.Malformed(
             "resourceVersion should not be set on objects to be created",
@@ -114,7 +116,7 @@ def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
     metadata: Body = {"name": ref.name, **({"generateName": generate} if generate else {})}
     if ref.namespace:
         metadata["namespace"] = ref.namespace
-    metadata |= {"uid": moment.uid, "creationTimestamp": moment.stamp}
+    metadata |= {"uid": context.uid, "creationTimestamp": context.stamp}
     if rule.generation:
         metadata["generation"] = 1
     result: Body = {
@@ -130,15 +132,17 @@ def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
     return result
 
 
-def applied(ref: objects.Ref, patch: objects.Apply, moment: Moment) -> Body:
+def applied(ref: objects.Ref, patch: objects.Apply, context: WriteContext) -> Body:
     """A new object that is born by an apply."""
     body = _applicable(patch.body, rules.of(ref.kind), "")
-    new = _bare(ref, body, moment)
-    owner = ownership.Owner(patch.manager, "Apply")
-    return _with_owners(new, {owner: frozenset(ownership.fields(body, _keys(ref)))}, None, moment)
+    new = _bare(ref, body, context)
+    owner = ownership.FieldManager(patch.manager, "Apply")
+    return _with_owners(new, {owner: frozenset(ownership.fields(body, _keys(ref)))}, None, context)
 
 
-def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: Moment) -> Body:
+def patched(
+    ref: objects.Ref, old: Body, patch: Write, subresource: str, context: WriteContext
+) -> Body:
     """An object after a patch; equal to the old one where nothing changes."""
     rule = rules.of(ref.kind)
     if subresource not in {"", "status"} or (subresource and not rule.status):
@@ -150,14 +154,14 @@ def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: 
     new = _allowed(old, wanted, rule, subresource)
     if rule.generation and _wish(new) != _wish(old):
         new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
-    owner = ownership.Owner(moment.manager, "Update", subresource)
+    owner = ownership.FieldManager(context.manager, "Update", subresource)
     if isinstance(patch, objects.Apply):
-        owner = ownership.Owner(patch.manager, "Apply", subresource)
+        owner = ownership.FieldManager(patch.manager, "Apply", subresource)
     if owned is None:
         before = ownership.read(old["metadata"].get("managedFields"))
         owned = ownership.update(old, new, before, owner, _keys(ref))
     known = old["metadata"].get("managedFields")
-    return _with_owners(new, owned, known, moment, None if new == old else owner)
+    return _with_owners(new, owned, known, context, None if new == old else owner)
 
 
 def check_revision(ref: objects.Ref, old: Body, wanted: str) -> None:
@@ -182,12 +186,12 @@ def check_uid(ref: objects.Ref, old: Body, wanted: str) -> None:
 
 
 def _wanted(
-    ref: objects.Ref, old: Body, patch: Wish, subresource: str
+    ref: objects.Ref, old: Body, patch: Write, subresource: str
 ) -> tuple[Body, ownership.Owned | None]:
-    """What the patch makes of the object, if it were allowed everything."""
+    """The object after the patch, before the rules of its kind."""
     rule = rules.of(ref.kind)
     match patch:
-        case Whole(body=body):
+        case Replacement(body=body):
             return dict(body), None
         case objects.Merge(body=body, revision=revision):
             check_revision(ref, old, revision)
@@ -195,7 +199,7 @@ def _wanted(
         case objects.Strategic(body=body, revision=revision):
             if not rule.strategic:
                 raise refusals.Refused(
-                    "custom resources take no strategic merge patch",
+                    "custom resources do not accept strategic merge patches",
                     culprit=str(ref),
                     fix="use a merge patch or apply",
                     reason="UnsupportedMediaType",
@@ -203,14 +207,14 @@ def _wanted(
             check_revision(ref, old, revision)
             return merging.strategic(old, body, {**_keys(ref), **rules.STRATEGIC_KEYS}), None
         case objects.Apply(body=body, manager=manager, force=force):
-            owner = ownership.Owner(manager, "Apply", subresource)
+            owner = ownership.FieldManager(manager, "Apply", subresource)
             before = ownership.read(old["metadata"].get("managedFields"))
             keys, mine = _keys(ref), _applicable(body, rule, subresource)
             new, owned = ownership.apply(old, mine, before, owner, keys, force=force)
             return new, owned
 
 
-def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Body:
+def _applicable(body: objects.Object, rule: rules.KindRule, subresource: str) -> Body:
     """The part of an applied object that the resource or the subresource takes."""
     if objects.metadata(body).get("managedFields"):
         raise refusals.Malformed("metadata.managedFields must be nil", reason="BadRequest")
@@ -221,8 +225,8 @@ def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Bod
     return {key: value for key, value in body.items() if key != "status" or not rule.status}
 
 
-def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Body:
-    """The wish, cut to what this resource or subresource may change."""
+def _allowed(old: Body, wanted: Body, rule: rules.KindRule, subresource: str) -> Body:
+    """The wanted object, cut to what this resource or subresource may change."""
     metadata = dict(objects.metadata(wanted))
     if subresource:
         kept = {key: value for key, value in old["metadata"].items() if key not in _MARKS}
@@ -264,10 +268,10 @@ def _with_owners(
     body: Body,
     owned: ownership.Owned,
     old: Any,
-    moment: Moment,
-    writer: ownership.Owner | None = None,
+    context: WriteContext,
+    writer: ownership.FieldManager | None = None,
 ) -> Body:
-    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp, writer)
+    entries = ownership.write(owned, old, body["apiVersion"], context.stamp, writer)
     return {**body, "metadata": {**body["metadata"], "managedFields": entries}}
 
 

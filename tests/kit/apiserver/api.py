@@ -241,12 +241,12 @@ class Api:
 
     async def _change(self, request: Request, place: _Place) -> Answer:
         content = request.content.partition(";")[0].strip()
-        patch: writing.Wish
+        patch: writing.Write
         if request.method == "PUT":
-            patch = writing.Whole(_mapping(request))
+            patch = writing.Replacement(_mapping(request))
         elif content == "application/json-patch+json":
             body = jsonpatch.apply(await self.store.get(place.ref), _decoded(request))
-            patch = writing.Whole(body)
+            patch = writing.Replacement(body)
         elif content == "application/apply-patch+yaml":
             force = request.query.get("force") == "true"
             patch = objects.Apply(_mapping(request), _manager(request), force)

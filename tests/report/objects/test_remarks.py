@@ -37,7 +37,7 @@ def test_a_pod_of_a_thousand_mistakes() -> None:
     )
 
     assert 9 == len(found)
-    assert found[-1].note.startswith("992 more")
+    assert found[-1].message.startswith("992 more")
     assert found[-1].ref == fewer[-1].ref
 
 
@@ -49,8 +49,8 @@ def test_a_container_that_did_not_start() -> None:
     (told,) = remarks.of(dataclasses.replace(SEEN, pods=(ill, well)))
 
     assert ("StartFailed", "uid-a") == (told.reason, told.subject.uid)
-    assert "Container c did not start" in told.note
-    assert told.note.endswith("cpuset.cpus: permission denied")
+    assert "Container c did not start" in told.message
+    assert told.message.endswith("cpuset.cpus: permission denied")
 
 
 def test_workloads_of_files_are_no_objects() -> None:
@@ -74,7 +74,7 @@ def test_an_object_of_which_nothing_can_be_used() -> None:
         (one.subject.kind, one.subject.namespace, one.subject.name, one.subject.uid)
         for one in found
     ]
-    assert found[0].note.startswith("cannot be read: TypeError: no; its last good version counts")
+    assert found[0].message.startswith("cannot be read: TypeError: no; its last good version")
 
 
 def test_other_objects() -> None:
@@ -88,6 +88,6 @@ def test_other_objects() -> None:
     assert [kinds.NODE_SLOS, kinds.RESERVATIONS, kinds.NODES, kinds.NODES] == [
         one.subject.kind for one in found
     ]
-    assert ["no CPUs left", "p"] == [one.note for one in found[2:]]
+    assert ["no CPUs left", "p"] == [one.message for one in found[2:]]
     by_map = dataclasses.replace(now, slo=dataclasses.replace(slo, source="slo-controller-config"))
     assert kinds.CONFIG_MAPS is remarks.of(by_map)[0].subject.kind

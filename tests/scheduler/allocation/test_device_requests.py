@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.scheduler.allocation import device_requests
-from koordlet.scheduler.allocation.device_requests import Want
+from koordlet.scheduler.allocation.device_requests import DeviceRequest
 from koordlet.scheduler.allocation.devices import CORE, MEMORY, PERCENT, RATIO, SHARED
 from koordlet.scheduler.objects.wire import BadObjectError
 
@@ -31,15 +31,15 @@ RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
 )
 def test_cards(asked: dict[str, int], count: int, each: dict[str, int]) -> None:
     """Shares of one, or so many; what does not divide is rounded up."""
-    assert device_requests.of({"cpu": 1, **asked}) == (Want("gpu", count, each),)
+    assert device_requests.of({"cpu": 1, **asked}) == (DeviceRequest("gpu", count, each),)
 
 
 def test_several_types() -> None:
     """Each is a wish of its own."""
     assert device_requests.of({PERCENT: 100, RDMA: 200, FPGA: 7}) == (
-        Want("gpu", 1, {CORE: 100, RATIO: 100}),
-        Want("rdma", 2, {RDMA: 100}),
-        Want("fpga", 1, {FPGA: 7}),
+        DeviceRequest("gpu", 1, {CORE: 100, RATIO: 100}),
+        DeviceRequest("rdma", 2, {RDMA: 100}),
+        DeviceRequest("fpga", 1, {FPGA: 7}),
     )
 
 

@@ -36,7 +36,7 @@ def test_a_reserved_card_that_shrinks_is_held_as_it_is_now() -> None:
     one.devices_change("n1", (gpu(0), gpu(2, memory="8Gi")))
     one.pod_comes({PERCENT: "30"}, "web", "", ok=False)
 
-    kept = one.me.register.book.named("r2")
+    kept = one.me.reservations.named("r2")
     assert kept is not None
     left = device_room.rest(kept, one.me.columns.devices["n1"])
     assert left["gpu", 2] == {CORE: 100, RATIO: 100, MEMORY: 8 << 30}

@@ -29,7 +29,7 @@ def _told(found: dryrun.Tried) -> Found:
     return Found(found.reasons, (), 0)
 
 
-def _hold(one: cycle.Cycle, pod: Pod, budgets: list[disruption.Budget]) -> int:
+def _hold(one: cycle.Cycle, pod: Pod, budgets: list[disruption.DisruptionBudget]) -> int:
     """Both say the same of each node; how many were candidates."""
     protection, columns = disruption.Protection(budgets), one.columns
     candidates = 0
@@ -70,7 +70,9 @@ class Small(NamedTuple):
     one: cycle.Cycle
     tried: list[Pod]
 
-    def victims(self, *budgets: disruption.Budget, guests: tuple[Pod, ...] = ()) -> list[str]:
+    def victims(
+        self, *budgets: disruption.DisruptionBudget, guests: tuple[Pod, ...] = ()
+    ) -> list[str]:
         """Who would leave for the last that is tried."""
         columns, pod = self.one.columns, self.tried[-1]
         protection = disruption.Protection(budgets)
@@ -115,7 +117,7 @@ def test_a_budget_that_comes_is_heard_at_once() -> None:
     small = _small("a", "b", "c", "d")
     assert small.victims() == ["d"]
     selector = selectors.from_object({"matchLabels": {"name": "d"}})
-    assert small.victims(disruption.Budget("default", selector, 0)) == ["c"]
+    assert small.victims(disruption.DisruptionBudget("default", selector, 0)) == ["c"]
     assert small.victims() == ["d"]
 
 
@@ -143,11 +145,11 @@ def _pod(name: str, priority: int, node: str, **more: object) -> dict[str, objec
 def test_what_is_remembered_stays_within_its_bound() -> None:
     """Who was asked longest ago is forgotten first."""
     loaded = inventory.load([{"kind": "Node", "metadata": {"name": "n"}}, _pod("p", 0, "")])
-    memory = dryrun.Memory(loaded.columns, entries=3)
-    sort = loaded.pending[0].sort
-    kept = memory.of(sort, -1)
+    memory = dryrun.DryRunCache(loaded.columns, entries=3)
+    pod_class = loaded.pending[0].pod_class
+    kept = memory.of(pod_class, -1)
     for priority in range(9):
-        assert memory.of(sort, -1) is kept
-        memory.of(sort, priority)
+        assert memory.of(pod_class, -1) is kept
+        memory.of(pod_class, priority)
     assert len(memory) == 3
-    assert memory.of(sort, -1) is kept
+    assert memory.of(pod_class, -1) is kept

@@ -57,7 +57,7 @@ def test_incremental_equals_anew(seed: int) -> None:
             columns.put(nodes.decode(changed))
         fresh = Cycle(columns, default)
         for each in loaded.pending:
-            mine, anew = kept.view(each.sort).scored(), fresh.view(each.sort).scored()
+            mine, anew = kept.view(each.pod_class).scored(), fresh.view(each.pod_class).scored()
             assert mine.rows.tolist() == anew.rows.tolist()
             assert mine.totals.tolist() == anew.totals.tolist()
             assert kept.choose(each) == fresh.choose(each)
@@ -83,7 +83,7 @@ def test_totals_are_in_the_message_once() -> None:
 class _Only(framework.Plugin):
     """Names the nodes of its argument."""
 
-    def names(self, sort: PodClass) -> frozenset[str]:  # noqa: ARG002
+    def names(self, pod_class: PodClass) -> frozenset[str]:  # noqa: ARG002
         """All of them."""
         return frozenset(self.args["names"])
 

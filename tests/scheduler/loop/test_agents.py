@@ -122,7 +122,7 @@ def test_the_newer_word_on_use_counts() -> None:
     scene.node("busy")
     scene.node("idle")
     for name in ("busy", "idle"):
-        metric = usage.Usage(updated=scene.now - 60, reported=True, node={"cpu": 100})
+        metric = usage.NodeUsage(updated=scene.now - 60, reported=True, node={"cpu": 100})
         scene.agents.measured(name, metric)
     full = nodereport.NodeReport(node="busy", used={"cpu": 3900, "memory": 1})
     scene.agents.report(full)

@@ -96,7 +96,7 @@ def test_a_share_of_the_nodes() -> None:
 
     assert found == {"p": "n0", "q": "n200"}
     assert clusters.places(*best, pod("p", cpu="1"), config=config()) == {"p": "n200"}
-    with pytest.raises(errors.ConfigError, match="101 is no percentage"):
+    with pytest.raises(errors.ConfigError, match="101 is not a percentage"):
         configuration.read({**config(), "percentageOfNodesToScore": 101}, "test")
 
 
@@ -129,10 +129,10 @@ def test_fields_that_are_not_there_are_told() -> None:
     """A slip changes nothing, and is not silent; arguments are given once."""
     said = {**config(), "percentageOfNodeToScore": 50}
     [warning] = configuration.read(said, "test").warnings
-    assert "'percentageOfNodeToScore' is no field of it" in warning
+    assert "'percentageOfNodeToScore' is an unknown field" in warning
     said = config(plugin={})
     [warning] = configuration.read(said, "test").warnings
-    assert "a profile: 'plugin' is no field" in warning
+    assert "a profile: 'plugin' is an unknown field" in warning
     twice = [{"name": "NodeResourcesFit"}, {"name": "NodeResourcesFit"}]
     with pytest.raises(errors.ConfigError, match="repeated config for plugin NodeResourcesFit"):
         configuration.read(config(pluginConfig=twice), "test")

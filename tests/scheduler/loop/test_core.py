@@ -16,7 +16,7 @@ from koordlet.scheduler.objects import disruption, machines, nodes, unserved
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from tests.kit import clusters, reservations
-from tests.scheduler.plugins.test_numa import topology
+from tests.kit.numa import topology
 
 Body = dict[str, Any]
 WAITS = "not eligible due to a terminating pod on the nominated node."
@@ -115,7 +115,7 @@ def test_an_assumed_pod_that_is_edited_keeps_what_was_chosen_for_it() -> None:
     assert had is not None
     assert second.cpus is not None
     assert not had & second.cpus
-    known = scene.core.census.get("d/a")
+    known = scene.core.pod_cache.get("d/a")
     assert known is not None
     assert known.cpus == had
 
@@ -123,7 +123,7 @@ def test_an_assumed_pod_that_is_edited_keeps_what_was_chosen_for_it() -> None:
 def test_namespaces_that_come_later_are_seen() -> None:
     """A term that selects namespaces by their labels means those that came after the start."""
     scene = Scene()
-    scene.core.census.namespaces["x"] = {"team": "a"}
+    scene.core.pod_cache.namespaces["x"] = {"team": "a"}
     scene.pod(name="there", namespace="x", on="n", labels={"app": "web"})
     selector = {"matchLabels": {"team": "a"}}
     apart = clusters.affinity("podAntiAffinity", clusters.HOST, namespaceSelector=selector)
@@ -135,7 +135,7 @@ def test_namespaces_that_come_later_are_seen() -> None:
 def test_whom_a_quota_means_is_refused_while_it_does() -> None:
     """A quota that comes refuses waiting pods of its namespace by name; when it goes they run."""
     scene = Scene()
-    one = unserved.Quota("teams", "team-a", frozenset({"d"}))
+    one = unserved.ElasticQuota("teams", "team-a", frozenset({"d"}))
     quotas = scene.core.decoder.judge.quotas
     scene.pod(name="p")
     quotas.put(one)
@@ -143,7 +143,7 @@ def test_whom_a_quota_means_is_refused_while_it_does() -> None:
     assert "ElasticQuota teams/team-a" in scene.refused().message
     assert scene.core.step(scene.now) is None
     quotas.drop(one)
-    scene.core.judge_anew({"d"}, scene.now)
+    scene.core.enqueue_again({"d"}, scene.now)
     assert "p" == scene.bound().name
 
 
@@ -183,7 +183,7 @@ def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -
         scene.pod(name=name, on="e", cpu="1", priority=1)
     scene.pod(name="w", on="e", cpu="1", priority=1)
     compiled = selectors.Selector(labels="app=web").compiled()
-    scene.core.budgets.put("d/web", disruption.Budget("d", compiled, 1))
+    scene.core.budgets.put("d/web", disruption.DisruptionBudget("d", compiled, 1))
     for number in range(3):
         scene.pod(name=f"high-{number}", cpu="2", priority=9)
     taken = [one.name for _ in range(3) for one in scene.refused().victims]
@@ -206,6 +206,6 @@ def test_an_annotation_that_is_configured_decides_in_the_loop(first: str) -> Non
     reservation_events.changed(scene.core, None, body, 0.0)
 
     assert isinstance(scene.core.step(scene.now), Hold)
-    held = scene.core.register.book.named("r")
+    held = scene.core.reservations.named("r")
     assert held is not None
     assert [first] == [one.name for one in held.owners.values()]

@@ -213,14 +213,14 @@ class Cluster(RuleBasedStateMachine):
             for name, one in self.pods.items()
             if one["spec"].get("nodeName")
         }
-        assert placed == {one.name: one.node for one in self.core.census}
-        assert not self.core.census.assumed
+        assert placed == {one.name: one.node for one in self.core.pod_cache}
+        assert not self.core.pod_cache.assumed
         waiting: dict[str, Pod] = {entry.pod.name: entry.pod for entry in self.core.queue}
         assert self.pods.keys() - placed.keys() == waiting.keys()
-        columns = self.core.census.columns
+        columns = self.core.pod_cache.columns
         for name, row in columns.rows.items():
-            on = [one for one in self.core.census if one.node == name]
-            asked = sum(one.sort.requests.real["cpu"] for one in on)
+            on = [one for one in self.core.pod_cache if one.node == name]
+            asked = sum(one.pod_class.requests.real["cpu"] for one in on)
             assert columns.requested[0, row] == asked
             assert columns.requested[3, row] == len(on)
 

@@ -10,9 +10,9 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import cpuset
 from tests.kit import schedulers
+from tests.kit.numa import STATUS, topology
 from tests.kit.reservations import reservation
 from tests.kit.schedulers import World
-from tests.scheduler.plugins.test_numa import STATUS, topology
 
 LSR = {"koordinator.sh/qosClass": "LSR"}
 

@@ -30,7 +30,7 @@ def test_a_decision_is_kept_with_its_scores() -> None:
     one.step(1.0)
     one.step(2.0)
 
-    second, first = one.diary
+    second, first = one.decisions
     assert (first.pod, first.node, second.pod, second.node) == ("d/a", "n1", "d/b", "n2")
     assert first.ranking is not None
     assert second.ranking is not None
@@ -46,7 +46,7 @@ def test_a_refusal_is_kept_with_its_words() -> None:
     wait(one, "big", cpu="64")
     one.step(1.0)
 
-    [entry] = one.diary
+    [entry] = one.decisions
     assert (entry.node, entry.ranking) == ("", None)
     assert entry.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
@@ -59,7 +59,7 @@ def test_scores_are_not_computed_for_every_pod() -> None:
     for number in range(60):
         one.step(number * recent_decisions.PAUSE / 4)
 
-    entries = list(one.diary)
+    entries = list(one.decisions)
     assert len(entries) == recent_decisions.KEPT
     assert entries[0].pod == "d/p59"
     assert 10 <= sum(each.ranking is not None for each in entries) <= 13

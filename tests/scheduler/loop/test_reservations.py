@@ -156,7 +156,7 @@ def test_a_node_that_goes_ends_its_reservation(ram: Path) -> None:
             await until(world, "r", phase("Available"))
             await world.store.delete(objects.Ref(kinds.NODES, "n1"))
             status = await until(world, "r", phase("Failed"))
-            assert status["conditions"][1]["message"] == "node n1 is gone"
+            assert status["conditions"][1]["message"] == "node n1 was deleted"
 
     schedulers.run(body())
 
@@ -179,7 +179,7 @@ def test_time_ends_a_reservation_and_what_it_held_is_free(ram: Path) -> None:
                 await until(world, "r", phase("Failed"))
                 await world.until_placed("x")
                 time[0] += 90_000
-                await loop.keeper.collect(time[0])
+                await loop.reservation_controller.collect(time[0])
                 await world.until(lambda known: not known, kinds.RESERVATIONS)
 
     schedulers.run(body())
@@ -231,7 +231,7 @@ def test_two_schedulers_bind_it_once(ram: Path) -> None:
                 await world.until_placed("x")
                 nodes = []
                 for loop in (one, two):
-                    held = loop.core.register.book.all.values()
+                    held = loop.core.reservations.by_uid.values()
                     nodes.append(sorted((each.spec.name, each.node) for each in held))
                 assert nodes[0] == nodes[1]
 

@@ -123,7 +123,7 @@ def test_a_binding_that_fails_is_tried_again(ram: Path, fault: faults.Fault) -> 
                 await world.node("n2", cpu="1")
                 await world.pod("q", cpu="1")
                 assert {"p": "n1", "q": "n2"} == await world.until_placed("q")
-                assert 2 == len(loop.core.census)
+                assert 2 == len(loop.core.pod_cache)
 
     schedulers.run(body())
 
@@ -178,7 +178,7 @@ def test_a_node_that_vanishes_gives_its_pods_back_when_it_returns(ram: Path) -> 
                 await world.store.delete(objects.Ref(kinds.NODES, "n1"))
                 await world.pod("b", cpu="1")
                 await world.until_told("b", "no nodes available")
-                assert 1 == loop.core.census.homeless()
+                assert 1 == loop.core.pod_cache.homeless()
                 await world.node("n1", cpu="2")
                 await world.until_told("b", "Insufficient cpu")
 
@@ -201,7 +201,7 @@ def test_a_placement_wakes_whom_it_may_help(ram: Path) -> None:
                 assert {"web": "n1", "lonely": "n1"} == await world.until_placed("web", "lonely")
                 waiting = loop.core.queue.get("d/big")
                 assert waiting is not None
-                assert queue.Place.UNSCHEDULABLE is waiting.place
+                assert queue.QueuePlace.UNSCHEDULABLE is waiting.place
 
     schedulers.run(body())
 

@@ -23,7 +23,7 @@ def waiting() -> Body:
 def same(one: Body, other: Body) -> bool:
     """Whether two pods are of one class."""
     decoder = Decoder({})
-    return decoder.decode(one, 0).sort is decoder.decode(other, 1).sort
+    return decoder.decode(one, 0).pod_class is decoder.decode(other, 1).pod_class
 
 
 def placed(**status: Any) -> Body:
@@ -62,7 +62,7 @@ def test_a_status_that_names_amounts(said: str) -> None:
 
     assert not same(waiting(), placed(containerStatuses=[told]))
     decoded = Decoder({}).decode(placed(containerStatuses=[told]), 0)
-    assert decoded.sort.requests.real["cpu"] == 3000
+    assert decoded.pod_class.requests.real["cpu"] == 3000
 
 
 def test_what_only_a_file_can_hold() -> None:

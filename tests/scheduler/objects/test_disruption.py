@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from koordlet.kubeapi import selectors
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.objects.disruption import Budget, Budgets, Protection
+from koordlet.scheduler.objects.disruption import DisruptionBudget, DisruptionBudgets, Protection
 from koordlet.scheduler.objects.pods import Pod
 from tests.kit import clusters
 
@@ -17,19 +17,19 @@ def pods(number: int) -> list[Pod]:
     return inventory.load(bodies).pending
 
 
-def violating(budgets: Budgets, several: list[Pod], now: float = 0.0) -> list[str]:
+def violating(budgets: DisruptionBudgets, several: list[Pod], now: float = 0.0) -> list[str]:
     """Who could not go one after the other."""
     return [one.name for one in Protection(tuple(budgets.at(now))).split(several)[0]]
 
 
-def budget(allowed: int) -> Budget:
+def budget(allowed: int) -> DisruptionBudget:
     """As its status says."""
-    return Budget("d", WEB, allowed)
+    return DisruptionBudget("d", WEB, allowed)
 
 
 def test_what_was_taken_is_less_that_may_go() -> None:
     """Between two cycles, without a word of the store."""
-    known, several = Budgets(), pods(4)
+    known, several = DisruptionBudgets(), pods(4)
     known.put("d/web", budget(2))
     known.take(several[:1], 0.0)
 
@@ -39,7 +39,7 @@ def test_what_was_taken_is_less_that_may_go() -> None:
 
 def test_a_status_that_is_older_than_the_end_of_a_victim_changes_nothing() -> None:
     """Only one that comes after the victim was seen to end has it counted."""
-    known, several = Budgets(), pods(3)
+    known, several = DisruptionBudgets(), pods(3)
     known.put("d/web", budget(1))
     known.take(several[:1], 0.0)
     known.put("d/web", budget(1))
@@ -54,7 +54,7 @@ def test_a_status_that_is_older_than_the_end_of_a_victim_changes_nothing() -> No
 
 def test_a_victim_that_stays_or_is_never_counted_is_given_back() -> None:
     """One could not be deleted; another was not healthy, so that no status tells of it."""
-    known, several = Budgets(), pods(3)
+    known, several = DisruptionBudgets(), pods(3)
     known.put("d/web", budget(1))
     known.take(several[:1], 0.0)
     known.spare(several[0].uid)

@@ -27,7 +27,7 @@ def test_what_is_there() -> None:
     assert {} == json_annotations.meant({}, "k") == json_annotations.meant({"k": ""}, "k")
 
 
-@pytest.mark.parametrize(("spelled", "why"), [("{", "is no JSON"), (_DEEP, "JSON"), ("5", "5")])
+@pytest.mark.parametrize(("spelled", "why"), [("{", "is not JSON"), (_DEEP, "JSON"), ("5", "5")])
 def test_what_must_be_right_is_named(spelled: str, why: str) -> None:
     """The annotation and what is wrong with it."""
     with pytest.raises(wire.BadObjectError, match=f"annotation example/k .*{why}"):

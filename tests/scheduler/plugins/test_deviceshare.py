@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.reservation.cache import ReservationCache
 from tests.kit import clusters, reservations
 from tests.kit.clusters import Body, node, pod
 from tests.kit.devices import (
@@ -350,15 +350,15 @@ def test_a_reservation_that_names_no_cards_holds_as_many() -> None:
 def test_what_was_chosen_is_not_lost_on_its_way_to_the_store() -> None:
     """An edit of the object that does not know the annotation yet changes no card."""
     loaded = inventory.load([node("n")])
-    register = Register(loaded.columns, loaded.decoder)
-    register.put(held("r", 1))
-    before = register.book.named("r")
+    cache = ReservationCache(loaded.columns, loaded.decoder)
+    cache.put(held("r", 1))
+    before = cache.named("r")
     assert before is not None
-    register.put(keeping("r", on="n", unschedulable=True))
+    cache.put(keeping("r", on="n", unschedulable=True))
 
     assert before.spec.unschedulable
-    assert before.stand_in is not None
-    assert [one.minor for one in before.stand_in.devices] == [1]
+    assert before.reserve_pod is not None
+    assert [one.minor for one in before.reserve_pod.devices] == [1]
 
 
 def test_a_pre_allocation_has_the_cards_of_who_runs() -> None:

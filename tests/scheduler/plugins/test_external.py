@@ -227,5 +227,5 @@ def test_one_order_for_all() -> None:
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": {"queueSort": sets}}],
         }
-        with pytest.raises(errors.ConfigError, match="queueSort: one plugin that orders"):
+        with pytest.raises(errors.ConfigError, match="queueSort: exactly one plugin that orders"):
             configuration.read(body, "test")

@@ -122,7 +122,7 @@ def test_an_estimate_counts_sidecars_overhead_and_the_pod_as_a_whole() -> None:
     def cpu(**spec: Any) -> int:
         limited = {"limits": {"cpu": "1"}, "requests": {"cpu": "100m"}}
         decoded = Decoder({}).decode(pod("p", container={"resources": limited}, **spec), 0)
-        return plugin.estimate(decoded.sort)["cpu"]
+        return plugin.estimate(decoded.pod_class)["cpu"]
 
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {"cpu": "1"}}}
     assert 850 == cpu()

@@ -5,61 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from koordlet.model import cpuset
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.sim import simulation
 from tests.kit import clusters, reservations
-from tests.kit.clusters import node, pod
+from tests.kit.clusters import pod
+from tests.kit.numa import SPEC, STATUS, bound, cpusets, machine, topology
 
 Body = dict[str, Any]
-SPEC = "scheduling.koordinator.sh/resource-spec"
-STATUS = "scheduling.koordinator.sh/resource-status"
 NUMA = "scheduling.koordinator.sh/numa-topology-spec"
-
-
-def topology(name: str, *, cpus: int = 8, sockets: int = 2, **notes: Any) -> Body:
-    """A machine of two threads a core and one NUMA node a socket, 16 GiB each."""
-    each = cpus // sockets
-    detail = [
-        {"id": cpu, "core": cpu // 2, "socket": cpu // each, "node": cpu // each}
-        for cpu in range(cpus)
-    ]
-    zones = [
-        {
-            "type": "Node",
-            "name": f"node-{number}",
-            "resources": [
-                {"name": "cpu", "capacity": str(each), "allocatable": str(each)},
-                {"name": "memory", "capacity": "16Gi", "allocatable": "16Gi"},
-            ],
-        }
-        for number in range(sockets)
-    ]
-    annotations = {"node.koordinator.sh/cpu-topology": json.dumps({"detail": detail})}
-    annotations |= {key: json.dumps(value) for key, value in notes.pop("notes", {}).items()}
-    return {
-        "kind": "NodeResourceTopology",
-        "metadata": {"name": name, "annotations": annotations},
-        "zones": zones,
-        **notes,
-    }
-
-
-def machine(name: str, *, labels: Body | None = None, **more: Any) -> Body:
-    """A node of 8 CPUs and 32 GiB."""
-    return node(name, cpu="8", labels=labels, allocatable={"memory": "32Gi"}, **more)
-
-
-def bound(name: str, cpu: str, notes: Body | None = None, *, on: str = "") -> Body:
-    """A pod that wants CPUs of its own."""
-    meta = {"annotations": {key: json.dumps(value) for key, value in (notes or {}).items()}}
-    labels = {"koordinator.sh/qosClass": "LSR"}
-    return pod(name, on=on, cpu=cpu, labels=labels, meta=meta)
-
-
-def cpusets(*bodies: Body) -> dict[str, str]:
-    """Pod to CPUs."""
-    return {one["pod"]: one["cpuset"] for one in clusters.tried(*bodies)["placements"]}
 
 
 def test_bound_pods_get_whole_cores_of_their_own() -> None:
@@ -82,6 +38,35 @@ def test_cpus_that_somebody_has_are_not_given_again() -> None:
     assert {"d/a": "6-7"} == cpusets(*bodies, bound("a", "2"))
     message = clusters.message("b", *bodies, bound("b", "4"))
     assert "1 not enough cpus available to satisfy request." in message
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cpus"),
+    [
+        ("PCPULevel", "PCPULevel", "4,6"),
+        ("PCPULevel", "None", "1,3"),
+        ("None", "PCPULevel", "1,3"),
+        ("NUMANodeLevel", "NUMANodeLevel", "1,3"),
+        ("unknown", "unknown", "1,3"),
+    ],
+)
+def test_preferred_exclusive_policy_keeps_pods_of_one_policy_on_cores_of_their_own(
+    first: str, second: str, cpus: str
+) -> None:
+    """The first pod spreads over the cores of 0 and 2; only a pod of the same policy avoids them.
+
+    One NUMA node is all there is, so that exclusion from it is given up.
+    """
+
+    def spread(name: str, exclusive: str) -> Body:
+        policies = {
+            "preferredCPUBindPolicy": "SpreadByPCPUs",
+            "preferredCPUExclusivePolicy": exclusive,
+        }
+        return bound(name, "2", {SPEC: policies})
+
+    found = cpusets(machine("n"), topology("n", sockets=1), spread("a", first), spread("b", second))
+    assert found == {"d/a": "0,2", "d/b": cpus}
 
 
 def test_messages_are_the_peers() -> None:

@@ -232,7 +232,7 @@ def test_a_broken_annotation_is_named() -> None:
     """The pod waits and its message says which annotation and why."""
     broken = web("x", cpu="1", meta={"annotations": {f"{KEY}reservation-affinity": "{"}})
 
-    assert "annotation scheduling.koordinator.sh/reservation-affinity is no JSON" in message(
+    assert "annotation scheduling.koordinator.sh/reservation-affinity is not JSON" in message(
         "x", node("n"), broken
     )
 
@@ -347,7 +347,7 @@ def test_a_node_that_is_gone_fails_its_reservation() -> None:
     [_, ready] = states(node("n"), reservation("r", cpu="1", on="away"))["r"]["conditions"]
 
     assert (ready["type"], ready["reason"]) == ("Ready", "Expired")
-    assert ready["message"] == "node away is gone"
+    assert ready["message"] == "node away was deleted"
 
 
 def test_a_pod_in_operating_mode_is_room_for_another() -> None:

@@ -59,7 +59,7 @@ def test_requests(spec: dict[str, Any], cpu: int) -> None:
     """Init containers, sidecars, overhead and the pod's own amounts, made one."""
     loaded = inventory.load([node("a"), pod("p", cpu="1", **spec)])
 
-    assert cpu == loaded.pending[0].sort.requests.real["cpu"]
+    assert cpu == loaded.pending[0].pod_class.requests.real["cpu"]
 
 
 def test_a_resize_counts_what_is_largest() -> None:
@@ -151,16 +151,16 @@ def test_one_row_gives_what_many_give() -> None:
     ]
     wanted = pod("p", cpu="333m", memory="77Mi", requests={"gpu.io/x": "2"})
     loaded = inventory.load([*nodes, *placed, wanted])
-    sort, columns = loaded.pending[0].sort, loaded.columns
+    pod_class, columns = loaded.pending[0].pod_class, loaded.columns
     rows = np.arange(columns.size, dtype=np.intp)
     fit = resources.NodeResourcesFit({})
     most = resources.NodeResourcesFit({"scoringStrategy": {"type": "MostAllocated"}})
     even = resources.NodeResourcesBalancedAllocation({})
 
-    filtering = fit.filter(sort, columns)
+    filtering = fit.filter(pod_class, columns)
     assert filtering is not None
     assert filtering.allowed(rows).tolist() == [filtering.allows(row) for row in rows.tolist()]
     for plugin in (fit, most, even):
-        score = plugin.score(sort, columns)
+        score = plugin.score(pod_class, columns)
         assert score is not None
         assert score.raw(rows).tolist() == [score.one(row) for row in rows.tolist()]

@@ -51,7 +51,7 @@ def test_the_cluster_as_a_document(ram: Path) -> None:
             schedulers.scheduler(world.client) as loop,
         ):
             await cluster(world)
-            found: dict[str, Any] = json.loads(json.dumps(pages.Face(loop).document()))
+            found: dict[str, Any] = json.loads(json.dumps(pages.Pages(loop).document()))
 
             [node] = found["nodes"]
             assert node["resources"]["cpu"] == {"allocatable": 4000, "used": 1000, "reserved": 2000}
@@ -82,7 +82,7 @@ def test_over_http(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            face = pages.Face(loop)
+            face = pages.Pages(loop)
             shown = server.Server("127.0.0.1:0", face.routes())
             address = await shown.start()
             before = loop.ready
@@ -103,12 +103,12 @@ def test_over_http(ram: Path) -> None:
     schedulers.run(body())
 
 
-async def stream(address: str, face: pages.Face) -> None:
+async def stream(address: str, face: pages.Pages) -> None:
     """One state at once, another with the next beat."""
     host, port = address.rsplit(":", 1)
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"GET /api/v1/events HTTP/1.1\r\nhost: {address}\r\n\r\n".encode())
     await reader.readuntil(b"event: state\ndata: ")
-    async with face.told(beat=0.01):
+    async with face.publishing(beat=0.01):
         await reader.readuntil(b"event: state\ndata: ")
     writer.close()

@@ -29,7 +29,7 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            desk = standalone_api.Desk(world.store, loop)
+            desk = standalone_api.StandaloneApi(world.store, loop)
             bodies = (
                 clusters.node("n1", cpu="2"),
                 clusters.pod("a", cpu="2"),
@@ -60,7 +60,7 @@ def test_half_a_character_costs_itself(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            desk = standalone_api.Desk(world.store, loop)
+            desk = standalone_api.StandaloneApi(world.store, loop)
             pod = clusters.pod("a")
             pod["metadata"]["labels"] = {"x": "\ud800"}
             [taken] = await desk.submit(_handed(pod), dry_run=False)
@@ -79,7 +79,7 @@ def test_devices_are_handed_in_and_given_out(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            desk = standalone_api.Desk(world.store, loop)
+            desk = standalone_api.StandaloneApi(world.store, loop)
             kept = reservation("r", requests={PERCENT: "100"})
             kept["spec"]["template"]["spec"]["schedulerName"] = schedulers.NAME
             taken = await desk.submit(
@@ -108,7 +108,7 @@ def test_priority_and_overhead_are_resolved(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            desk = standalone_api.Desk(world.store, loop)
+            desk = standalone_api.StandaloneApi(world.store, loop)
             high = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
             usual = {
                 "kind": "PriorityClass",
@@ -126,7 +126,7 @@ def test_priority_and_overhead_are_resolved(ram: Path) -> None:
             unknown = clusters.pod("unknown", priorityClassName="nope")
             handed = _handed(high, usual, runtime, named, clusters.pod("plain"), unknown)
             taken = await desk.submit(handed, dry_run=False)
-            assert "there is no PriorityClass 'nope'" in taken[-1].error
+            assert "no PriorityClass is named 'nope'" in taken[-1].error
             pods = await world.pods()
             assert (7, {"cpu": "100m"}) == (
                 pods["named"]["spec"]["priority"],
@@ -150,7 +150,7 @@ def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
             note = {"scheduling.koordinator.sh/resource-status": json.dumps({"cpuset": "0-1"})}
             await world.store.bind(one, "n1", annotations=note)
             async with schedulers.scheduler(world.client) as loop:
-                told = standalone_api.Desk(world.store, loop).assignments("n1", "")
+                told = standalone_api.StandaloneApi(world.store, loop).assignments("n1", "")
                 first: list[placing.Assigned] = [await anext(told) for _ in range(3)]
                 assert ["RESET", "SET", "SYNCED"] == [each.verb for each in first]
                 assert ("a", "0-1", "LSR") == (first[1].name, first[1].cpus, first[1].qos)
@@ -171,7 +171,7 @@ def test_a_node_is_shown_with_what_its_agent_tells(ram: Path) -> None:
             await world.node("n1")
             await world.pod("p")
             await world.until_placed("p")
-            desk = standalone_api.Desk(world.store, loop)
+            desk = standalone_api.StandaloneApi(world.store, loop)
             [before] = desk.nodes("n1")
             signal = decision.Signal(name="pid.available", observed="1", threshold="2", met=True)
             loop.report(nodereport.NodeReport(node="n1", signals=(signal,)))

@@ -35,8 +35,8 @@ from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
-from koordlet.scheduler.reservation import keys, lifecycle
-from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.reservation import keys, lifecycle, preallocation
+from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import Phase
 from tests.kit import clusters, reservations
 
@@ -52,12 +52,12 @@ class Scheduler:
     def __init__(self, truth: Truth) -> None:
         self.columns = Columns()
         self.decoder = Decoder({})
-        self.register = Register(self.columns, self.decoder)
+        self.reservations = ReservationCache(self.columns, self.decoder)
         self.profile = profile.default()
-        found = reservation_of(self.profile)
+        found = reservation_of(self.profile.plugins)
         assert found is not None
         self.plugin: Reservation = found
-        self.plugin.book = self.register.book
+        self.plugin.attach(self.reservations)
         self.cycle = Cycle(self.columns, self.profile)
         self.pods: dict[str, Pod] = {}
         for body in truth.nodes.values():
@@ -65,8 +65,8 @@ class Scheduler:
         for body in truth.pods.values():
             self.seen(body)
         for body in truth.reservations.values():
-            self.register.put(body)
-        self.register.advance(truth.now)
+            self.reservations.put(body)
+        self.reservations.advance(truth.now)
 
     def seen(self, body: Body) -> None:
         """A pod is on a node."""
@@ -137,23 +137,23 @@ class Machine(RuleBasedStateMachine):
         body = _reservation(f"r{self.serial}", cpu, app, self.truth.now, how)
         name = body["metadata"]["name"]
         self.truth.reservations[name] = body
-        stand_in = self.me.register.put(body)
-        assert stand_in is not None
-        row = self.me.cycle.choose(stand_in)
+        reserve_pod = self.me.reservations.put(body)
+        assert reserve_pod is not None
+        row = self.me.cycle.choose(reserve_pod)
         if row < 0:
-            self.me.register.failed(stand_in, self.me.cycle.failure(stand_in).message)
+            self.me.reservations.failed(reserve_pod, self.me.cycle.failure(reserve_pod).message)
             return
-        held = self.me.register.of(stand_in)
-        assert held is not None
-        adopted = self.me.plugin.adopts(held.spec, row)
-        self.me.register.placed(stand_in, row, adopted)
+        info = self.me.reservations.of(reserve_pod)
+        assert info is not None
+        adopted = self.me.plugin.adopts(info.spec, row)
+        self.me.reservations.placed(reserve_pod, row, adopted)
         self.fits(row)
         if not taken:
-            self.me.register.unplaced(held)
+            self.me.reservations.unplaced(info)
             self.beat()
             return
-        assert set(held.owners) == {pod.key for pod in adopted}
-        note = self.me.register.adoption(held)
+        assert set(info.owners) == {pod.key for pod in adopted}
+        note = preallocation.annotation(info)
         body["metadata"].setdefault("annotations", {}).update(note)
         for pod in adopted:
             self.truth.pods[pod.key]["metadata"]["annotations"] |= self.me.plugin.marks(pod, "")
@@ -222,7 +222,7 @@ class Machine(RuleBasedStateMachine):
         body = self.truth.reservations[name]
         if what == "delete":
             del self.truth.reservations[name]
-            self.me.register.drop(name)
+            self.me.reservations.drop(name)
             self.beat()
             return
         if what == "close":
@@ -231,7 +231,7 @@ class Machine(RuleBasedStateMachine):
             size = f'{{"resources":{{"cpu":"{to}"}}}}'
             body["metadata"].setdefault("annotations", {})[keys.RESIZE] = size
             self.excused.add(body["status"].get("nodeName", ""))
-        self.me.register.put(body)
+        self.me.reservations.put(body)
         self.beat()
 
     @rule(seconds=st.sampled_from([1, 30, 61, 3600, 90_000]))
@@ -240,14 +240,14 @@ class Machine(RuleBasedStateMachine):
         self.truth.now += seconds
         self.beat()
         for name, body in list(self.truth.reservations.items()):
-            held = self.me.register.book.named(name)
-            assert held is not None
+            info = self.me.reservations.named(name)
+            assert info is not None
             there = body["status"].get("nodeName", "") in self.truth.nodes
             if lifecycle.removable(
-                held.stored, lifecycle.Rules(), self.truth.now, node_exists=there
+                info.stored, lifecycle.GarbageCollection(), self.truth.now, node_exists=there
             ):
                 del self.truth.reservations[name]
-                self.me.register.drop(name)
+                self.me.reservations.drop(name)
 
     @rule()
     def restart(self) -> None:
@@ -265,17 +265,17 @@ class Machine(RuleBasedStateMachine):
         for row, node in enumerate(columns.nodes):
             if node is None:
                 continue
-            real = [one for one in columns.pods[row].values() if not one.stands_for]
-            cpu = sum(one.sort.requests.real.get("cpu", 0) for one in real)
-            cpu += sum(one.holding().get("cpu", 0) for one in self.me.register.book.on(row))
+            real = [one for one in columns.pods[row].values() if not one.reserve_pod_of]
+            cpu = sum(one.pod_class.requests.real.get("cpu", 0) for one in real)
+            cpu += sum(one.held().get("cpu", 0) for one in self.me.reservations.on(row))
             assert columns.requested[0, row] == cpu
 
     @invariant()
     def allocated_is_used(self) -> None:
         """From the annotations of the pods alone."""
-        for held in self.me.register.book.all.values():
-            if held.row >= 0:
-                assert held.allocated.get("cpu", 0) == self.drawn(held.spec.uid, held.node)
+        for info in self.me.reservations.by_uid.values():
+            if info.row >= 0:
+                assert info.allocated.get("cpu", 0) == self.drawn(info.spec.uid, info.node)
 
     def drawn(self, uid: str, node: str) -> int:
         """What pods on a node draw on a reservation."""
@@ -296,17 +296,17 @@ class Machine(RuleBasedStateMachine):
 
     def beat(self) -> None:
         """What the loop does once a second: every phase where it should be, and written."""
-        self.me.register.advance(self.truth.now)
+        self.me.reservations.advance(self.truth.now)
         self.store()
 
     def store(self) -> None:
         """Write every status that differs."""
         for name, body in self.truth.reservations.items():
-            held = self.me.register.book.named(name)
-            assert held is not None
-            status = self.me.register.status(held, self.truth.now)
+            info = self.me.reservations.named(name)
+            assert info is not None
+            status = self.me.reservations.status(info, self.truth.now)
             body["status"] = status.body()
-            held.stored = status
+            info.stored = status
 
     def figures(self) -> Any:
         """What is known, comparable between two schedulers."""
@@ -316,17 +316,17 @@ class Machine(RuleBasedStateMachine):
             for row, node in enumerate(columns.nodes)
             if node is not None
         }
-        held = {
-            one.spec.name: (one.phase, one.node, one.allocated, one.holding(), sorted(one.owners))
-            for one in self.me.register.book.all.values()
+        info = {
+            one.spec.name: (one.phase, one.node, one.allocated, one.held(), sorted(one.owners))
+            for one in self.me.reservations.by_uid.values()
             if not one.phase.over and one.phase is not Phase.PENDING
         }
-        return rows, held
+        return rows, info
 
     def teardown(self) -> None:
         """Everything goes, and nothing is left."""
         for name in list(self.truth.reservations):
-            self.me.register.drop(name)
+            self.me.reservations.drop(name)
         for pod in list(self.me.pods.values()):
             self.me.columns.remove(pod)
         assert not np.any(self.me.columns.requested)

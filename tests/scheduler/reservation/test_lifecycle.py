@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from koordlet.scheduler.reservation import lifecycle, parsing
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Condition, Phase, Status
+from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import Condition, Phase, ReservationStatus
 from tests.kit.clusters import node
 from tests.kit.reservations import NOW, reservation, states
 
 CREATED = {"creationTimestamp": "2023-11-14T22:13:20Z"}
 
 
-def held(phase: Phase = Phase.PENDING, **more: Any) -> Held:
+def info(phase: Phase = Phase.PENDING, **more: Any) -> ReservationInfo:
     """One created at ``NOW``."""
-    return Held(parsing.read(reservation("r", meta=CREATED, **more)), phase=phase)
+    return ReservationInfo(parsing.read(reservation("r", meta=CREATED, **more)), phase=phase)
 
 
 def test_age_ends_it() -> None:
     """A day by default; one that never found a node ends as well."""
     day = 24 * 3600
 
-    assert lifecycle.advanced(held(), NOW + day, node_exists=True) is Phase.PENDING
-    assert lifecycle.advanced(held(), NOW + day + 1, node_exists=True) is Phase.FAILED
-    assert lifecycle.advanced(held(ttl="0"), NOW + 99 * day, node_exists=True) is Phase.PENDING
-    available = held(Phase.AVAILABLE, ttl="1h")
+    assert lifecycle.advanced(info(), NOW + day, node_exists=True) is Phase.PENDING
+    assert lifecycle.advanced(info(), NOW + day + 1, node_exists=True) is Phase.FAILED
+    assert lifecycle.advanced(info(ttl="0"), NOW + 99 * day, node_exists=True) is Phase.PENDING
+    available = info(Phase.AVAILABLE, ttl="1h")
     assert lifecycle.advanced(available, NOW + 3601, node_exists=True) is Phase.FAILED
     assert lifecycle.advanced(available, NOW, node_exists=False) is Phase.FAILED
 
@@ -33,12 +33,12 @@ def test_age_ends_it() -> None:
 def test_what_is_over_stays() -> None:
     """Neither age nor a lost node changes it."""
     for phase in (Phase.SUCCEEDED, Phase.FAILED):
-        assert lifecycle.advanced(held(phase), NOW * 2, node_exists=False) is phase
+        assert lifecycle.advanced(info(phase), NOW * 2, node_exists=False) is phase
 
 
 def test_times_of_conditions() -> None:
     """Expiry moves the transition, success does not; the same again writes nothing."""
-    one = held(Phase.AVAILABLE)
+    one = info(Phase.AVAILABLE)
     one.node = "n"
     first = lifecycle.status(one, NOW)
     one.stored = first
@@ -58,22 +58,22 @@ def test_times_of_conditions() -> None:
 def test_binding_replaces_what_was_said_before() -> None:
     """No message of an earlier failure is left."""
     failed = Condition(type="Scheduled", status=False, reason="Unschedulable", message="no room")
-    one = held(Phase.AVAILABLE)
-    one.node, one.stored = "n", Status(conditions=(failed,))
+    one = info(Phase.AVAILABLE)
+    one.node, one.stored = "n", ReservationStatus(conditions=(failed,))
 
     kinds = [(c.type, c.status, c.message) for c in lifecycle.status(one, NOW).conditions]
     assert kinds == [("Scheduled", True, ""), ("Ready", True, "")]
 
 
-def over(reason: str, *, changed: str, probed: str) -> Status:
+def over(reason: str, *, changed: str, probed: str) -> ReservationStatus:
     """A status that is over."""
     ready = Condition(type="Ready", status=False, reason=reason, changed=changed, probed=probed)
-    return Status(phase=Phase.FAILED, node="n", conditions=(ready,))
+    return ReservationStatus(phase=Phase.FAILED, node="n", conditions=(ready,))
 
 
 def test_removal() -> None:
     """A day after expiry, a day after the last probe of success, at once without its node."""
-    rules = lifecycle.Rules()
+    rules = lifecycle.GarbageCollection()
     early, late = "2023-11-13T22:13:19Z", "2023-11-14T00:00:00Z"
     expired, fresh = (
         over("Expired", changed=early, probed=late),
@@ -85,7 +85,9 @@ def test_removal() -> None:
     assert lifecycle.removable(fresh, rules, NOW, node_exists=False)
     done = over("Succeeded", changed=early, probed=late)
     assert not lifecycle.removable(done, rules, NOW, node_exists=True)
-    assert not lifecycle.removable(expired, lifecycle.Rules(collects=False), NOW, node_exists=True)
+    assert not lifecycle.removable(
+        expired, lifecycle.GarbageCollection(collects=False), NOW, node_exists=True
+    )
 
 
 def test_expired_in_a_simulation() -> None:

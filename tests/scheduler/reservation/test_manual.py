@@ -103,7 +103,7 @@ def _asks(cpu: str) -> dict[str, dict[str, str]]:
 
 
 def test_the_deployment_itself() -> None:
-    """Without its pods in the input they are taken as pending; with them nothing is made."""
+    """Pending pods are assumed where the input has none of its pods, and only there."""
     found = reservations.tried(*manual("nodes", "reservation-demo-big", "app-demo-deployment"))
     assert {one["pod"]: one["reservation"] for one in found["placements"]} == {
         "default/app-demo-0": "reservation-demo-big",

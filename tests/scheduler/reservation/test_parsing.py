@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from koordlet.model import spelling
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.reservation import parsing
-from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.reservation import keys, parsing
+from koordlet.scheduler.reservation.spec import AllocatePolicy
 from tests.kit import reservations
 from tests.kit.clusters import node, pod
 from tests.kit.reservations import NOW, reservation, states
@@ -27,10 +29,13 @@ from tests.kit.reservations import NOW, reservation, states
         ({"preAllocationPolicy": {"mode": "Some"}}, "mode 'Some' is neither"),
         ({"taints": [{"key": "k", "effect": "Never"}]}, "effect 'Never'"),
         ({"meta": {"name": "n" * 254}}, "metadata.name has 254 characters"),
-        ({"meta": {"labels": {"k": "v" * 64}}}, "the value of 'k' has 64 characters"),
+        (
+            {"meta": {"labels": {"k": "v" * 64}}},
+            "the value of 'k' is not a string or has 64 characters",
+        ),
         (
             {"meta": {"annotations": {"node.koordinator.sh/reservation": "{"}}},
-            "annotation node.koordinator.sh/reservation is no JSON",
+            "annotation node.koordinator.sh/reservation is not JSON",
         ),
     ],
 )
@@ -71,7 +76,7 @@ def test_two_of_one_name() -> None:
     found = reservations.tried(node("n"), *twice)
 
     assert [one["allocatable"] for one in found["reservations"]] == [{"cpu": "1"}]
-    assert any("it was there before" in one for one in found["warnings"])
+    assert any("its name occurs twice" in warning for warning in found["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,7 @@ def test_two_of_one_name() -> None:
     [
         ([], "the reservation misses the owner spec"),
         ([{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}], "Near"),
-        ([{"labelSelector": {}, "objekt": {}}], "'objekt', which is unknown"),
+        ([{"labelSelector": {}, "objekt": {}}], "the unknown field 'objekt'"),
     ],
 )
 def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
@@ -88,8 +93,8 @@ def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
     assert pending["phase"] == "Pending"
     assert said in pending["conditions"][0]["message"]
 
-    held = reservation("r", cpu="4", owners=owners, on="n")
-    assert reservations.drew(node("n"), held, pod("x", cpu="1")) == {}
+    info = reservation("r", cpu="4", owners=owners, on="n")
+    assert reservations.drew(node("n"), info, pod("x", cpu="1")) == {}
 
 
 def test_owners_that_mean_everybody_are_warned_about() -> None:
@@ -104,13 +109,13 @@ def test_an_owner_with_an_unknown_key_matches_nobody_and_is_told_so() -> None:
     """It is not said to match every pod."""
     found = parsing.warnings(reservation("r", owners=[{"labelSelektor": {"matchLabels": {}}}]))
 
-    assert ["spec.owners[0] has 'labelSelektor', which is unknown: it matches no pod"] == found
+    assert ["spec.owners[0] has the unknown field 'labelSelektor' and matches no pod"] == found
 
 
 def test_unknown_fields_are_warned_about() -> None:
     """With the nearest name."""
     assert parsing.warnings(reservation("r", allocateOne=True)) == [
-        "spec.allocateOne is unknown, allocateOnce is near"
+        "spec.allocateOne is unknown; did you mean allocateOnce?"
     ]
 
 
@@ -139,5 +144,26 @@ def test_defaults() -> None:
         parsing.read(reservation("r", preAllocation=True)),
     )
 
-    assert (plain.once, plain.policy, plain.pre_allocation) == (True, Policy.DEFAULT, None)
-    assert early.policy is Policy.RESTRICTED
+    assert (plain.once, plain.policy, plain.pre_allocation) == (True, AllocatePolicy.DEFAULT, None)
+    assert early.policy is AllocatePolicy.RESTRICTED
+
+
+def test_resized_amounts_keep_the_spelling_of_the_resize_and_others_their_own() -> None:
+    """Powers of two or of ten: as the resize has it, and for other names as the template has it."""
+    resize = {"resources": {"memory": "16Gi", "example.com/disk": "20G"}}
+    spec = parsing.read(
+        reservation(
+            "r",
+            cpu="4",
+            memory="8G",
+            requests={"example.com/disk": "10Gi", "ephemeral-storage": "30G"},
+            meta={"annotations": {keys.RESIZE: json.dumps(resize)}},
+        )
+    )
+
+    assert spelling.resources(spec.allocatable, spec.decimal) == {
+        "cpu": "4",
+        "memory": "16Gi",
+        "example.com/disk": "20G",
+        "ephemeral-storage": "30G",
+    }

@@ -86,7 +86,7 @@ def test_elements_without_keys(bad: list[Any]) -> None:
 @hypothesis.given(_bodies)
 def test_owners_are_read_as_they_are_written(body: dict[str, Any]) -> None:
     """The published notation loses no path."""
-    owner = ownership.Owner("one", "Apply")
+    owner = ownership.FieldManager("one", "Apply")
     owned = {owner: frozenset(ownership.fields(body, KEYS))} if body else {}
 
     entries = ownership.write(owned, None, "v1", "2026-01-01T00:00:00Z")
@@ -100,8 +100,8 @@ def test_an_apply_of_nothing_removes_what_was_applied(
 ) -> None:
     """Only what others have owned before is left, unless the apply had changed it."""
     hypothesis.assume(not base.keys() & body.keys())
-    owner = ownership.Owner("one", "Apply")
-    other = ownership.Owner("two", "Update")
+    owner = ownership.FieldManager("one", "Apply")
+    other = ownership.FieldManager("two", "Update")
     mine = {other: frozenset(ownership.fields(base, KEYS))}
     applied, owned = ownership.apply(base, body, mine, owner, KEYS, force=False)
 

@@ -1,4 +1,4 @@
-"""How many reservations failed for which reason, after the nodes' own sentence."""
+"""Which reservations a pod may use, and the message that counts why the others do not serve it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def web(cpu: str, **notes: Any) -> Body:
     return clusters.pod("x", labels={"app": "web"}, cpu=cpu, meta=meta)
 
 
-def held(name: str, on: str = "n1", **more: Any) -> Body:
+def info(name: str, on: str = "n1", **more: Any) -> Body:
     """Two CPUs for any number of owners, or more exactly."""
     return reservation(name, cpu="2", on=on, **{"allocateOnce": False, **more})
 
@@ -28,10 +28,10 @@ def test_reasons_are_counted() -> None:
     found = counted(
         "x",
         node("n1", cpu="8"),
-        held("closed", unschedulable=True),
-        held("tainted", taints=[taint]),
-        held("other", owners=[{"labelSelector": {"matchLabels": {"app": "job"}}}]),
-        held("labelled", meta={"labels": {"tier": "b"}}),
+        info("closed", unschedulable=True),
+        info("tainted", taints=[taint]),
+        info("other", owners=[{"labelSelector": {"matchLabels": {"app": "job"}}}]),
+        info("labelled", meta={"labels": {"tier": "b"}}),
         web("1", reservationSelector={"tier": "a"}),
     )
 
@@ -44,7 +44,7 @@ def test_reasons_are_counted() -> None:
 def test_a_name_and_reasons_of_the_node() -> None:
     """One has the name, one has not; what another plugin says of the node is told for each."""
     full = node("n1", cpu="8", spec={"taints": [{"key": "t", "effect": "NoSchedule"}]})
-    found = counted("x", full, held("a"), held("b"), web("1", name="a"))
+    found = counted("x", full, info("a"), info("b"), web("1", name="a"))
 
     assert found == (
         "1 Reservation(s) exactly matches the requested reservation name,"
@@ -59,6 +59,6 @@ def test_nothing_is_said_to_whom_none_means() -> None:
     assert "Reservation" not in counted(
         "x",
         node("n1"),
-        held("a", owners=[{"labelSelector": {"matchLabels": {"app": "job"}}}]),
+        info("a", owners=[{"labelSelector": {"matchLabels": {"app": "job"}}}]),
         web("99"),
     )

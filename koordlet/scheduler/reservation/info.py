@@ -1,7 +1,7 @@
-"""One reservation in the scheduler's mind: where it is, what it holds, who draws on it.
+"""One reservation as the scheduler knows it: its node, what it holds, which pods draw on it.
 
 Covers: the amounts, derived from the pods that draw on it. Does not cover: where they are written
-(``book`` keeps the columns in step), the stored status (``lifecycle``).
+(``cache`` keeps the columns in step), the status to store (``lifecycle``).
 
 Rules:
 1. ``allocated`` is the sum of the requests of the pods that draw on it, of the names that it
@@ -21,29 +21,29 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.reservation.spec import Phase, Spec, Status
+from koordlet.scheduler.reservation.spec import Phase, ReservationSpec, ReservationStatus
 
 
 @dataclass(slots=True, eq=False)
-class Held:
-    """A reservation and its account."""
+class ReservationInfo:
+    """A reservation, or a pod in operating mode, and its account."""
 
-    spec: Spec
-    stored: Status = field(default_factory=Status)
+    spec: ReservationSpec
+    stored: ReservationStatus = field(default_factory=ReservationStatus)
     position: int = 0
     phase: Phase = Phase.PENDING
     node: str = ""
     row: int = -1
-    #: The pod that keeps its place; a real one for a pod in operating mode.
-    stand_in: Pod | None = None
-    #: Whether the stand-in is a pod that runs.
+    #: The pod that keeps its place; in operating mode, the running pod itself.
+    reserve_pod: Pod | None = None
+    #: Whether the reserve pod is a running pod.
     operating: bool = False
     #: Pods that draw on it, by key.
     owners: dict[str, Pod] = field(default_factory=dict)
     #: UIDs of the running pods that a pre-allocation has adopted, and what they had then.
     adopted: frozenset[str] = frozenset()
     pledged: Mapping[str, int] = field(default_factory=dict)
-    #: What of the stand-in's amounts is not held now, as written into the columns.
+    #: What of the reserve pod's amounts is not held, as the columns have it.
     relief: dict[str, int] = field(default_factory=dict)
     #: The store's revision of the object.
     revision: str = ""
@@ -52,16 +52,16 @@ class Held:
     allocated: dict[str, int] = field(default_factory=dict)
 
     def count(self) -> None:
-        """Derive what is allocated from who draws on it."""
-        found: dict[str, int] = {}
+        """Derive what is allocated from the pods that draw on it."""
+        allocated: dict[str, int] = {}
         for pod in self.owners.values():
-            asked = pod.sort.requests.real
+            requested = pod.pod_class.requests.real
             for name in self.spec.allocatable:
-                if name in asked:
-                    found[name] = found.get(name, 0) + asked[name]
+                if name in requested:
+                    allocated[name] = allocated.get(name, 0) + requested[name]
                 elif name == requests.PODS:
-                    found[name] = found.get(name, 0) + 1
-        self.allocated = found
+                    allocated[name] = allocated.get(name, 0) + 1
+        self.allocated = allocated
 
     @property
     def consumers(self) -> list[Pod]:
@@ -77,8 +77,8 @@ class Held:
             and not (self.spec.once and (self.consumers if self.adopted else self.owners))
         )
 
-    def holding(self) -> dict[str, int]:
-        """What is kept from everybody else now, by name."""
+    def held(self) -> dict[str, int]:
+        """What it keeps from other pods now, by resource name."""
         if not self.phase.holds:
             return {}
         rest = {
@@ -92,8 +92,8 @@ class Held:
             for name, left in rest.items()
         }
 
-    def given(self) -> dict[str, int]:
-        """What of the amounts that it reserves is not kept from everybody else now."""
+    def not_held(self) -> dict[str, int]:
+        """What it reserves and does not keep from other pods now."""
         reserved = self.spec.allocatable
         if self.phase is Phase.AVAILABLE:
             # What its pods use, and no more than it has: the ordinary case, at each placement.
@@ -102,20 +102,32 @@ class Held:
                 for name, used in self.allocated.items()
                 if name != requests.PODS
             }
-        holding = self.holding()
+        held = self.held()
         return {
-            name: amount - holding.get(name, 0)
+            name: amount - held.get(name, 0)
             for name, amount in reserved.items()
             if name != requests.PODS
         }
 
+    def relieve(self, not_held: Mapping[str, int]) -> dict[str, int]:
+        """Note what is not held; the change of the node's requested amounts."""
+        before = self.relief
+        if not_held == before:
+            return {}
+        self.relief = dict(not_held)
+        return {
+            name: change
+            for name in not_held.keys() | before.keys()
+            if (change := before.get(name, 0) - not_held.get(name, 0))
+        }
+
     def marks(self) -> dict[str, str]:
         """The annotation of a pod that draws on it."""
-        told = {"name": self.spec.name, "uid": self.spec.uid}
-        return {keys.ALLOCATED: json.dumps(told, separators=(",", ":"))}
+        named = {"name": self.spec.name, "uid": self.spec.uid}
+        return {keys.ALLOCATED: json.dumps(named, separators=(",", ":"))}
 
     def free(self) -> dict[str, int]:
-        """What another owner finds in it."""
+        """What another pod can draw from it."""
         kept = self.spec.kept
         return {
             name: max(0, amount - self.allocated.get(name, 0) - kept.get(name, 0))

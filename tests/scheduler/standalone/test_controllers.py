@@ -29,7 +29,7 @@ class Scene:
         self.world = world
         self.reports: dict[str, nodereport.NodeReport] = {}
         self.now = 1_000_000.0
-        self.steward = controllers.Steward(world.store, lambda: self.reports, lambda: self.now)
+        self.steward = controllers.Controllers(world.store, lambda: self.reports, lambda: self.now)
 
     def report(self, **more: Any) -> None:
         """The agent of node ``n`` reports."""
