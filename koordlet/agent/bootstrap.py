@@ -102,15 +102,15 @@ def host(args: argparse.Namespace) -> root.HostRoot:
     return roots.open_root(getattr(args, "root", None) or os.environ.get("KOORDLET_ROOT"))
 
 
-def open_line(
+def open_tick(
     args: argparse.Namespace,
     where: root.HostRoot,
     config: sourced.Effective,
     rows: tuple[registry.Row, ...] = registry.POLICIES,
     clock: Callable[[], machine.Now] | None = None,
-) -> tick.Line:
+) -> tick.Tick:
     """The line on that machine, by its own clock unless another one is given."""
-    return tick.Line(
+    return tick.Tick(
         where,
         config,
         rows=rows,

@@ -48,7 +48,7 @@ class Cluster:
     by_default: bool
 
 
-class Surfaces:
+class Endpoints:
     """The configured surfaces of one agent."""
 
     def __init__(

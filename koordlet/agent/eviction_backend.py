@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 
 
 def make(
-    run: tick.Line, store: objects.Objects | None, report: evictor.Report, *, alone: bool
+    run: tick.Tick, store: objects.Objects | None, report: evictor.Report, *, alone: bool
 ) -> evictor.Evictor:
     """The evictor. ``alone``: no kubelet and no control plane says who runs here."""
     bound = run.effective.config.policies.node_pressure.limits
@@ -30,7 +30,7 @@ def make(
     )
 
 
-def _way(run: tick.Line, store: objects.Objects | None, *, alone: bool) -> evictor.Way | str:
+def _way(run: tick.Tick, store: objects.Objects | None, *, alone: bool) -> evictor.Way | str:
     said = run.effective.config.eviction
     by = said.by if said.by != "auto" else ("local" if alone else "api")
     if by == "local":

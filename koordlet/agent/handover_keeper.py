@@ -61,7 +61,7 @@ class Restore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class HandoverKeeper:
     """Looks after the limits while no agent does. What it returns is a summary or a sentence."""
 
     #: The agent's service; empty where systemd has no part in it.

@@ -43,8 +43,8 @@ class Sources(Protocol):
 class Agent:
     """Holds everything that must be given back."""
 
-    def __init__(self, run: tick.Line, where: paths.Paths, *, enforce: bool) -> None:
-        self.line = run
+    def __init__(self, run: tick.Tick, where: paths.Paths, *, enforce: bool) -> None:
+        self.tick = run
         self.enforce = enforce
         #: Hears of everything that was done, after it was done.
         self.done: Callable[[Sequence[result.Result]], None] = lambda _: None
@@ -75,26 +75,26 @@ class Agent:
             culprit = Path(error.filename or where.lib)
             raise ownfiles.explained(error, what, culprit=culprit, fix=_FIX) from error
         for damage in self.book.damage:
-            self.teller.log.warning("journal.damaged", detail=damage)
+            self.publisher.log.warning("journal.damaged", detail=damage)
         self._revive()
 
     @property
     def _base(self) -> str:
-        return self.line.observer.base.strip("/")
+        return self.tick.observer.base.strip("/")
 
     def _open(self, where: paths.Paths) -> None:
-        identity = self.line.observer.identity
+        identity = self.tick.observer.identity
         ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
         first, other = self.disks
-        may = places.of(self.line.host, self.line.observer.layout)
+        may = places.of(self.tick.host, self.tick.observer.layout)
         self.book = journal.Journal(
             where.journal, **ids, root=self._base, on=first, refusal=may.refusal
         )
-        self.hands = executor.Executor(self.line.host, self.book, self.line.units)
+        self.hands = executor.Executor(self.tick.host, self.book, self.tick.units)
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
-        self.memory = saved_history.Memory(self.line.history, self.checkpoints, self.line.clock)
+        self.memory = saved_history.SavedHistory(self.tick.history, self.checkpoints, self.tick.clock)
         self.handover = handover.Handover(where.handover, identity.boot_id, other)
-        self.watch = protective.Watch(self.line.host)
+        self.watch = protective.Watch(self.tick.host)
         self._followed: planner.Draft | None = None
         #: The state of each policy that is in its checkpoint.
         self._saved: dict[str, object] = {}
@@ -102,25 +102,25 @@ class Agent:
         self._unadopted = False
         #: The groups and the wishes that the last pass was about.
         self._asked: list[object] = [None]
-        self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
+        self.memory_watch = memory_watch.MemoryWatch(self.tick.pressure)
         self._evictor: evictor.Evictor | None = None
-        self.teller = publisher.Teller(
-            audit.Audit(where.audit, self.line.effective.config.state.audit_bytes, other),
+        self.publisher = publisher.Publisher(
+            audit.Audit(where.audit, self.tick.effective.config.state.audit_bytes, other),
             mode="enforce" if self.enforce else "observe",
         )
 
     def _revive(self) -> None:
         """Policies remember what their checkpoints say; a bad one costs that policy's memory."""
-        for row in self.line.rows:
+        for row in self.tick.rows:
             if row.revive is None:
                 continue
             state, problem = self.checkpoints.revive(row.stem, row.schema, row.revive)
             if state is not None:
-                self.line.states[row.stem] = state
+                self.tick.states[row.stem] = state
             if problem:
-                self.teller.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
+                self.publisher.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
         for problem in self.memory.revive():
-            self.teller.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
+            self.publisher.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
 
     def overdue(self) -> bool:
         """Whether limits outlived their hand-over: then they go before anything else is done."""
@@ -143,41 +143,41 @@ class Agent:
         started = time.process_time()
         # Also where nothing is done: what was put back last is still on its way to the disk.
         self.book.collect()
-        made = self.line.run_once(
+        made = self.tick.run_once(
             self.book.entries, groups=self.book.groups, slow=slow, acting=self.enforce
         )
         results: tuple[result.Result, ...] = ()
         moved = 0
-        self.teller.concern(made.snapshot.pods)
+        self.publisher.concern(made.snapshot.pods)
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
             wanted = self._wanted(made, again=slow)
-            with self.teller.carrying_out() as heard:
+            with self.publisher.carrying_out() as heard:
                 results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)
-            self.line.done(made, results)
+            self.tick.done(made, results)
             self.done(results)
             self._save()
             if wanted is not None:
                 self._follow(made.draft, wanted)
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
-            self.told = self.line.observer.reader.hear(one.target for one in results)
-        self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
+            self.told = self.tick.observer.reader.hear(one.target for one in results)
+        self.memory_watch.tick(self.tick.settings.get(node_pressure.STEM), made.snapshot.pressure)
         # Who goes is decided when the threshold is crossed, by what is known then.
-        self.line.usage.comparing |= self.memory_watch.near
+        self.tick.usage.comparing |= self.memory_watch.near
         self.memory.tick()
         if slow:
             self.book.flush()
         self._put_down()
-        self.teller.stale = self.hands.stale()
-        self.teller.disk = disk.hanging(self.disks)
-        self.teller.passed(
+        self.publisher.stale = self.hands.stale()
+        self.publisher.disk = disk.hanging(self.disks)
+        self.publisher.passed(
             made,
             results,
             seconds=time.process_time() - started,
             lateness=lateness,
             late=late,
-            unanswered=self.line.host.silence.so_far(),
+            unanswered=self.tick.host.silence.so_far(),
         )
         return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
 
@@ -187,12 +187,12 @@ class Agent:
 
         store = None if sources is None else sources.store
         self.hands.evictor = self._evictor = eviction_backend.make(
-            self.line,
+            self.tick,
             store,
-            self.teller.heard_alone,
+            self.publisher.heard_alone,
             alone=sources is None or sources.alone,
         )
-        self.teller.evictions = self._evictor.counts
+        self.publisher.evictions = self._evictor.counts
 
     async def cease_evicting(self) -> None:
         """What was begun goes on without us."""
@@ -234,17 +234,17 @@ class Agent:
             self._followed = None
             self._unclaim()
         elif enforce and not self.enforce:
-            self._claim = claim.take(self.line.host, self.line.observer.layout)
+            self._claim = claim.take(self.tick.host, self.tick.observer.layout)
         self.enforce = enforce
-        self.teller.mode = "enforce" if enforce else "observe"
+        self.publisher.mode = "enforce" if enforce else "observe"
 
     def _unclaim(self) -> None:
-        claim.release(self.line.host, self._claim)
+        claim.release(self.tick.host, self._claim)
         self._claim = ()
 
     def _save(self) -> None:
-        for row in self.line.rows:
-            state = self.line.states[row.stem]
+        for row in self.tick.rows:
+            state = self.tick.states[row.stem]
             if row.revive is None or self._saved.get(row.stem) is state:
                 continue
             self.checkpoints.save(row.stem, row.schema, row.keep(state))
@@ -256,8 +256,8 @@ class Agent:
         self.checkpoints.flush(patience)
         for stem, error in self.checkpoints.refused().items():
             self._saved.pop(stem, None)
-            self.teller.repeats.say(
-                self.teller.log.error, "checkpoint.failed", stem, detail=str(error)
+            self.publisher.repeats.say(
+                self.publisher.log.error, "checkpoint.failed", stem, detail=str(error)
             )
 
     def protection_broken(self) -> bool:
@@ -265,10 +265,10 @@ class Agent:
         broken = self.watch.broken()
         if not broken:
             return False
-        now = self.line.clock().at
+        now = self.tick.clock().at
         if all(self.hands.pauses.waiting(one, now) for one in broken):
             return False
-        self.line.doubt()
+        self.tick.doubt()
         return True
 
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
@@ -277,10 +277,10 @@ class Agent:
         Synchronous, and waits for one small checkpoint only, not for long. An agent that only
         observes says nothing. A failure is an exception: the asker starts the container as it is.
         """
-        found = self.line.admit(newcomer, container)
+        found = self.tick.admit(newcomer, container)
         for stem, failure in found.failures.items():
-            self.teller.repeats.say(
-                self.teller.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
+            self.publisher.repeats.say(
+                self.publisher.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
             )
         if not self.enforce:
             return adjustment.Adjustment()
@@ -291,11 +291,11 @@ class Agent:
 
     def listen_for_memory(self) -> int | None:
         """A descriptor on which the kernel tells that memory grows short, where it can."""
-        if not self.line.host.live:
+        if not self.tick.host.live:
             return None
         from koordlet.host.cgroup import memory_alarms  # noqa: PLC0415 -- the first pass is over by then
 
-        self.memory_watch.alarms = memory_alarms.Alarms(self.line.host)
+        self.memory_watch.alarms = memory_alarms.Alarms(self.tick.host)
         return self.memory_watch.alarms.handle
 
     def memory_rings(self) -> bool:
@@ -305,7 +305,7 @@ class Agent:
 
     def strained(self) -> bool:
         """Whether latency-sensitive work waits so much that a pass should not."""
-        return self.enforce and self.line.strained()
+        return self.enforce and self.tick.strained()
 
     def adopt(self, one: action.WriteFile, original: str, *, stays: bool = False) -> bool:
         """A file was born with this value by our doing: the original is put back like any other.
@@ -315,7 +315,7 @@ class Agent:
         """
         if one.target in self.book.entries:
             return True
-        value = self.line.host.text(self.line.host.at(one.target)).strip()
+        value = self.tick.host.text(self.tick.host.at(one.target)).strip()
         entry = journal.Entry(
             kind=action.kind(one),
             target=one.target,
@@ -324,8 +324,8 @@ class Agent:
             values=(one.value, value),
             knob=one.knob,
             group=one.group,
-            inode=intents.inode_of(self.line.host, kinds.directory(one)),
-            unix_time=self.line.clock().wall,
+            inode=intents.inode_of(self.tick.host, kinds.directory(one)),
+            unix_time=self.tick.clock().wall,
         )
         if not self.book.intend([entry], disk.PATIENCE):
             return True
@@ -340,24 +340,24 @@ class Agent:
         """
 
         def report(one: result.Result) -> None:
-            self.teller.heard(one)
+            self.publisher.heard(one)
             self.done((one,))
 
         if not self.elsewhere():
-            with self.teller.carrying_out():
-                done = agent_restore.restore(self.line, self.hands, report)
+            with self.publisher.carrying_out():
+                done = agent_restore.restore(self.tick, self.hands, report)
         else:
             self._unclaim()
-            there = self.line.at(self.book.root)
+            there = self.tick.at(self.book.root)
             held = claim.take(there.host, there.observer.layout)
             try:
-                with self.teller.carrying_out():
+                with self.publisher.carrying_out():
                     done = agent_restore.restore(there, self.hands, report)
             finally:
                 there.close()
                 claim.release(there.host, held)
             if self.enforce:
-                self._claim = claim.take(self.line.host, self.line.observer.layout)
+                self._claim = claim.take(self.tick.host, self.tick.observer.layout)
         if not self.book.entries:
             self.book.move(self._base)
             if final:
@@ -369,12 +369,12 @@ class Agent:
 
         A deadline that nobody could read holds nobody to it: then everything is put back.
         """
-        seconds = float(self.line.effective.config.state.handover_seconds)
+        seconds = float(self.tick.effective.config.state.handover_seconds)
         if self.book.entries:
             try:
                 self.handover.record(machine.boottime() + seconds)
             except OSError as error:
-                self.teller.log.warning("handover.not_recorded", detail=str(error))
+                self.publisher.log.warning("handover.not_recorded", detail=str(error))
                 self.restore()
         return seconds
 
@@ -387,13 +387,13 @@ class Agent:
         self.book.close()
         self._close_files()
         self._unclaim()
-        self.line.close()
+        self.tick.close()
         self.lock.release()
 
     def _close_files(self) -> None:
         """Write what is held back, if the disk answers; in a time that ends."""
         self.disks[1].settle(disk.LONG)
-        self.teller.audit.flush()
+        self.publisher.audit.flush()
         self.memory.close()
         self._put_down()
         self.disks[1].close(disk.LONG)

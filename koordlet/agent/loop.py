@@ -135,14 +135,14 @@ class Child(Protocol):
         """End."""
 
 
-class Daemon:
+class Loop:
     """Runs an agent until it is told to stop."""
 
     def __init__(
         self,
         who: lifecycle.Agent,
         *,
-        config: reload.Configuring,
+        config: reload.LiveConfig,
         notifier: notify.Notifier,
         surfaces: Surfaces,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
@@ -154,7 +154,7 @@ class Daemon:
         self.child = child
         self.sources = sources
         self.runtime = runtime
-        self.teller = who.teller
+        self.publisher = who.publisher
         self.config = config
         self.notifier = notifier
         self.surfaces = surfaces
@@ -210,11 +210,11 @@ class Daemon:
 
     async def _ask(self, sources: Sources) -> None:
         for problem in self.agent.memory.follow(sources):
-            self.teller.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
+            self.publisher.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
         # The first pass shall know who runs here, if that can be known soon.
         await sources.start(agent_sources.PATIENCE)
-        self.agent.line.take = sources.take
-        self.teller.took = sources.took
+        self.agent.tick.take = sources.take
+        self.publisher.took = sources.took
 
     def stop(self) -> None:
         """End after the current pass, for good."""
@@ -239,7 +239,7 @@ class Daemon:
 
     def _refuse(self) -> None:
         done = self.agent.restore(final=False)
-        self.teller.log.warning("handover.refused", restored=done.restored)
+        self.publisher.log.warning("handover.refused", restored=done.restored)
 
     def _begin(self) -> None:
         self._inherit()
@@ -252,17 +252,17 @@ class Daemon:
         self.notifier.ready(self._status())
 
     async def _show(self) -> None:
-        addresses = await self.surfaces.start(lambda: self.teller.view)
-        self.teller.surface_problems = self.surfaces.problems
-        self.teller.became_ready()
+        addresses = await self.surfaces.start(lambda: self.publisher.view)
+        self.publisher.surface_problems = self.surfaces.problems
+        self.publisher.became_ready()
         self._listen()
         if self._told:
             # This look sets the watches up: who comes after we say that we are there is heard.
             self._pass(slow=False, lateness=None)
-        self.teller.log.info("daemon.ready", mode=self.teller.mode, surfaces=list(addresses))
-        if self.teller.view is not None:
-            self.surfaces.publish(self.teller.view)
-            self._on_ready(self.teller.view, addresses)
+        self.publisher.log.info("daemon.ready", mode=self.publisher.mode, surfaces=list(addresses))
+        if self.publisher.view is not None:
+            self.surfaces.publish(self.publisher.view)
+            self._on_ready(self.publisher.view, addresses)
         self.notifier.status(f"all surfaces up, {self._status()}")
 
     async def _loop(self) -> None:
@@ -301,8 +301,8 @@ class Daemon:
 
     def _listen(self) -> None:
         """Wake up when the kernel tells something about groups."""
-        observer = self.agent.line.observer
-        self.agent.line.watch()
+        observer = self.agent.tick.observer
+        self.agent.tick.watch()
         observer.watch()
         self.agent.watch.listen()
         alarm = self.agent.listen_for_memory()
@@ -313,7 +313,7 @@ class Daemon:
             self._told = True
 
     def _hear(self) -> None:
-        if self.agent.line.observer.reader.hear():
+        if self.agent.tick.observer.reader.hear():
             self._told = True
             self._wake.set()
 
@@ -341,12 +341,12 @@ class Daemon:
             changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
             self._told = self.agent.told
         except Exception as error:  # noqa: BLE001 -- rule 2
-            self.teller.repeats.say(
-                self.teller.log.error, "daemon.pass_failed", repr(error), exc_info=error
+            self.publisher.repeats.say(
+                self.publisher.log.error, "daemon.pass_failed", repr(error), exc_info=error
             )
         else:
             self.notifier.alive()
-            self.surfaces.publish(self.teller.view)
+            self.surfaces.publish(self.publisher.view)
         if self.runtime is not None:
             self.runtime.tick()
         return changed
@@ -366,13 +366,13 @@ class Daemon:
             self.runtime.reset()
 
     def _status(self) -> str:
-        said = f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"
-        wrong = self.teller.config_problem
+        said = f"{self.publisher.mode}, {len(self.agent.book.entries)} files under control"
+        wrong = self.publisher.config_problem
         return f"{said}; {' '.join(wrong.split())}" if wrong else said
 
     @property
     def _final(self) -> bool:
-        stays = self.agent.line.effective.config.state.on_stop != "restore"
+        stays = self.agent.tick.effective.config.state.on_stop != "restore"
         return not stays and not self.again
 
     def _end(self) -> None:
@@ -382,7 +382,7 @@ class Daemon:
         if self._final and (self.agent.enforce or self.agent.book.entries):
             self.notifier.stopping("restoring")
             done = self.agent.restore()
-            self.teller.log.info(
+            self.publisher.log.info(
                 "daemon.restored",
                 restored=done.restored,
                 left=len(done.left),
@@ -390,4 +390,4 @@ class Daemon:
             )
         elif self.agent.enforce:
             self.notifier.stopping("handing over")
-            self.teller.log.info("daemon.handover", seconds=self.agent.hand_over())
+            self.publisher.log.info("daemon.handover", seconds=self.agent.hand_over())

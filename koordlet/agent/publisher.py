@@ -32,7 +32,7 @@ _RECENT = 600
 _SHARES = (("0.5", 0.5), ("0.99", 0.99), ("1", 1.0))
 
 
-class Teller:
+class Publisher:
     """Everything that one agent says."""
 
     def __init__(self, book: audit.Audit, *, mode: str) -> None:
@@ -60,7 +60,7 @@ class Teller:
         self.runtime: Callable[[], Mapping[str, float]] = dict
         #: How long answers of the kubelet took, by path and status.
         self.took: Callable[[], Mapping[tuple[str, str], spread.Spread]] = dict
-        self._unanswered = silence.Unanswered()
+        self._unanswered = silence.UnansweredReads()
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         #: Plans that were carried out: with the epoch, the name of one in the audit log.

@@ -38,7 +38,7 @@ _AT_START = (
 _ERRAND = "the last good configuration"
 
 
-class Configuring:
+class LiveConfig:
     """The configuration of one agent."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Configuring:
         keep: Path | None = None,
     ) -> None:
         self.agent = who
-        self.teller = who.teller
+        self.publisher = who.publisher
         self.reload = reload
         #: Whether the configuration in force is somebody's: the file's, now or once.
         self.configured = start is None or start.configured
@@ -64,7 +64,7 @@ class Configuring:
 
     def ready(self) -> None:
         """The agent is ready with what is in force; the disk is waited for, but not for long."""
-        self._keep(self.agent.line.effective)
+        self._keep(self.agent.tick.effective)
         self.agent.disks[1].wait(_ERRAND, disk.PATIENCE)
 
     def look(self, *, forced: bool, reloading: Callable[[], None]) -> bool:
@@ -77,20 +77,20 @@ class Configuring:
                 reloading()
             return self._look(forced=forced)
         except Exception as error:  # noqa: BLE001 -- rule 1
-            self.teller.config_problem = repr(error)
-            self.teller.repeats.say(
-                self.teller.log.error, "config.failed", repr(error), exc_info=error
+            self.publisher.config_problem = repr(error)
+            self.publisher.repeats.say(
+                self.publisher.log.error, "config.failed", repr(error), exc_info=error
             )
             return False
 
     def _look(self, *, forced: bool) -> bool:
-        before = self.teller.config_problem
+        before = self.publisher.config_problem
         if self._unkept is not None:
             self._keep(self._unkept)
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
             kept = self._instead or bootstrap.AS_BEFORE
-            self.teller.log.error("config.refused", detail=str(found), kept=kept)
+            self.publisher.log.error("config.refused", detail=str(found), kept=kept)
         elif isinstance(found, sourced.Effective):
             if self.configured:
                 self._apply(found)
@@ -98,34 +98,34 @@ class Configuring:
             else:
                 self.again = True
         self._tell()
-        return found is not None or before != self.teller.config_problem
+        return found is not None or before != self.publisher.config_problem
 
     def _tell(self) -> None:
         if self.reload.error is None:
             self._instead = ""
         refused, instead = self.reload.error, self._instead or bootstrap.AS_BEFORE
-        self.teller.config_problem = f"{refused}; in force: {instead}" if refused else ""
-        self.teller.unready = "" if self.configured else "there is no valid configuration"
+        self.publisher.config_problem = f"{refused}; in force: {instead}" if refused else ""
+        self.publisher.unready = "" if self.configured else "there is no valid configuration"
 
     def _apply(self, found: sourced.Effective) -> None:
         """Take a new configuration, and say what of it has to wait for a restart."""
-        line = self.agent.line
+        line = self.agent.tick
         changed = reloader.changes(line.effective.config, found.config)
         waiting = [path for path in changed if path.startswith(_AT_START)]
         line.configure(found)
         log.configure(found.config.log.level, found.config.log.format)
-        self.teller.log.info("config.applied", file=found.path or "built-in")
+        self.publisher.log.info("config.applied", file=found.path or "built-in")
         for warning in found.warnings:
-            self.teller.log.warning("config.warning", detail=warning)
+            self.publisher.log.warning("config.warning", detail=warning)
         if waiting:
-            self.teller.log.warning("config.needs_restart", fields=waiting)
+            self.publisher.log.warning("config.needs_restart", fields=waiting)
         why = bootstrap.why_observe(found, line.observer.layout, live=line.host.live)
         if self.agent.enforce is bool(why):
             try:
                 self.agent.switch(enforce=not why)
             except errors.HostError as error:
-                self.teller.log.warning("daemon.mode_refused", detail=str(error))
-            self.teller.log.warning("daemon.mode", mode=self.teller.mode, why=why)
+                self.publisher.log.warning("daemon.mode_refused", detail=str(error))
+            self.publisher.log.warning("daemon.mode", mode=self.publisher.mode, why=why)
 
     def _keep(self, good: sourced.Effective) -> None:
         """Rule 2; nobody waits for the disk."""
@@ -134,7 +134,7 @@ class Configuring:
 
         def heard(error: OSError | None) -> None:
             if error is not None:
-                self.teller.log.warning("config.not_kept", detail=str(error))
+                self.publisher.log.warning("config.not_kept", detail=str(error))
 
         work = functools.partial(last_config.keep, self._keep_at, good.text or "")
         self._unkept = None if self.agent.disks[1].ask(_ERRAND, work, heard) else good

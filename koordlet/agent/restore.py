@@ -48,7 +48,7 @@ NOTHING = Summary(restored=0, left=(), failed=())
 
 
 def restore(
-    run: tick.Line,
+    run: tick.Tick,
     hands: executor.Executor,
     report: Callable[[result.Result], None] = lambda _: None,
 ) -> Summary:

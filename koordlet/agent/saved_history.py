@@ -41,7 +41,7 @@ class Sources(Protocol):
         """Those that hold now."""
 
 
-class Memory:
+class SavedHistory:
     """The models and samples of one agent on disk."""
 
     def __init__(

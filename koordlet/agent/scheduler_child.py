@@ -47,7 +47,7 @@ class Pace:
     grace_seconds: float = 10.0
 
 
-class Supervisor:
+class SchedulerChild:
     """Keeps one process running."""
 
     def __init__(

@@ -17,7 +17,7 @@ from koordlet.model import strain as felt
 from koordlet.policy.best_effort import cpu_suppress, groups
 
 
-class Feeling:
+class StrainMonitor:
     """Listens for one line."""
 
     def __init__(

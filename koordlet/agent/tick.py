@@ -61,7 +61,7 @@ class Pass:
     descriptors: int = 0
 
 
-class Line:
+class Tick:
     """One host, one configuration, and what the policies remember."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Line:
             host, base=effective.config.cgroups.root or "" if base is None else base
         )
         #: What latency-sensitive work feels.
-        self.feeling = strain_monitor.Feeling(host, clock, self.observer.children)
+        self.feeling = strain_monitor.StrainMonitor(host, clock, self.observer.children)
         self.configure(effective)
 
     def look_once(self) -> None:
@@ -144,9 +144,9 @@ class Line:
         self.declared = policy_settings.workloads(config)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
 
-    def at(self, base: str) -> Line:
+    def at(self, base: str) -> Tick:
         """The same host and configuration below another cgroup root."""
-        return Line(self.host, self.effective, rows=self.rows, base=base, clock=self.clock)
+        return Tick(self.host, self.effective, rows=self.rows, base=base, clock=self.clock)
 
     def look(
         self, also: Iterable[str] = (), *, slow: bool = True, full: bool = True

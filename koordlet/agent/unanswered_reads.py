@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from koordlet.model import absence, decision
 
 
-class Unanswered:
+class UnansweredReads:
     """Remembers what was named, so that it is said once."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         )
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
-    here = bootstrap.open_line(args, host, config)
+    here = bootstrap.open_tick(args, host, config)
     here.observed = sources.once(config.config, host)
     output.warn(sources.unheard(here.observed))
     entries, records = {}, []

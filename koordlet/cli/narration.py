@@ -81,7 +81,7 @@ def _way(told: float, cores: float) -> str:
     return ", less than before" if cores < told else ", more"
 
 
-class Narrated(endpoints.Surfaces):
+class Narrated(endpoints.Endpoints):
     """Surfaces that tell a person about what they publish."""
 
     def __init__(

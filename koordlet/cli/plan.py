@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
     config = bootstrap.effective(args, {**changes.read(args), **options.eviction_flags(args)})
-    run_line = bootstrap.open_line(args, bootstrap.host(args), config)
+    run_line = bootstrap.open_tick(args, bootstrap.host(args), config)
     if args.defragment:
         _defragment(args, run_line)
     try:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
+def _told(args: argparse.Namespace, run_line: tick.Tick) -> observed.Observed | None:
     """Who runs here, as a file says, or those who are asked."""
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
@@ -91,7 +91,7 @@ def _told(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | 
     return told
 
 
-def _defragment(args: argparse.Namespace, run_line: tick.Line) -> None:
+def _defragment(args: argparse.Namespace, run_line: tick.Tick) -> None:
     """What the running agent holds, laid out anew. A recorded machine has no agent."""
     stem = exclusive_cpus.STEM
     now = cast("exclusive_cpus.Settings", run_line.settings[stem])

@@ -94,7 +94,7 @@ def played(
     recording = player.Recording(args.archive)
     moments = recording.play()
     clock = _Clock(next(moments))
-    run_line = tick.Line(recording.host, config, base=args.cgroup_root, clock=clock)
+    run_line = tick.Tick(recording.host, config, base=args.cgroup_root, clock=clock)
     run_line.observed = told
     steps: list[Step] = []
     capacity = 0

@@ -97,13 +97,13 @@ def _run(args: argparse.Namespace) -> bool:
     _configure_log(config)
     if start.refused is not None:
         output.say(f"{start.refused}; in force: {start.instead}")
-    run_line = bootstrap.open_line(args, host, config)
+    run_line = bootstrap.open_tick(args, host, config)
     why = bootstrap.why_observe(config, run_line.observer.layout)
     if why:
         output.say(f"observing only, changing nothing: {why}")
     where = bootstrap.state_paths(args, config)
     who = lifecycle.Agent(run_line, where, enforce=not why)
-    return _live(args, who, where, flags, endpoints.Surfaces, start=start)
+    return _live(args, who, where, flags, endpoints.Endpoints, start=start)
 
 
 def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> bool:
@@ -134,21 +134,21 @@ def _live(
     who: lifecycle.Agent,
     where: paths.Paths,
     flags: dict[str, object],
-    shown: Callable[..., endpoints.Surfaces],
+    shown: Callable[..., endpoints.Endpoints],
     *,
     start: bootstrap.Start | None = None,
 ) -> bool:
     """Run the agent until it is told to stop, or is to begin anew. Without ``start``: the demo."""
-    config, host = who.line.effective, who.line.host
+    config, host = who.tick.effective, who.tick.host
     sources = agent_sources.gatherer(config.config, host, where=where)
     store = None if sources is None else sources.store
     cluster = None
     if store is not None:
         cluster = endpoints.Cluster(store=store, by_default=who.enforce)
     child, told = _scheduler(args, config, host, where)
-    life = loop.Daemon(
+    life = loop.Loop(
         who,
-        config=reload.Configuring(
+        config=reload.LiveConfig(
             who,
             reloader.Reloader(
                 args.config,
@@ -166,7 +166,7 @@ def _live(
         surfaces=shown(
             config.config.report,
             where,
-            past=who.line.history,
+            past=who.tick.history,
             cluster=cluster,
             scheduler=told,
         ),
@@ -183,22 +183,22 @@ def _live(
     return life.again
 
 
-def _narrated(play: stage.Stage) -> Callable[..., endpoints.Surfaces]:
+def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
     """Surfaces that tell the story, where there is one."""
     if play.why:
-        return endpoints.Surfaces
+        return endpoints.Endpoints
     from koordlet.cli import narration  # noqa: PLC0415 -- a service tells no story
 
     return functools.partial(narration.Narrated, latency=play.latency)
 
 
 def _runtime(who: lifecycle.Agent, config: sourced.Effective) -> loop.Runtime | None:
-    alone = agent_sources.choose(config.config, who.line.host).standalone
-    if not agent_sources.wants_runtime(config.config.nri, who.line.host, alone=alone):
+    alone = agent_sources.choose(config.config, who.tick.host).standalone
+    if not agent_sources.wants_runtime(config.config.nri, who.tick.host, alone=alone):
         return None
     from koordlet.agent.nri import adapter  # noqa: PLC0415 -- without a runtime nobody needs it
 
-    return adapter.Attending(who, config.config.nri, alone=alone)
+    return adapter.NriAdapter(who, config.config.nri, alone=alone)
 
 
 def _scheduler(
@@ -221,7 +221,7 @@ def _scheduler(
         words += ["--state-dir", directory]
     if said.config is not None:
         words += ["--config", said.config]
-    return scheduler_child.Supervisor(words), f"unix:{where.scheduler_socket}"
+    return scheduler_child.SchedulerChild(words), f"unix:{where.scheduler_socket}"
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:

@@ -79,10 +79,10 @@ class Self:
         self,
         args: argparse.Namespace,
         config: sourced.Effective,
-        run_line: tick.Line | None = None,
+        run_line: tick.Tick | None = None,
     ) -> None:
         self.name = "no agent; observing"
-        self._line = run_line or bootstrap.open_line(args, bootstrap.host(args), config)
+        self._line = run_line or bootstrap.open_tick(args, bootstrap.host(args), config)
         #: When kubelet and API server are asked next; never where there are none.
         self._due = 0.0
 

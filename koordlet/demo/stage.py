@@ -38,7 +38,7 @@ _QUIET = {"log.level": sourced.Flag("error", "--demo")}
 class Stage:
     """This machine, as it is: the demo says what it would make."""
 
-    def __init__(self, made: tick.Line, flags: dict[str, object], why: str) -> None:
+    def __init__(self, made: tick.Tick, flags: dict[str, object], why: str) -> None:
         self.line = made
         self.config = made.effective
         #: What the command line said, and what the stage adds to it.
@@ -62,7 +62,7 @@ class Stage:
 class Here(Stage):
     """This machine, with processes."""
 
-    def __init__(self, made: tick.Line, flags: dict[str, object]) -> None:
+    def __init__(self, made: tick.Tick, flags: dict[str, object]) -> None:
         super().__init__(made, flags, "")
         # One CPU is the machine's own.
         self._busy = processes.Processes(max(1, len(made.observer.topology.online) - 1))
@@ -84,9 +84,9 @@ class Elsewhere(Stage):
         flags = {**flags, **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
-        made = bootstrap.open_line(there, host, bootstrap.lasting(args, flags), ROWS, clock)
+        made = bootstrap.open_tick(there, host, bootstrap.lasting(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
-        made.feeling = strain_monitor.Feeling(host, clock, made.observer.children)
+        made.feeling = strain_monitor.StrainMonitor(host, clock, made.observer.children)
         made.feeling.moves = True
         made.extra_pods = recorded.PODS
         made.extra_settings = {groups.STEM: self._played.settings()}
@@ -106,7 +106,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
     config = bootstrap.lasting(args, flags)
-    here = bootstrap.open_line(args, host, config, ROWS)
+    here = bootstrap.open_tick(args, host, config, ROWS)
     why = bootstrap.why_observe(config, here.observer.layout)
     if not why:
         return Here(here, flags)

@@ -35,10 +35,10 @@ def lived(ram: Path, handed: bytes) -> tuple[KernelHost, list[str], list[str]]:
     with site.agent() as who:
         who.done = heard
         agents.settle(who, site.clock)
-        assert who.teller.view is not None
+        assert who.publisher.view is not None
         said = [
             one.message
-            for one in who.teller.view.plan.conditions
+            for one in who.publisher.view.plan.conditions
             if one.type == "BestEffortLimitNotApplied"
         ]
     return host, refused, said

@@ -267,7 +267,7 @@ def test_a_rush_after_any_step_of_best_effort_control(
     site = agents.Site(host, tmp_path, config=CONFIG)
     with site.agent() as who:
         rush = Rush()
-        who.line.feeling = rush  # type: ignore[assignment]
+        who.tick.feeling = rush  # type: ignore[assignment]
         rush.load = lambda at: MILD if 130 <= at < 132 else CALM
         lived(site, who, 37)
         begins = site.clock.at + after
@@ -280,6 +280,6 @@ def test_a_rush_after_any_step_of_best_effort_control(
             job = cpuset.CPUSet.parse(file(host, version, "job", "cpuset.cpus"))
             held = cpuset.CPUSet.parse(file(host, version, "db", "cpuset.cpus"))
             assert not job & (held | cpuset.CPUSet.parse("0"))
-            assert who.teller.view is not None
-            types = {one.type for one in who.teller.view.plan.conditions}
+            assert who.publisher.view is not None
+            types = {one.type for one in who.publisher.view.plan.conditions}
             assert "PolicyRolledBack" not in types

@@ -58,7 +58,7 @@ def test_the_story(
     play = stage.Elsewhere(args, FLAGS)
     where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
     who = lifecycle.Agent(play.line, play.paths(where), enforce=True)
-    before = who.line.host.list(who.line.host.at(kernel.TOP))
+    before = who.tick.host.list(who.tick.host.at(kernel.TOP))
 
     calm, spike = _pass(who, clock, 12.0), _pass(who, clock, 6.0)
     assert (calm.plan.limit is not None, spike.plan.limit is not None) == (True, True)
@@ -77,7 +77,7 @@ def test_the_story(
     assert rest is not None
     assert busy.p99 > rest.p99
     who.restore()
-    assert who.line.host.list(who.line.host.at(kernel.TOP)) == before
+    assert who.tick.host.list(who.tick.host.at(kernel.TOP)) == before
     who.close()
     play.close()
 
@@ -89,8 +89,8 @@ def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.View:
         clock.at = end - seconds + 0.1 * (n + 1)
         if who.strained() or n % 10 == 9:
             who.one_pass(slow=n % 100 == 9)
-    assert who.teller.view is not None
-    return who.teller.view
+    assert who.publisher.view is not None
+    return who.publisher.view
 
 
 def test_without_root_it_plays_elsewhere(

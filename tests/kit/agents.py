@@ -126,9 +126,9 @@ class Site:
         """Where the agents keep what outlives them."""
         return paths.choose({}, root=True, state_dir=str(self.state))
 
-    def line(self, host: root.HostRoot | None = None) -> tick.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Tick:
         """The line on this machine."""
-        made = tick.Line(
+        made = tick.Tick(
             self.host if host is None else host,
             effective(self.config),
             rows=self.rows,

@@ -83,7 +83,7 @@ class Life:
         self.greeted: list[tuple[str, ...]] = []
         self.who: lifecycle.Agent
         self.shown: Shown
-        self.daemon: loop.Daemon
+        self.daemon: loop.Loop
         self.running: asyncio.Future[None]
 
     async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
@@ -93,9 +93,9 @@ class Life:
         run.configure(found)
         self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured)
         self.shown = Shown()
-        self.daemon = loop.Daemon(
+        self.daemon = loop.Loop(
             self.who,
-            config=reload.Configuring(
+            config=reload.LiveConfig(
                 self.who,
                 reloader.Reloader(str(self.file), {}, {}, found, error=start.refused),
                 start=start,

@@ -38,7 +38,7 @@ _SPEAKERS = ("containerd", "cri-o")
 _T = TypeVar("_T")
 
 
-class Attending:
+class NriAdapter:
     """Answers the runtime as long as the daemon runs."""
 
     def __init__(
@@ -53,8 +53,8 @@ class Attending:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._trust = trust.Trust(said.failed_starts, self._revived())
-        self._births = start_check.Births(who=who)
-        self.desk = handler.Desk(who=who, trust=self._trust, alone=alone, newborn=self._births)
+        self._births = start_check.StartCheck(who=who)
+        self.desk = handler.NriHandler(who=who, trust=self._trust, alone=alone, newborn=self._births)
         settings = plugin.Settings(
             socket=said.socket or "",
             index=said.index,
@@ -74,8 +74,8 @@ class Attending:
         self._seen = self._clock()
         self.desk.pass_now = pass_now
         self._who.done = self.desk.done
-        self._who.teller.standing = self.conditions
-        self._who.teller.runtime = self.counted
+        self._who.publisher.standing = self.conditions
+        self._who.publisher.runtime = self.counted
         self.plugin.start()
         if self.desk.alone:
             # The first pass shall know who runs here: what it does not know it would put back.
@@ -98,7 +98,7 @@ class Attending:
     def reset(self) -> None:
         """The operator has seen to it."""
         if self._trust.reset():
-            self._who.teller.log.info("nri.reset")
+            self._who.publisher.log.info("nri.reset")
             self._save()
 
     def closes(self) -> None:
@@ -180,7 +180,7 @@ class Attending:
         """Containers that run and that we were not told of: the connection is dead."""
         running = {
             box.id
-            for one in self._who.line.pods
+            for one in self._who.tick.pods
             for box in one.containers
             if box.running and box.id and box.runtime in _SPEAKERS
         }
@@ -194,7 +194,7 @@ class Attending:
     def _revived(self) -> trust.State | None:
         state, problem = self._who.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
         if problem:
-            self._who.teller.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
+            self._who.publisher.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
         return state
 
     def _save(self) -> None:

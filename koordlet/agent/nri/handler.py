@@ -57,7 +57,7 @@ _MOST = 32
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class NriHandler:
     """Answers one runtime. Everything here happens in the agent's loop."""
 
     who: lifecycle.Agent
@@ -69,7 +69,7 @@ class Desk:
     #: Tells the runtime what a container has now; ``False`` where it cannot be told.
     tell: Callable[[str, adjustment.Adjustment], bool] = lambda *_: False
     clock: Callable[[], float] = time.time
-    newborn: start_check.Births
+    newborn: start_check.StartCheck
     #: Updates that got other CPUs than they asked for.
     kept: int = 0
     #: Adjusted containers that never started and count against us.
@@ -99,7 +99,7 @@ class Desk:
             return self._heard(one)
         except Exception as error:
             # The container starts as it is; why is ours to say, since the runtime will not.
-            teller = self.who.teller
+            teller = self.who.publisher
             teller.repeats.say(
                 teller.log.error,
                 "nri.failed",
@@ -137,7 +137,7 @@ class Desk:
                 self.unstarted = {
                     who: why for who, why in self.unstarted.items() if not who.startswith(gone)
                 }
-                self.who.line.newcomers.departed(one.pod.uid)
+                self.who.tick.newcomers.departed(one.pod.uid)
             case _:
                 pass
         return _NOTHING
@@ -151,7 +151,7 @@ class Desk:
         """What is there already, as a new connection begins."""
         self.known |= {one.id for one in boxes}
         uids = {one.id: one.uid for one in pods}
-        self.who.line.begun = {(uids.get(one.pod, ""), one.name): one.id for one in boxes}
+        self.who.tick.begun = {(uids.get(one.pod, ""), one.name): one.id for one in boxes}
         for one in boxes:
             self._record(one)
         if self.alone:
@@ -161,7 +161,7 @@ class Desk:
     def _replace(self, pods: Sequence[messages.Pod]) -> None:
         """These pods and no others are there."""
         for gone in self._pods - {one.uid for one in pods}:
-            self.who.line.newcomers.departed(gone)
+            self.who.tick.newcomers.departed(gone)
         self._pods &= {one.uid for one in pods}
         for each in pods:
             self._announce(each)
@@ -193,7 +193,7 @@ class Desk:
         found = self._pod(one)
         if found is not None:
             self._pods.add(one.uid)
-            here = self.who.line
+            here = self.who.tick
             here.newcomers.add(found, here.clock().at, for_good=self.alone)
         return found
 
@@ -207,7 +207,7 @@ class Desk:
         group = self._group(one.cgroup_parent)
         if group is None:
             return None
-        for known in self.who.line.pods:
+        for known in self.who.tick.pods:
             if known.uid == one.uid or known.group == group or known.match == f"cgroup={group}":
                 return replace(known, group=known.group or group)
         kind = grouppath.parse(group).kube_qos
@@ -227,13 +227,13 @@ class Desk:
         return replace(found, group=group, match=f"cgroup={group}", requests=asked)
 
     def _group(self, text: str) -> str | None:
-        holder = self.who.line.observer.layout.holder("cpuset")
+        holder = self.who.tick.observer.layout.holder("cpuset")
         return None if holder is None else places.group(text, holder.base)
 
     def _home(self, text: str) -> str | None:
         """Where a container that has a process lives: crun nests a group in its scope."""
-        group, host = self._group(text), self.who.line.host
-        holder = self.who.line.observer.layout.holder("cpuset")
+        group, host = self._group(text), self.who.tick.host
+        holder = self.who.tick.observer.layout.holder("cpuset")
         if group is None or holder is None or not holder.unified:
             return group
         nested = container_names.home(group, (f"{group}/{container_names.NESTED}",))
@@ -259,7 +259,7 @@ class Desk:
         if not wanted.empty and group is not None:
             self.adjusted += 1
             self._given[box.id] = start_check.Given(wanted=wanted, asked=box)
-            self.who.teller.log.info(
+            self.who.publisher.log.info(
                 "nri.adjusted",
                 pod=newcomer.key,
                 container=box.name,
@@ -294,7 +294,7 @@ class Desk:
         """Rules 2 and 3: its process is there, and nothing of its image has run."""
         group = self._home(one.container.cgroup)
         if group is not None and self.who.enforce:
-            given, line = self._given.get(one.container.id), self.who.line
+            given, line = self._given.get(one.container.id), self.who.tick
             line.begun = {**line.begun, (one.pod.uid, one.container.name): one.container.id}
             self.newborn.begins(one, group, given, self._settle)
             self._record(one.container)
@@ -320,10 +320,10 @@ class Desk:
 
         What it were given instead would be a set of its own that is nobody's to put back.
         """
-        return self._unified() and not self.who.line.decided(knob.CPUSET_CPUS, group)
+        return self._unified() and not self.who.tick.decided(knob.CPUSET_CPUS, group)
 
     def _unified(self) -> bool:
-        holder = self.who.line.observer.layout.holder("cpuset")
+        holder = self.who.tick.observer.layout.holder("cpuset")
         return holder is not None and holder.unified
 
     def _ended(self, one: session.Heard) -> None:
@@ -332,7 +332,7 @@ class Desk:
         self.newborn.forget(box)
         self._given.pop(box, None)
         self._recorded = {path: known for path, known in self._recorded.items() if known != box}
-        line, group = self.who.line, self._group(one.container.cgroup)
+        line, group = self.who.tick, self._group(one.container.cgroup)
         if box in self._making:
             self._making.discard(box)
             around = self.newborn.wanted(group) if group is not None else None
@@ -357,7 +357,7 @@ class Desk:
             f" {one.container.cpus or 'none'}: see the events of the pod for the runtime's reason"
         )
         self.unstarted = dict(list(self.unstarted.items())[-_MOST:])
-        teller = self.who.teller
+        teller = self.who.publisher
         teller.repeats.say(teller.log.warning, "nri.unstarted", name, detail=self.unstarted[name])
 
     def _record(self, box: messages.Container) -> None:

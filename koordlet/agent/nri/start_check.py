@@ -34,7 +34,7 @@ class Given:
 
 
 @dataclass(slots=True, kw_only=True)
-class Births:
+class StartCheck:
     """The containers of one agent's machine, as they begin."""
 
     who: lifecycle.Agent
@@ -66,14 +66,14 @@ class Births:
     def wanted(self, group: str) -> cpuset.CPUSet | None:
         """The CPUs that were decided for a container's group, or for the nearest one above."""
         for path in (group, *cgroup.ancestors(group)):
-            found = parsed(self.who.line.decided(knob.CPUSET_CPUS, path) or "")
+            found = parsed(self.who.tick.decided(knob.CPUSET_CPUS, path) or "")
             if found:
                 return found
         return None
 
     def cpus(self, group: str) -> cpuset.CPUSet | None:
         """The CPUs that a group's tasks may use now; ``None`` where they cannot be read."""
-        line = self.who.line
+        line = self.who.tick
         for row in (knob.CPUSET_EFFECTIVE, knob.CPUSET_CPUS):
             where = line.observer.layout.file(row, group)
             try:
@@ -107,7 +107,7 @@ class Births:
 
     def _settings(self, group: str, given: Given) -> Iterator[tuple[limits.Setting, str]]:
         """Rule 2: each file that it was given something in, and what it would hold without us."""
-        layout, wanted, asked = self.who.line.observer.layout, given.wanted, given.asked
+        layout, wanted, asked = self.who.tick.observer.layout, given.wanted, given.asked
         for row, value, theirs in (
             (knob.CPUSET_CPUS, wanted.cpus, asked.cpus),
             (knob.CPUSET_MEMS, wanted.mems, ""),
@@ -127,7 +127,7 @@ class Births:
             yield from zip(mine, (one.text for one in theirs_too), strict=True)
 
     def _shares(self, group: str, given: Given) -> Iterator[tuple[limits.Setting, str]]:
-        layout, shares, asked = self.who.line.observer.layout, given.wanted.cpu_shares, given.asked
+        layout, shares, asked = self.who.tick.observer.layout, given.wanted.cpu_shares, given.asked
         if shares is not None:
             theirs = asked.shares if asked.shares > 0 else _SHARES
             ours = limits.cpu_shares(layout, group, shares)
@@ -154,12 +154,12 @@ class Births:
         )
         self.who.adopt(one, original, stays=True)
         if setting.row is knob.CPUSET_CPUS:
-            line = self.who.line
+            line = self.who.tick
             line.born = {**line.born, group: parsed(original) or line.observer.topology.online}
 
     def _inherited(self, row: knob.Knob, group: str) -> str:
         """What a container gets that asks for nothing: on v1 its pod's set, on v2 no set at all."""
-        line = self.who.line
+        line = self.who.tick
         holder = line.observer.layout.holder("cpuset")
         above = line.observer.layout.file(row, group.rpartition("/")[0])
         if holder is None or holder.unified or above is None:

@@ -27,7 +27,7 @@ class Life:
     """An agent that attends to a runtime."""
 
     site: agents.Site
-    one: adapter.Attending
+    one: adapter.NriAdapter
     runtime: nri.Runtime
     ahead: list[float]
 
@@ -52,7 +52,7 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
         with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
             agents.settle(who, site.clock)
             said = nri_section.Nri(mode="on", socket=str(ram / "nri.sock"))
-            one = adapter.Attending(who, said, alone=alone, clock=lambda: ahead[0])
+            one = adapter.NriAdapter(who, said, alone=alone, clock=lambda: ahead[0])
             life = Life(site, one, runtime, ahead)
             try:
                 await act(life)
@@ -70,7 +70,7 @@ def test_from_start_to_stop(ram: Path) -> None:
         peering = asyncio.ensure_future(life.peer((POD,)))
         await life.one.start(lambda: False)
         peer = await peering
-        assert "u1" in life.one.desk.who.line.newcomers
+        assert "u1" in life.one.desk.who.tick.newcomers
         life.one.opens()
         answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code
@@ -132,7 +132,7 @@ def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
             deadline.until, lambda: life.one.plugin.status.connected, "it is connected"
         )
         box = pod.Container(name="main", id="unknown", runtime="containerd", running=True)
-        line = life.one.desk.who.line
+        line = life.one.desk.who.tick
         line._found = ((), (replace(line.pods[0], containers=(box,)),))
         for seconds in (100.0, 5.0, 6.0):
             life.ahead[0] += seconds

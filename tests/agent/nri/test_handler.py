@@ -40,7 +40,7 @@ class Scene:
 
     site: agents.Site
     who: lifecycle.Agent
-    desk: handler.Desk
+    desk: handler.NriHandler
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def happens(
@@ -62,7 +62,7 @@ class Scene:
     def known(self) -> set[str]:
         """UIDs of the workloads after the next pass."""
         self.who.one_pass(slow=True)
-        return {one.uid for one in self.who.line.pods}
+        return {one.uid for one in self.who.tick.pods}
 
     def at(self, path: str) -> HostPath:
         """A place below the hierarchy of cpuset."""
@@ -94,11 +94,11 @@ def stage(ram: Path) -> Iterator[Scene]:
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
-        desk = handler.Desk(
+        desk = handler.NriHandler(
             who=who,
             trust=trust.Trust(2),
             alone=True,
-            newborn=start_check.Births(who=who),
+            newborn=start_check.StartCheck(who=who),
             pass_now=lambda: who.one_pass(slow=False),
             clock=lambda: site.clock().wall,
             open=True,
@@ -167,13 +167,13 @@ def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
     scene.sandbox()
     told = {("u1", "main"): BOX.id}
     scene.happens(Event.START_CONTAINER)
-    assert told == scene.who.line.begun
+    assert told == scene.who.tick.begun
     scene.happens(Event.STOP_CONTAINER)
-    assert {} == scene.who.line.begun
+    assert {} == scene.who.tick.begun
     scene.desk.found((POD,), (BOX,))
-    assert told == scene.who.line.begun
+    assert told == scene.who.tick.begun
     scene.desk.found((POD,), ())
-    assert {} == scene.who.line.begun
+    assert {} == scene.who.tick.begun
 
 
 def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
@@ -260,8 +260,8 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         made = f"{made}/{step}".strip("/")
         site.host.mkdir(site.host.at(f"{top}/{made}"))
     with site.agent() as who:
-        born = start_check.Births(who=who)
-        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
+        born = start_check.StartCheck(who=who)
+        desk = handler.NriHandler(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
         one = Scene(site, who, desk)
         one.happens(Event.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
@@ -291,8 +291,8 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
         cpus=cpuset.CPUSet.parse("1"), cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}
     )
     with site.agent() as who:
-        born = start_check.Births(who=who)
-        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
+        born = start_check.StartCheck(who=who)
+        desk = handler.NriHandler(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
         desk._given[box.id] = start_check.Given(
             wanted=wanted, asked=dataclasses.replace(box, cpus="")
         )
@@ -319,7 +319,7 @@ def test_who_knows_a_pod(scene: Scene) -> None:
     """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
     web = messages.Pod(id="w", uid="w", name="web", cgroup_parent="/web")
     scene.happens(Event.RUN_POD_SANDBOX, pod=web)
-    names = [one.key for one in scene.who.line.pods]
+    names = [one.key for one in scene.who.tick.pods]
     assert len(names) == len(set(names))
     outside = messages.Pod(id="o", uid="o", name="o", cgroup_parent="/../etc")
     assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
@@ -364,7 +364,7 @@ def test_a_late_answer_is_no_answer(scene: Scene) -> None:
 
 def test_a_failure_is_said_and_costs_one_event(scene: Scene) -> None:
     """The asker gets the exception and starts the container as it is."""
-    scene.who.line.newcomers.add = _broken  # type: ignore[method-assign]
+    scene.who.tick.newcomers.add = _broken  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="out of order"):
         scene.sandbox()
 
