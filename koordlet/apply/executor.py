@@ -64,7 +64,12 @@ class Executor:
     """Applies plans to one machine."""
 
     def __init__(
-        self, host: root.HostRoot, book: journal.Journal, manager: units.Manager | None = None
+        self,
+        host: root.HostRoot,
+        book: journal.Journal,
+        manager: units.Manager | None = None,
+        *,
+        evictor: Evictor | None = None,
     ) -> None:
         self.host = host
         self.book = book
@@ -76,8 +81,8 @@ class Executor:
         self.contested_away: set[str] = set()
         #: What systemd said of the properties of steps to come, by target.
         self.looked: dict[str, unit_properties.Properties] = {}
-        #: Who carries out evictions; without one they are refused.
-        self.evictor: Evictor | None = None
+        #: Carries out evictions; without one they wait.
+        self.evictor = evictor
 
     def run(
         self,
