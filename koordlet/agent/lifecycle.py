@@ -76,7 +76,9 @@ class Agent:
         self._evictor: evictor.Evictor | None = None
         if self.wired.evictor is not None:
             self._evictor = self.wired.evictor(tick, self.publisher.record_alone)
-        self.executor = executor.Executor(tick.host, self.book, tick.units, evictor=self._evictor)
+        self.executor = executor.Executor(
+            tick.host, self.book, tick.observation.units, evictor=self._evictor
+        )
         self.runtime = None if self.wired.runtime is None else self.wired.runtime(self)
 
     @property
@@ -108,7 +110,7 @@ class Agent:
         self._unadopted = False
         #: The groups and the actions that the last pass was about.
         self._asked: list[object] = [None]
-        self.memory_watch = memory_watch.MemoryWatch(self.tick.pressure)
+        self.memory_watch = memory_watch.MemoryWatch(self.tick.observation.pressure)
 
     def _revive(self) -> None:
         """Give each policy the state of its checkpoint; a damaged checkpoint costs that state."""
@@ -175,9 +177,7 @@ class Agent:
         self._publish(
             made,
             results,
-            publisher.Timing(
-                seconds=time.process_time() - started, lateness=lateness, late=late
-            ),
+            publisher.Timing(seconds=time.process_time() - started, lateness=lateness, late=late),
         )
         return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
 
@@ -346,7 +346,7 @@ class Agent:
                 with self.publisher.recording():
                     done = agent_restore.restore(there, self.executor, report)
             finally:
-                there.close()
+                there.observation.close()
                 claim.release(there.host, held)
             if self.enforce:
                 self._claim = claim.take(self.tick.host, self.tick.observer.layout)
@@ -383,5 +383,5 @@ class Agent:
         self._flush_checkpoints()
         self.disks[1].close(disk.LONG)
         self._unclaim()
-        self.tick.close()
+        self.tick.observation.close()
         self.lock.release()

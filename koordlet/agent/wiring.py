@@ -1,10 +1,10 @@
-"""The neighbours of one agent, chosen once by ``bootstrap`` and handed to it as one immutable value.
+"""The neighbours of one agent, chosen once by ``bootstrap`` and immutable from then on.
 
-Covers: what an agent asks of the sources of workloads, of the container runtime and of whoever
-evicts. Does not cover: choosing them (``bootstrap``), using them (``lifecycle``, ``loop``).
+Covers: what an agent asks of the sources of workloads, the container runtime and the evictor.
+Does not cover: choosing them (``bootstrap``), using them (``lifecycle``, ``loop``).
 
-Rule: nobody assigns to an attribute of another object after its ``__init__``; ``make wiring`` checks
-it. A neighbour that needs the agent is made by a function that gets the agent.
+Rule: no code assigns to an attribute of another object; ``make wiring`` checks it. A neighbour that
+needs the agent is made by a function that gets the agent.
 """
 
 from __future__ import annotations

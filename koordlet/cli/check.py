@@ -51,9 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Look once, and say what was found."""
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
-    run_line = bootstrap.open_tick(args, host, config)
-    run_line.observed = sources.once(config.config, host)
-    seen = run_line.look()
+    told = sources.once(config.config, host)
+    seen = bootstrap.open_tick(args, host, config, take=lambda: told).look()
     why = bootstrap.why_observe(config, seen.layout) if host.live else "a recorded machine"
     choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)

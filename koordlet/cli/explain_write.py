@@ -14,7 +14,8 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, sources, tick
+from koordlet.agent import bootstrap, sources
+from koordlet.agent import tick as ticks
 from koordlet.cli import explain_source, options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
         )
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
-    here = bootstrap.open_tick(args, host, config)
-    here.observed = sources.once(config.config, host)
-    output.warn(sources.unheard(here.observed))
+    told = sources.once(config.config, host)
+    tick = bootstrap.open_tick(args, host, config, take=lambda: told)
+    output.warn(sources.unheard(told))
     entries, records = {}, []
     if host.live:
         where = bootstrap.state_paths(args, config)
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         records = explain_source.rows(
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
-    found = document(path, host, here.run_once(entries), entries.get(path), records)
+    found = document(path, host, tick.run_once(entries), entries.get(path), records)
     if args.output == "json":
         output.print_json(found)
     else:
@@ -81,7 +82,7 @@ def _remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Ent
 def document(
     path: str,
     host: root.HostRoot,
-    made: tick.Pass,
+    made: ticks.Pass,
     entry: journal.Entry | None,
     records: list[explain_source.Document],
 ) -> explain_source.Document:

@@ -15,7 +15,7 @@ import os
 import sys
 from dataclasses import replace
 
-from koordlet.agent import tick
+from koordlet.agent import tick as ticks
 from koordlet.cli import changes, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
@@ -94,31 +94,34 @@ def played(
     recording = player.Recording(args.archive)
     moments = recording.play()
     clock = _Clock(next(moments))
-    run_line = tick.Tick(recording.host, config, base=args.cgroup_root, clock=clock)
-    run_line.observed = told
+    tick = ticks.Tick(recording.host, config, base=args.cgroup_root, clock=clock, take=lambda: told)
+    tick.usage.read_everything()
     steps: list[Step] = []
     capacity = 0
     try:
         while True:
-            run_line.usage.thorough = True
-            done = run_line.run_once({})
+            done = tick.run_once({})
             seen = done.snapshot
             capacity = seen.node.capacity.get(resources.CPU) or 1000 * len(seen.topology.online)
             made = done.draft.plan
-            point = _point(clock.now.at, made.limit, run_line.history)
+            point = _point(clock.now.at, made.limit, tick.history)
             steps.append(Step(wall=clock.now.wall, plan=made, point=point))
             following = next(moments, None)
             if following is None:
                 return steps, capacity
-            clock.now = following
+            clock.set(following)
     finally:
-        run_line.usage.close()
+        tick.usage.close()
 
 
 class _Clock:
-    """The time of the frame that is played."""
+    """Tells the time of the frame that is played."""
 
     def __init__(self, now: machine.Now) -> None:
+        self.now = now
+
+    def set(self, now: machine.Now) -> None:
+        """Go on to the next frame."""
         self.now = now
 
     def __call__(self) -> machine.Now:

@@ -254,7 +254,7 @@ def test_restoring_gives_up_after_some_passes(site: agents.Site) -> None:
     target = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
     site.host.refuse(target, 5, times=99)
     with site.agent() as who:
-        done = restore.restore(who.tick, who.hands)
+        done = restore.restore(who.tick, who.executor)
         kept = set(who.book.entries)
 
     assert [target] == [one.target for one in done.failed]
@@ -294,7 +294,7 @@ def test_a_pod_that_was_announced_and_never_came(site: agents.Site) -> None:
         agents.settle(who, site.clock)
         for name in ("one", "two"):
             who.admit(newcomer(name), "main")
-        who.tick.newcomers.departed("uid-one")
+        who.tick.announcements.pods.departed("uid-one")
         site.clock.tick()
         who.one_pass(slow=False)
         assert {"t/two"} == held(site).keys() & {"t/one", "t/two"}

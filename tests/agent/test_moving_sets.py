@@ -69,7 +69,7 @@ class Node:
         self.site.pods, self.site.config = pods, config
         self.host.calls.clear()
         with self.site.agent() as who:
-            who.tick.observed = observed.Observed(kubelet=told)
+            who.tick.observation.observed = observed.Observed(kubelet=told)
             for _ in range(passes):
                 who.one_pass(slow=True)
             last = who.tick._before

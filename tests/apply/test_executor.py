@@ -27,7 +27,7 @@ def one_pass(site: agents.Site) -> dict[str, result.Result]:
 def site_pass(who: lifecycle.Agent) -> dict[str, result.Result]:
     """The same for an agent that is there."""
     made = who.tick.run_once(who.book.entries)
-    return {one.target: one for one in who.hands.run(made.draft, made.snapshot)}
+    return {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "c", "d"])
@@ -150,7 +150,7 @@ def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHo
         for pid in host.pids("/sys/fs/cgroup/cpuset/d"):
             host.exit(pid)
         host.rmdir(host.at("/sys/fs/cgroup/cpuset/d"))
-        found = {one.target: one for one in who.hands.run(made.draft, made.snapshot)}
+        found = {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
 
         assert Verdict.VANISHED is found[trees.file(TREE, "d")].verdict
         assert trees.file(TREE, "d") not in who.book.entries
@@ -210,7 +210,7 @@ def test_results_are_heard_as_they_happen(site: agents.Site, host: KernelHost) -
     heard: list[tuple[str, int]] = []
     with site.agent() as who:
         made = who.tick.run_once(who.book.entries)
-        who.hands.run(
+        who.executor.run(
             made.draft, made.snapshot, lambda one: heard.append((one.target, len(host.calls)))
         )
 

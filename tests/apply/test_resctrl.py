@@ -310,7 +310,7 @@ def test_no_room_is_explained_once(ram: Path) -> None:
     with site.agent() as who:
         results: list[result.Result] = []
         made_ = who.tick.run_once(who.book.entries)
-        results = list(who.hands.run(made_.draft, made_.snapshot))
+        results = list(who.executor.run(made_.draft, made_.snapshot))
 
     assert {"ENOSPC"} == {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")}
     assert kit.pids(host, "web") == kit.inside(host, "LSR")
@@ -340,7 +340,7 @@ def test_nothing_is_tried_in_a_group_that_cannot_be_made(ram: Path) -> None:
     with site.agent() as who:
         for _ in range(2):
             plan = who.tick.run_once(who.book.entries)
-            said = [one.verdict for one in who.hands.run(plan.draft, plan.snapshot)]
+            said = [one.verdict for one in who.executor.run(plan.draft, plan.snapshot)]
         assert not [one for one in who.book.entries if one.startswith(f"{kit.PLACE}/BE/")]
 
     assert {result.Verdict.WAITING} == set(said)

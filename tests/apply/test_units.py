@@ -140,7 +140,7 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
     with site.agent() as who:
         agents.settle(who, site.clock)
         # A thread, as on a live machine.
-        who.hands.worker = worker.Worker()
+        who.executor.worker = worker.Worker()
         systemd.set("batch.service", "AllowedCPUs", dbus.Variant("ay", b"\x0f"))
         systemd.gate.clear()
         site.clock.tick()
@@ -149,7 +149,7 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         assert result.Verdict.WAITING in {one.verdict for one in who.publisher.view.results}
         assert 0 == who.publisher.counters.contested
         systemd.gate.set()
-        assert who.hands.worker.drain(deadline.PATIENCE)
+        assert who.executor.worker.drain(deadline.PATIENCE)
         site.clock.tick()
         who.one_pass(slow=False)
 
@@ -157,7 +157,7 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         (told,) = [one for one in who.publisher.view.results if one.contested]
         assert (f"{batch}/cpuset.cpus", result.Verdict.DONE) == (told.target, told.verdict)
         assert "systemd, at a daemon-reload or when a property" in told.detail
-        assert not who.hands.contested_away
+        assert not who.executor.contested_away
 
 
 class Withdrawing(dying.DyingHost):

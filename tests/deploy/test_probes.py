@@ -65,7 +65,7 @@ def healthy(ram: Path) -> view.View:
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
         who.one_pass(slow=True)
-        who.publisher.became_ready()
+        who.publisher.set_ready({})
         now = who.publisher.view
         assert now is not None
         return now

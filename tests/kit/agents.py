@@ -136,7 +136,7 @@ class Site:
             clock=self.clock,
         )
         made.extra_settings = self.settings
-        made.extra_pods = self.pods
+        made.observation.extra_pods = self.pods
         made.modes = {**made.modes, **self.modes}
         return made
 

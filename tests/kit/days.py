@@ -34,7 +34,7 @@ def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, f
         site = agents.Site(host, Path(state), config="policies:\n  reserved_cpus: {cpus: '0'}\n")
         with site.agent() as who:
             node = _Node(host, chance)
-            who.tick.take = node.observed
+            who.tick.observation.take = node.observed
             for at in range(number):
                 node.churn(at)
                 site.clock.tick()

@@ -70,7 +70,7 @@ def test_from_start_to_stop(ram: Path) -> None:
         peering = asyncio.ensure_future(life.peer((POD,)))
         await life.one.start(lambda: False)
         peer = await peering
-        assert "u1" in life.one.desk.who.tick.newcomers
+        assert "u1" in life.one.desk.who.tick.announcements.pods
         life.one.opens()
         answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code

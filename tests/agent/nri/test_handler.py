@@ -62,7 +62,7 @@ class Scene:
     def known(self) -> set[str]:
         """UIDs of the workloads after the next pass."""
         self.who.one_pass(slow=True)
-        return {one.uid for one in self.who.tick.pods}
+        return {one.uid for one in self.who.tick.observation.pods}
 
     def at(self, path: str) -> HostPath:
         """A place below the hierarchy of cpuset."""
@@ -167,13 +167,13 @@ def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
     scene.sandbox()
     told = {("u1", "main"): BOX.id}
     scene.happens(Event.START_CONTAINER)
-    assert told == scene.who.tick.begun
+    assert told == scene.who.tick.announcements.started
     scene.happens(Event.STOP_CONTAINER)
-    assert {} == scene.who.tick.begun
+    assert {} == scene.who.tick.announcements.started
     scene.desk.found((POD,), (BOX,))
-    assert told == scene.who.tick.begun
+    assert told == scene.who.tick.announcements.started
     scene.desk.found((POD,), ())
-    assert {} == scene.who.tick.begun
+    assert {} == scene.who.tick.announcements.started
 
 
 def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
@@ -319,7 +319,7 @@ def test_who_knows_a_pod(scene: Scene) -> None:
     """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
     web = messages.Pod(id="w", uid="w", name="web", cgroup_parent="/web")
     scene.happens(Event.RUN_POD_SANDBOX, pod=web)
-    names = [one.key for one in scene.who.tick.pods]
+    names = [one.key for one in scene.who.tick.observation.pods]
     assert len(names) == len(set(names))
     outside = messages.Pod(id="o", uid="o", name="o", cgroup_parent="/../etc")
     assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
@@ -364,7 +364,7 @@ def test_a_late_answer_is_no_answer(scene: Scene) -> None:
 
 def test_a_failure_is_said_and_costs_one_event(scene: Scene) -> None:
     """The asker gets the exception and starts the container as it is."""
-    scene.who.tick.newcomers.add = _broken  # type: ignore[method-assign]
+    scene.who.tick.announcements.pods.add = _broken  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="out of order"):
         scene.sandbox()
 
