@@ -22,7 +22,17 @@ if typing.TYPE_CHECKING:
     from koordlet.model import decision, observed, result, spread
 
 
-class Sources(Protocol):
+class Strategies(Protocol):
+    """Holds the last valid strategies of the cluster."""
+
+    def hold(self, words: Mapping[str, object] | None) -> None:
+        """Take the strategies of an earlier agent, for use until newer ones can be read."""
+
+    def held(self) -> Mapping[str, object] | None:
+        """Return the strategies in use; ``None`` without any."""
+
+
+class Sources(Strategies, Protocol):
     """The sources of workloads, asked in the background."""
 
     #: The store of API objects; ``None`` without an API server.
@@ -35,12 +45,6 @@ class Sources(Protocol):
 
     def take(self) -> observed.Observed:
         """Return the newest answers."""
-
-    def hold(self, words: Mapping[str, object] | None) -> None:
-        """Take the strategies of an earlier agent, for use until newer ones can be read."""
-
-    def held(self) -> Mapping[str, object] | None:
-        """Return the strategies in use; ``None`` without any."""
 
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
         """Return how long the kubelet took to answer, by path and status."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.agent import lifecycle, unanswered_reads
+from koordlet.agent import lifecycle, publisher
 from koordlet.host.fs import root
 from koordlet.model import absence, cpuset, errors
 from koordlet.model.qos import KubeQos, Qos
@@ -230,22 +230,22 @@ def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
 
 def test_it_is_said_once() -> None:
     """The sentence stays the same while the named file is silent, whatever else is."""
-    told = unanswered_reads.UnansweredReads()
+    told = publisher.UnansweredReads()
     one, other = (absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b"))
-    first = told.passed([one, other])
-    assert first == told.passed([other, one])
+    first = told.conditions([one, other])
+    assert first == told.conditions([other, one])
     assert "/a (EIO) and others" in told.why
-    assert () == told.passed([])
+    assert () == told.conditions([])
     assert not told.why
 
 
 def test_what_is_unknown_is_named_first() -> None:
     """A file that was never read says more than one whose last word holds."""
-    told = unanswered_reads.UnansweredReads()
+    told = publisher.UnansweredReads()
     held = absence.Unanswered("/a", errno.EMFILE, held=True)
     unknown = absence.Unanswered("/b", errno.EMFILE, held=False)
-    told.passed([held])
-    told.passed([held, unknown])
+    told.conditions([held])
+    told.conditions([held, unknown])
 
     assert told.why.startswith("/b (EMFILE) and others")
     assert "nothing is put back" in told.why

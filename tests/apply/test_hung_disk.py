@@ -62,7 +62,9 @@ def text(host: KernelHost, path: str) -> str:
 def check(who: lifecycle.Agent) -> str:
     """What is said of the disk."""
     assert who.publisher.view is not None
-    told = [one.message for one in who.publisher.view.plan.conditions if one.type == "StateDiskHangs"]
+    told = [
+        one.message for one in who.publisher.view.plan.conditions if one.type == "StateDiskHangs"
+    ]
     found = {one.name: one for one in who.publisher.view.checks}["disk"]
     assert (not found.ok, [found.detail]) == (bool(told), told or [""])
     return found.detail

@@ -142,5 +142,5 @@ class WithSystemd(agents.Site):
     def line(self, host: root.HostRoot | None = None) -> tick.Tick:
         """The line, with this systemd."""
         made = super().line(host)
-        made.units = unit_manager.Manager(made.host, self.systemd)
+        made.observation.units = unit_manager.Manager(made.host, self.systemd)
         return made

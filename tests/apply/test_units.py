@@ -97,7 +97,7 @@ class Site(agents.Site):
     def line(self, host: root.HostRoot | None = None) -> tick.Tick:
         """The line, with this systemd."""
         made = super().line(host)
-        made.units = unit_manager.Manager(made.host, self.systemd)
+        made.observation.units = unit_manager.Manager(made.host, self.systemd)
         return made
 
     def everything(self) -> tuple[images.Image, Mapping[tuple[str, str], object]]:

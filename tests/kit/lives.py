@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, lifecycle, loop, reload
+from koordlet.agent import bootstrap, lifecycle, loop, reload, wiring
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
@@ -31,7 +31,7 @@ class Heard(notify.Notifier):
 
 
 class Shown:
-    """Surfaces that remember what they were told, and may refuse to start."""
+    """Endpoints that remember what they were told, and may refuse to start."""
 
     def __init__(self) -> None:
         self.problems: Mapping[str, str] = {}
@@ -70,7 +70,7 @@ class Life:
         ram: Path,
         config: str = "",
         start: bootstrap.Start | None = None,
-        sources: Callable[[], loop.Sources] | None = None,
+        sources: Callable[[], wiring.Sources] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start
@@ -89,9 +89,11 @@ class Life:
     async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
         start = self.start or bootstrap.Start(config=loader.load(str(self.file), {}, {}))
         found = start.config
+        self.site.sources = None if self.sources is None else self.sources()
         run = self.site.line()
         run.configure(found)
-        self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured)
+        wired = bootstrap.wire(found, run.host, self.site.sources)
+        self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured, wired=wired)
         self.shown = Shown()
         self.daemon = loop.Loop(
             self.who,
@@ -102,9 +104,8 @@ class Life:
                 keep=self.site.paths.last_config,
             ),
             notifier=self.heard,
-            surfaces=self.shown,
+            endpoints=self.shown,
             on_ready=lambda _, addresses: self.greeted.append(addresses),
-            sources=None if self.sources is None else self.sources(),
         )
         self.running = asyncio.ensure_future(self.daemon.run())
         try:

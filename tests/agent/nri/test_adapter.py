@@ -57,7 +57,7 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
             try:
                 await act(life)
             finally:
-                one.closes()
+                one.close()
                 await one.stop()
 
     asyncio.run(run())
@@ -70,8 +70,8 @@ def test_from_start_to_stop(ram: Path) -> None:
         peering = asyncio.ensure_future(life.peer((POD,)))
         await life.one.start(lambda: False)
         peer = await peering
-        assert "u1" in life.one.desk.who.tick.announcements.pods
-        life.one.opens()
+        assert "u1" in life.one.handler.agent.tick.announcements.pods
+        life.one.open()
         answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code
         assert 1 == life.one.counted()["connected"]
@@ -86,7 +86,7 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
     async def act(life: Life) -> None:
         await life.one.start(lambda: False)
         life.ahead[0] += 10.0
-        life.one.tick()
+        life.one.on_pass()
         assert () == life.one.conditions()
         life.ahead[0] += 10.0
         (said,) = life.one.conditions()
@@ -97,7 +97,7 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
             return life.one.plugin.status.connected
 
         await asyncio.to_thread(deadline.until, connected, "the connection is known here")
-        life.one.tick()
+        life.one.on_pass()
         assert () == life.one.conditions()
 
     live(ram, act, alone=False)
@@ -107,8 +107,8 @@ def test_what_a_restart_remembers(ram: Path) -> None:
     """That we ceased to adjust; the operator's reset is remembered, too."""
 
     async def ceased(life: Life) -> None:
-        life.one.desk.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
-        life.one.tick()
+        life.one.handler.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
+        life.one.on_pass()
 
     async def reset(life: Life) -> None:
         assert ["ContainerAdjustmentCeased"] == [each.type for each in life.one.conditions()]
@@ -132,11 +132,11 @@ def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
             deadline.until, lambda: life.one.plugin.status.connected, "it is connected"
         )
         box = pod.Container(name="main", id="unknown", runtime="containerd", running=True)
-        line = life.one.desk.who.tick
-        line._found = ((), (replace(line.pods[0], containers=(box,)),))
+        seen = life.one.handler.agent.tick.observation
+        seen._found = ((), (replace(seen.pods[0], containers=(box,)),))
         for seconds in (100.0, 5.0, 6.0):
             life.ahead[0] += seconds
-            life.one.tick()
+            life.one.on_pass()
         assert [] == await asyncio.to_thread(_rest, first)
         await life.peer()
 

@@ -177,7 +177,8 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
     with site.agent() as who:
         agents.settle(who, site.clock)
         assert who.publisher.view is not None
-        told = [one for one in who.publisher.view.plan.conditions if one.type == "GroupsNotFollowed"]
+        conditions = who.publisher.view.plan.conditions
+        told = [one for one in conditions if one.type == "GroupsNotFollowed"]
         assert [("host/batch", True)] == [(one.subject, one.status) for one in told]
         counted = who.publisher.view.snapshot.counted
         assert not [path for path in counted if path.startswith("batch/jobs/")]
