@@ -196,20 +196,18 @@ def _add_item(archive: tarfile.TarFile, item: contents.Item, wall: float) -> Non
     if item.link is None:
         _add(archive, name, item.data, wall)
         return
-    member = _member(name, wall)
-    member.type = tarfile.SYMTYPE
-    member.linkname = item.link
-    archive.addfile(member)
+    archive.addfile(_member(name, wall, link=item.link))
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes, wall: float) -> None:
-    member = _member(name, wall)
-    member.size = len(data)
-    archive.addfile(member, io.BytesIO(data))
+    archive.addfile(_member(name, wall, size=len(data)), io.BytesIO(data))
 
 
-def _member(name: str, wall: float) -> tarfile.TarInfo:
+def _member(name: str, wall: float, *, size: int = 0, link: str | None = None) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
+    member.size = size
+    if link is not None:
+        member.type, member.linkname = tarfile.SYMTYPE, link
     member.mode = 0o644
     member.mtime = int(wall)
     return member
