@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from koordlet.agent import sources as agent_sources
-from koordlet.agent import tick, wiring
+from koordlet.agent import tick
 from koordlet.config import examiner, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
@@ -27,7 +27,7 @@ from koordlet.policy.framework import registry
 from koordlet.state import last_config, paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import lifecycle
+    from koordlet.agent import lifecycle, neighbours
     from koordlet.apply import evictor
     from koordlet.model import observed
 
@@ -181,26 +181,30 @@ def why_observe(config: sourced.Effective, layout: cgroup.Layout, *, live: bool 
 
 
 def wire(
-    config: sourced.Effective, where: root.HostRoot, sources: wiring.Sources | None
-) -> wiring.Wiring:
+    config: sourced.Effective, where: root.HostRoot, sources: neighbours.Sources | None
+) -> lifecycle.Wiring:
     """Choose the neighbours of an agent on that machine."""
+    from koordlet.agent import lifecycle  # noqa: PLC0415 -- a command that runs once has no agent
+
     alone = agent_sources.choose(config.config, where).standalone
     nri = agent_sources.wants_runtime(config.config.nri, where, alone=alone)
-    return wiring.Wiring(
+    return lifecycle.Wiring(
         sources=sources,
         runtime=functools.partial(_runtime, config, alone=alone) if nri else None,
         evictor=functools.partial(_evictor, sources),
     )
 
 
-def _runtime(config: sourced.Effective, agent: lifecycle.Agent, *, alone: bool) -> wiring.Runtime:
+def _runtime(
+    config: sourced.Effective, agent: lifecycle.Agent, *, alone: bool
+) -> neighbours.Runtime:
     from koordlet.agent.nri import adapter  # noqa: PLC0415 -- only with a container runtime
 
     return adapter.NriAdapter(agent, config.config.nri, alone=alone)
 
 
 def _evictor(
-    sources: wiring.Sources | None, observing: tick.Tick, report: evictor.Report
+    sources: neighbours.Sources | None, observing: tick.Tick, report: evictor.Report
 ) -> evictor.Evictor:
     from koordlet.apply import evictor  # noqa: PLC0415 -- a command that runs once evicts nothing
 
@@ -212,7 +216,9 @@ def _evictor(
     )
 
 
-def _eviction_backend(sources: wiring.Sources | None, observing: tick.Tick) -> evictor.Way | str:
+def _eviction_backend(
+    sources: neighbours.Sources | None, observing: tick.Tick
+) -> evictor.Way | str:
     """Choose who evicts: the API server, or this machine; or say why nothing can."""
     eviction = observing.effective.config.eviction
     alone = sources is None or sources.alone

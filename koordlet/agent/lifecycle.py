@@ -10,10 +10,10 @@ import contextlib
 import functools
 import time
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from koordlet.agent import memory_watch, publisher, saved_history, wiring
+from koordlet.agent import memory_watch, neighbours, publisher, saved_history
 from koordlet.agent import restore as agent_restore
 from koordlet.agent import tick as ticks
 from koordlet.apply import copies, executor, intents, kinds, places, planner, protective
@@ -21,6 +21,7 @@ from koordlet.host import machine
 from koordlet.host.cgroup import claim
 from koordlet.host.process import identity as process_identity
 from koordlet.model import action, adjustment, errors, plan, pod, result
+from koordlet.model.record import dataclass
 from koordlet.policy.eviction import node_pressure
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
@@ -28,6 +29,20 @@ if typing.TYPE_CHECKING:
     from koordlet.apply import evictor
 
 _FIX = "make the directory writable, or name another with --state-dir"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What one agent is connected to. A command that runs once is connected to nothing.
+
+    A neighbour that needs the agent is made by a function of the agent: no code assigns to an
+    attribute of another object (``make wiring``).
+    """
+
+    sources: neighbours.Sources | None = None
+    runtime: Callable[[Agent], neighbours.Runtime] | None = None
+    #: Makes the evictor; without one, evictions wait.
+    evictor: Callable[[ticks.Tick, evictor.Report], evictor.Evictor] | None = None
 
 
 class Agent:
@@ -39,11 +54,11 @@ class Agent:
         where: paths.Paths,
         *,
         enforce: bool,
-        wired: wiring.Wiring | None = None,
+        wired: Wiring | None = None,
     ) -> None:
         self.tick = tick
         self.enforce = enforce
-        self.wired = wiring.Wiring() if wired is None else wired
+        self.wired = Wiring() if wired is None else wired
         #: Groups changed while the newest pass was under way.
         self.groups_changed = False
         #: The disks of the originals, which actions wait for, and of everything else. In memory
@@ -163,7 +178,10 @@ class Agent:
                 self.runtime.on_results(results)
             self._save()
             if wanted is not None:
-                self._follow(made.draft, wanted)
+                # Watch the files that this pass wants, and no others.
+                complete = self.watch.follow(wanted)
+                self.executor.pauses.keep_only({w.target for w in wanted} | set(self.book.entries))
+                self._followed = made.draft if complete else None
             # Our own writes are no reason for a pass; what others wrote meanwhile is.
             self.groups_changed = self.tick.observer.reader.hear(one.target for one in results)
         self.memory_watch.tick(self.tick.settings.get(node_pressure.STEM), made.snapshot.pressure)
@@ -220,12 +238,6 @@ class Agent:
             known = [self.adopt(*each) for each in found]
             self._unadopted = not all(known)
         return wanted
-
-    def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
-        """Watch the files that this pass wants, and no others."""
-        complete = self.watch.follow(wanted)
-        self.executor.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
-        self._followed = draft if complete else None
 
     def switch(self, *, enforce: bool) -> None:
         """Start or stop enforcing, as a new configuration says; stopping restores everything."""

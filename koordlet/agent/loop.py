@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from koordlet.agent import lifecycle, reload, stop_signal, wiring
+from koordlet.agent import lifecycle, neighbours, reload, stop_signal
 from koordlet.agent import sources as agent_sources
 from koordlet.apply import executor
 from koordlet.host.systemd import notify
@@ -151,7 +151,7 @@ class Loop:
                 await self.runtime.stop()
             self.agent.close()
 
-    async def _ask(self, sources: wiring.Sources) -> None:
+    async def _ask(self, sources: neighbours.Sources) -> None:
         for problem in self.agent.saved_history.follow(sources):
             self.publisher.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
         # The first pass should know which pods run here, if that can be known soon.

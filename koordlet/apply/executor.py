@@ -68,7 +68,6 @@ class Executor:
         host: root.HostRoot,
         book: journal.Journal,
         manager: units.Manager | None = None,
-        *,
         evictor: Evictor | None = None,
     ) -> None:
         self.host = host
@@ -128,8 +127,7 @@ class _Run:
 
     def __init__(self, hands: Executor, now: snapshot.Snapshot, report: Report, end: float) -> None:
         self.hands = hands
-        self.host = hands.host
-        self.book = hands.book
+        self.host, self.book = hands.host, hands.book
         self.now = now
         self.end = end
         self.results: list[result.Result] = []
@@ -339,8 +337,7 @@ class _Run:
     def _evict(self, step: plan.Step) -> result.Result:
         if self.hands.evictor is not None:
             return self.hands.evictor.take(step, self.now)
-        why = "nothing is evicted before the agent is ready"
-        return _result(step, result.Verdict.WAITING, why)
+        return _result(step, result.Verdict.WAITING, "nothing is evicted before the agent is ready")
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         one = step.action
@@ -352,8 +349,7 @@ class _Run:
             self.book.forget(one.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
         entry = self.book.entries.get(one.target)
-        # Never written: there is nothing to put back. A group may be there all the same: made, and
-        # then refused its first files.
+        # Never written: nothing to put back, except a group that was made and refused its files.
         never = entry is not None and entry.original is None and step.was is None and not cookie
         if never and not (isinstance(one, action.MakeDir) and inode):
             self.book.forget(one.target)
@@ -366,8 +362,7 @@ class _Run:
     def _is_gone(self, one: action.Action) -> bool:
         """Whether the file went without its group, and its value with it.
 
-        v2 takes a controller's files away once the group above hands it down no more, as systemd
-        does when no unit there has a property of it; later files begin anew.
+        v2 removes the files of a controller that the group above no longer hands down to it.
         """
         return isinstance(one, action.WriteFile) and not self.host.exists(self.host.at(one.target))
 

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan of one pass with empty history and state."""
     config = bootstrap.effective(args, {**changes.read(args), **options.eviction_flags(args)})
     host = bootstrap.host(args)
-    told = functools.cache(lambda: _told(args, config, host))
+    told = functools.cache(lambda: ask_sources(args, config, host))
     tick = bootstrap.open_tick(args, host, config, take=told)
     if args.defragment:
         _defragment(args, tick)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(
+def ask_sources(
     args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot
 ) -> observed.Observed | None:
     """Read the pods of this node from a file, else from its sources."""

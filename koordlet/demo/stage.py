@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from koordlet.agent import bootstrap, wiring
+from koordlet.agent import bootstrap, neighbours
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick as ticks
 from koordlet.config import sourced
@@ -43,7 +43,7 @@ class Stage:
     def __init__(
         self,
         tick: ticks.Tick,
-        sources: wiring.Sources | None,
+        sources: neighbours.Sources | None,
         flags: dict[str, object],
         why: str,
     ) -> None:
@@ -71,7 +71,7 @@ class Here(Stage):
     """This machine, with processes."""
 
     def __init__(
-        self, tick: ticks.Tick, sources: wiring.Sources | None, flags: dict[str, object]
+        self, tick: ticks.Tick, sources: neighbours.Sources | None, flags: dict[str, object]
     ) -> None:
         super().__init__(tick, sources, flags, "")
         # One CPU is the machine's own.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet import log
-from koordlet.agent import lifecycle, tick, wiring
+from koordlet.agent import lifecycle, neighbours, tick
 from koordlet.agent import restore as agent_restore
 from koordlet.config import loader, sourced
 from koordlet.history import series
@@ -114,7 +114,7 @@ class Site:
     clock: Clock = field(default_factory=Clock)
     #: ``--cgroup-root``.
     base: str = ""
-    sources: wiring.Sources | None = None
+    sources: neighbours.Sources | None = None
 
     def __post_init__(self) -> None:
         # A claim is a lock of the real kernel on a real directory.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, lifecycle, loop, reload, wiring
+from koordlet.agent import bootstrap, lifecycle, loop, neighbours, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
@@ -70,7 +70,7 @@ class Life:
         ram: Path,
         config: str = "",
         start: bootstrap.Start | None = None,
-        sources: Callable[[], wiring.Sources] | None = None,
+        sources: Callable[[], neighbours.Sources] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from koordlet.agent import lifecycle, wiring
+from koordlet.agent import lifecycle, neighbours
 from koordlet.agent.nri import handler as handlers
 from koordlet.agent.nri import start_check
 from koordlet.host.fs.root import HostPath
@@ -260,7 +260,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
     assert "1" == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus)
     assert 2 == scene.handler.kept
-    scene.who.runtime = cast("wiring.Runtime", scene.handler)
+    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
     scene.who.restore()
     assert (BOX.id, "0-4") == scene.told[-1]
 

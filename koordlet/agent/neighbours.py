@@ -1,10 +1,7 @@
-"""The neighbours of one agent, chosen once by ``bootstrap`` and immutable from then on.
+"""What an agent asks of its neighbours: the sources of workloads and the container runtime.
 
-Covers: what an agent asks of the sources of workloads, the container runtime and the evictor.
-Does not cover: choosing them (``bootstrap``), using them (``lifecycle``, ``loop``).
-
-Rule: no code assigns to an attribute of another object; ``make wiring`` checks it. A neighbour that
-needs the agent is made by a function that gets the agent.
+Covers: the methods that each must have. Does not cover: choosing them (``bootstrap``), using them
+(``lifecycle``, ``loop``).
 """
 
 from __future__ import annotations
@@ -13,11 +10,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from koordlet.model.record import dataclass
-
 if typing.TYPE_CHECKING:
-    from koordlet.agent import lifecycle, tick
-    from koordlet.apply import evictor
     from koordlet.kubeapi import objects
     from koordlet.model import decision, observed, result, spread
 
@@ -82,13 +75,3 @@ class Runtime(Protocol):
 
     def counted(self) -> Mapping[str, float]:
         """Return its counters, for metrics."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wiring:
-    """What one agent is connected to. A command that runs once is connected to nothing."""
-
-    sources: Sources | None = None
-    runtime: Callable[[lifecycle.Agent], Runtime] | None = None
-    #: Makes the evictor; without one, evictions wait.
-    evictor: Callable[[tick.Tick, evictor.Report], evictor.Evictor] | None = None
