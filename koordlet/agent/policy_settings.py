@@ -1,7 +1,7 @@
-"""Puts the operator's configuration into the terms of each station.
+"""Translates the operator's configuration into the settings of policies and readers.
 
 Covers: policy settings and modes, declared workloads, the node, from one ``Config``.
-Does not cover: reading configuration (``config``), running the line (``tick``).
+Does not cover: reading configuration (``config``), one pass (``tick``).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ if typing.TYPE_CHECKING:
 
 
 def settings(config: schema.Config) -> Mapping[str, object]:
-    """The settings of each policy, by stem."""
+    """Build the settings of each policy, by stem."""
     reserved = config.policies.reserved_cpus
     exclusive = config.policies.exclusive_cpus
     pools = config.policies.shared_pools
@@ -322,11 +322,11 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
 
 
 def counting(config: schema.Config) -> performance.Settings | None:
-    """How cycles and instructions are counted; ``None`` where nobody asked for it."""
+    """Build how cycles and instructions are counted; ``None`` where counting is off."""
     section = config.counters.cpi
     if not section.enabled:
         return None
-    from koordlet.host.counters import performance  # noqa: PLC0415 -- it is off unless somebody wants it
+    from koordlet.host.counters import performance  # noqa: PLC0415 -- off by default
 
     return performance.Settings(
         window=float(section.window_seconds),
@@ -336,13 +336,13 @@ def counting(config: schema.Config) -> performance.Settings | None:
 
 
 def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
-    """The configured mode of each policy, by stem."""
+    """Build the configured mode of each policy, by stem."""
     policies = config.policies
     return {row.stem: plan.Mode(getattr(policies, row.stem).mode) for row in registry.POLICIES}
 
 
 def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
-    """This node as the configuration describes it."""
+    """Build the node as the configuration describes it."""
     named = snapshot.NodeInfo(name=config.node.name or hostname)
     labels, annotations = dict(config.node.labels), dict(config.node.annotations)
     if not labels and not annotations:
@@ -360,7 +360,7 @@ def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
 
 
 def workloads(config: schema.Config) -> tuple[pod.Pod, ...]:
-    """The declared workloads, in the order of the file. Their groups are not looked up yet."""
+    """Build the declared workloads, in the order of the file, without their groups."""
     return tuple(_workload(entry) for entry in config.workloads)
 
 

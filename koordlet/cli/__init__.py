@@ -1,7 +1,7 @@
 """The command line: one module for each command.
 
 Covers: finding the command, errors and exit codes, what all commands share.
-Does not cover: the work itself; a command only asks the line and prints.
+Does not cover: the work itself; a command only runs a pass and prints.
 
 A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``.
 It is imported when its command was named: ``koordlet run`` does not pay for others' tables.

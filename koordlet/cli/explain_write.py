@@ -1,7 +1,7 @@
 """``koordlet explain write PATH``: who wants what in a file, what was there before, what was done.
 
 Covers: one look of our own, the journal and the audit log, put together for one file.
-Does not cover: deciding (the line), the journal's and the log's formats (``state``).
+Does not cover: deciding (``agent.tick``), the journal's and the log's formats (``state``).
 
 What the policies want is what an agent that starts now would decide, as in ``koordlet plan``; the
 journal and the log are those of the agent that ran here last. A recorded machine has neither.
