@@ -157,9 +157,9 @@ class Endpoints:
     async def _start_http(self, api: http_api.Api) -> str:
         from koordlet.http import server  # noqa: PLC0415 -- rule 2
 
-        one = server.Server(self._config.http.address, api.routes())
-        bound = await one.start()
-        self._http, self._channel = one, api.channel
+        listener = server.Server(self._config.http.address, api.routes())
+        bound = await listener.start()
+        self._http, self._channel = listener, api.channel
         return f"http://{bound}/"
 
     async def _start_https(self, api: http_api.Api) -> str:
@@ -176,29 +176,29 @@ class Endpoints:
                 fix="set kube.kubeconfig, or leave the address out",
             )
         held = certificates.Certificate(Path(said.certificate), Path(said.key))
-        one = server.Server(
+        listener = server.Server(
             said.address,
             api.routes(),
             tokens.Tokens(self._cluster.store),
             tls=held.context,
             setting="report.http.secure.address",
         )
-        bound = await one.start()
-        self._https = one
+        bound = await listener.start()
+        self._https = listener
         return f"https://{bound}/"
 
     async def _start_rpc(self) -> str:
         from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
 
         said = self._config.grpc
-        one = agent.Agent(
+        listener = agent.Agent(
             Path(said.socket) if said.socket else self._paths.socket,
             koordlet.__version__,
             remote=agent.remote(said.address, _files(said.tls), _rules(said)),
             past=self._past,
         )
-        address = await one.start()
-        self._rpc = one
+        address = await listener.start()
+        self._rpc = listener
         return address
 
     def _start_reporting(self, address: str) -> None:
@@ -248,9 +248,9 @@ class Endpoints:
             *(("http", self._http), ("https", self._https), ("grpc", self._rpc)),
             *(("objects", self._writers), ("scheduler", self._reporting)),
         )
-        for name, one in running:
-            if one is not None:
-                found.update(((name, event), count) for event, count in one.counts.items())
+        for name, endpoint in running:
+            if endpoint is not None:
+                found.update(((name, event), count) for event, count in endpoint.counts.items())
         return found
 
 
@@ -262,4 +262,4 @@ def _files(said: grpc_section.Tls) -> tuple[Path, Path, Path] | None:
 
 
 def _rules(said: grpc_section.Grpc) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.name, one.rights) for one in said.clients]
+    return [(client.name, client.rights) for client in said.clients]

@@ -80,12 +80,12 @@ def steps(
 ) -> dict[str, dict[str, str | None]]:
     """Collect what triable policies changed: by policy, each target and its earlier value."""
     found: dict[str, dict[str, str | None]] = {}
-    for one in results:
-        if one.verdict is not result.Verdict.DONE or one.step is None or one.step.undo:
+    for outcome in results:
+        if outcome.verdict is not result.Verdict.DONE or outcome.step is None or outcome.step.undo:
             continue
-        did = one.step.action
+        did = outcome.step.action
         if did.policy in triable:
-            found.setdefault(did.policy, {}).setdefault(did.target, one.step.was)
+            found.setdefault(did.policy, {}).setdefault(did.target, outcome.step.was)
     return found
 
 
@@ -96,12 +96,12 @@ def felt(now: snapshot.Snapshot, past: series.History) -> guard.Felt:
     unknown = guard.Felt(at=now.at, wall=now.wall, world=world)
     use = usage.measure(now, past)
     waiting = None if now.strain is None else now.strain.waiting
-    groups = [one.group for one in confined]
+    groups = [part.group for part in confined]
     cores = past.groups.lasts(groups, meter.CPU)
     if not groups or waiting is None or use.ls is None or use.be is None or None in cores:
         return unknown
-    used = [one or 0.0 for one in cores]
-    own = own_waiting.among((part, one.cpus) for part, one in zip(used, confined, strict=True))
+    used = [core or 0.0 for core in cores]
+    own = own_waiting.among((core, part.cpus) for core, part in zip(used, confined, strict=True))
     if math.isinf(own):
         # Work that fills all CPUs it may use waits, whatever other work does.
         return unknown

@@ -183,7 +183,7 @@ class Agent:
                 self.executor.pauses.keep_only({w.target for w in wanted} | set(self.book.entries))
                 self._followed = made.draft if complete else None
             # Our own writes are no reason for a pass; what others wrote meanwhile is.
-            self.groups_changed = self.tick.observer.reader.hear(one.target for one in results)
+            self.groups_changed = self.tick.observer.reader.hear(step.target for step in results)
         self.memory_watch.tick(self.tick.settings.get(node_pressure.STEM), made.snapshot.pressure)
         if self.memory_watch.near:
             # The victim is chosen when the threshold is crossed, by what is known then.
@@ -197,7 +197,7 @@ class Agent:
             results,
             publisher.Timing(seconds=time.process_time() - started, lateness=lateness, late=late),
         )
-        return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
+        return moved > 0 or any(step.verdict is result.Verdict.DONE for step in results)
 
     def _publish(
         self, made: ticks.Pass, results: Sequence[result.Result], timing: publisher.Timing

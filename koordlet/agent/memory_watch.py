@@ -63,7 +63,7 @@ class MemoryWatch:
     def tick(self, settings: object, seen: model.Reading) -> None:
         """Take what a tick has read, and the thresholds."""
         limits = settings.limits if isinstance(settings, node_pressure.Settings) else ()
-        self._limits = tuple(one for one in limits if one.signal in thresholds.MEMORY_SIGNALS)
+        self._limits = tuple(limit for limit in limits if limit.signal in thresholds.MEMORY_SIGNALS)
         self._before = seen.root, seen.pods
         self._reader.watch_closely(near=self.near)
         if self.alarms is not None:
@@ -91,11 +91,11 @@ class MemoryWatch:
     def _compared(self, seen: _Seen) -> list[tuple[int, int, int]]:
         """List available, wanted and total bytes of each threshold whose memory is known."""
         found = []
-        for one in self._limits:
-            memory = seen[one.signal == thresholds.ALLOCATABLE_MEMORY]
+        for limit in self._limits:
+            memory = seen[limit.signal == thresholds.ALLOCATABLE_MEMORY]
             if memory is not None and memory.available is not None:
                 capacity = memory.available + memory.working_set
-                found.append((memory.available, one.value.of(capacity), capacity))
+                found.append((memory.available, limit.value.of(capacity), capacity))
         return found
 
     def _levels(self) -> dict[str, int]:
@@ -107,12 +107,12 @@ class MemoryWatch:
 
     def _uses(self) -> Iterator[tuple[str, int]]:
         directories = self._reader.directories
-        for one in self._limits:
-            which = one.signal == thresholds.ALLOCATABLE_MEMORY
+        for limit in self._limits:
+            which = limit.signal == thresholds.ALLOCATABLE_MEMORY
             memory, directory = self._before[which], directories[which]
             if memory is None or memory.available is None or not directory:
                 continue
             capacity = memory.available + memory.working_set
-            level = capacity - one.value.of(capacity) + memory.inactive_file
+            level = capacity - limit.value.of(capacity) + memory.inactive_file
             if level > memory.usage:
                 yield directory, level
