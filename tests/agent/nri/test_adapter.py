@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from koordlet.agent import lifecycle
 from koordlet.agent.nri import adapter
 from koordlet.config import nri_section
 from koordlet.model import pod
@@ -148,3 +149,27 @@ def _rest(peer: nri.Peer) -> list[object]:
     with pytest.raises(EOFError):
         peer.next(1)
     return []
+
+
+def test_an_agent_publishes_its_runtime(ram: Path) -> None:
+    """Conditions and counters of the adapter that an agent is wired to are in its view."""
+    site, ahead = test_interrupted.workloads("v1", ram), [0.0]
+    config = nri_section.Nri(mode="on", socket=str(ram / "none.sock"))
+
+    def made(agent: lifecycle.Agent) -> adapter.NriAdapter:
+        return adapter.NriAdapter(agent, config, alone=False, clock=lambda: ahead[0])
+
+    wired = lifecycle.Wiring(runtime=made)
+    agent = lifecycle.Agent(site.line(), site.paths, enforce=True, wired=wired)
+    try:
+        ahead[0] = 60.0
+        agent.one_pass(slow=True)
+        view = agent.publisher.view
+    finally:
+        assert agent.runtime is not None
+        asyncio.run(agent.runtime.stop())
+        agent.close()
+
+    assert view is not None
+    assert "ContainerRuntimeLost" in {each.type for each in view.plan.conditions}
+    assert view.runtime["connected"] == 0
