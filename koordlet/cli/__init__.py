@@ -129,8 +129,8 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _begin() -> None:
-    """What ``__main__`` held back while modules were imported."""
-    # What was imported stays: from here on garbage is looked for in what comes after.
+    """Release what ``__main__`` held back during the imports: garbage collection and Ctrl-C."""
+    # Imported modules stay: from here on, only newer objects are collected.
     gc.freeze()
     gc.enable()
     if not stop_signal.listening() and callable(signal.getsignal(signal.SIGINT)):

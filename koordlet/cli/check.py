@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
-    """How many pods ask for what our scheduler lacks, by what it is."""
+    """Count the pods that ask for a feature our scheduler lacks, by feature."""
     # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
     from koordlet.scheduler.objects import unserved  # noqa: PLC0415 -- as said above
 
@@ -130,7 +130,7 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
 
 
 def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str]:
-    """The same for people."""
+    """Format the document for people."""
     text = [
         f"mode          {'observe: ' + why if why else 'enforce'}",
         f"cpus          {len(seen.topology.online)} online ({seen.topology.online})",

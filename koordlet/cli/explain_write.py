@@ -86,7 +86,7 @@ def document(
     entry: journal.Entry | None,
     records: list[explain_source.Document],
 ) -> explain_source.Document:
-    """All that is known of one file."""
+    """Collect everything known about one file."""
     seen = made.snapshot
     row, group = _row(seen.layout, path)
     wanted: list[explain_source.Document] = [
@@ -194,7 +194,7 @@ def _text(host: root.HostRoot, path: str) -> str | None:
 
 
 def lines(one: explain_source.Document) -> Iterator[str]:
-    """What a person wants to know of it."""
+    """Format the document for people."""
     yield f"{one['path']}: {one['verdict']}"
     value = one["value"]
     yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"

@@ -1,4 +1,4 @@
-"""What the demo tells while it runs: one line when the story goes on.
+"""Narrates the demo while it runs: one line for each change.
 
 Covers: which states are worth a line, the line. Does not cover: the greeting (``cli.welcome``).
 

@@ -147,7 +147,7 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
 
 
 def evictions(made: plan.Plan) -> list[str]:
-    """Who would go, why, and what is too little."""
+    """List the pods that would be evicted, why, and which resource is short."""
     text = []
     for one in made.signals:
         if one.met:

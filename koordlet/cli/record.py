@@ -46,7 +46,7 @@ _SHORTEST = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long, how often, and the clocks to do it by."""
+    """Length, interval and clocks of a recording."""
 
     seconds: float = 1.0
     every: float = 1.0
@@ -127,7 +127,7 @@ def write(host: root.HostRoot, out: str, plan: Plan) -> str:
 
 @dataclass(slots=True)
 class _Recording:
-    """One archive being filled."""
+    """Writes one archive."""
 
     archive: tarfile.TarFile
     host: root.HostRoot
@@ -167,7 +167,7 @@ class _Recording:
 
 
 def _frame_count(plan: Plan) -> int:
-    """How many frames come after the first state."""
+    """Count the frames after the first state."""
     if plan.every < _SHORTEST:
         why = f"{plan.every:g}s is too short"
         raise errors.UsageError(why, culprit="--every", fix="at least 100ms")

@@ -37,7 +37,7 @@ koordlet replay busy.tar.gz -o json | jq '.steps[].plan.evictions'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One moment: the plan, and what there was to see."""
+    """One moment: its plan, and its point in the chart."""
 
     wall: float
     plan: plan.Plan
@@ -129,7 +129,7 @@ class _Clock:
 
 
 def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> replay_svg.Point:
-    """What a step shows; what no counter says is missing."""
+    """Read the point of a step from the history; a missing counter is ``None``."""
     used = past.node.last("", meter.CPU)
     return replay_svg.Point(
         at=at,

@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One look, printed. A machine without resctrl says why, which is no error."""
+    """Look once, and print. A machine without resctrl says why; that is no error."""
     line = bootstrap.open_tick(args, bootstrap.host(args), bootstrap.effective(args, {}))
     seen = line.look()
     if args.output == "json":

@@ -109,7 +109,7 @@ def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Eff
 
 
 class _Job:
-    """One restore, as often as it is asked for."""
+    """Run one restore at each call."""
 
     def __init__(self, args: argparse.Namespace, config: sourced.Effective) -> None:
         self.args = args

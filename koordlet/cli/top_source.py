@@ -1,4 +1,4 @@
-"""Where ``koordlet top`` gets the node's document: from the running agent, else by looking itself.
+"""Gets the node's document for ``koordlet top``: from the agent, else from a pass of its own.
 
 Covers: asking ``/api/v1/node``, observing this or a recorded machine with the same result.
 Does not cover: showing it (``cli.top_screen``).
