@@ -55,7 +55,7 @@ test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (two 
 	@$(PYTEST) -n auto -m '$(ORDINARY)' $(ARGS)
 
 .PHONY: check
-check: $(DEVELOP) format-check lint types imports sizes proves generated shell docs ## Run every static check
+check: $(DEVELOP) format-check lint types imports wiring sizes proves generated shell docs ## Run every static check
 
 .PHONY: docs
 docs: $(DEVELOP) $(DOCS) ## Build the site of the documents into build/site, and follow its links
@@ -90,7 +90,7 @@ soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
 
 # The parts of `check`, one command each; pre-commit calls the same ones.
 
-.PHONY: format-check lint types imports sizes proves generated shell
+.PHONY: format-check lint types imports wiring sizes proves generated shell
 format-check: $(DEVELOP)
 	@printf '▸ format\n'
 	$(PY) -m ruff format --check . || { printf 'fix: make format\n' >&2; exit 1; }
@@ -106,6 +106,11 @@ types: $(DEVELOP)
 imports: $(DEVELOP)
 	@printf '▸ imports\n'
 	$(PY) -P .venv/bin/lint-imports --no-logo
+
+# No code assigns to an attribute of another object; tools/wiring_allowed.txt lists the files that do.
+wiring: $(DEVELOP)
+	@printf '▸ wiring\n'
+	$(PY) -m tools.wiring
 
 # A module that outgrows this is split by noun; generated code is not read, so it may be long.
 LINES := 400

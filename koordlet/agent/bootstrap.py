@@ -1,61 +1,71 @@
-"""From command-line options to an open line, for every command that needs one.
+"""Builds what a command needs from its options: configuration, host, tick, an agent's wiring.
 
-Covers: configuration, host, state paths, the choice between enforcing and observing.
+Covers: configuration, host, state paths, the choice between enforcing and observing, the
+neighbours of an agent.
 Does not cover: options themselves (``cli.options``), running (``loop``).
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
+import time
+import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick
 from koordlet.config import examiner, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import roots
-from koordlet.model import cgroup, errors, knob
+from koordlet.model import cgroup, errors, knob, pod
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import registry
 from koordlet.state import last_config, paths
+
+if typing.TYPE_CHECKING:
+    from koordlet.agent import lifecycle, neighbours
+    from koordlet.apply import evictor
+    from koordlet.model import observed
 
 #: What stays in force where a running agent refuses a file.
 AS_BEFORE = "what it said before"
 
 
 def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
-    """The configuration, with the command line on top."""
+    """Load the configuration, with the command line on top."""
     from koordlet.config import loader  # noqa: PLC0415 -- 10 MB of models that ``run`` does without
 
     return loader.load(args.config, os.environ, flags)
 
 
 def lasting(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
-    """The same for a process that stays: another one has the models in memory, and ends."""
+    """Load it for a process that stays: the models are loaded in another process, which ends."""
     return examiner.load(args.config, os.environ, flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What an agent starts with."""
+    """The configuration that an agent starts with."""
 
     config: sourced.Effective
-    #: Why that is not what the file says; ``None`` where it is.
+    #: Why the file is refused; ``None`` where it is in force.
     refused: errors.ConfigError | None = None
-    #: … and what it is instead.
+    #: What is in force instead of a refused file.
     instead: str = ""
-    #: Whether it is somebody's, and not what is built in for want of any.
+    #: Whether it comes from a file, of now or earlier, and not from the built-in values alone.
     configured: bool = True
 
 
 def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
-    """The configuration of an agent, which no file keeps from starting.
+    """Choose the configuration of an agent; a bad file does not keep an agent from starting.
 
-    In place of a file that cannot be used: the last good one on disk; without any the built-in
-    values, observing. What is wrong on the command line or in the environment is raised: there is
-    nobody to mend that while the agent runs.
+    In place of a refused file: the last good one on disk; without that the built-in values,
+    observing. An error on the command line or in the environment is raised: neither can be mended
+    while the agent runs.
     """
     try:
         return Start(config=lasting(args, flags))
@@ -77,7 +87,7 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
 
 
 def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effective | None, str]:
-    """The last good configuration, and what it is; or why there is none."""
+    """Load the last good configuration, and its description; or why there is none."""
     try:
         text = last_config.load(where)
     except last_config.UntrustedError as error:
@@ -93,44 +103,50 @@ def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effect
 def _asked(question: parcel.Question) -> parcel.Answer:
     found = examiner.apart(question).answer(wait=True)
     if found is None:
-        raise errors.BugError("whoever waits has an answer", culprit=question.path)
+        raise errors.BugError("no answer although it was waited for", culprit=question.path)
     return found
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:
-    """This machine, or the recorded one that ``--root`` or ``KOORDLET_ROOT`` names."""
+    """Open this machine, or the recorded one that ``--root`` or ``KOORDLET_ROOT`` names."""
     return roots.open_root(getattr(args, "root", None) or os.environ.get("KOORDLET_ROOT"))
 
 
-def open_line(
+def open_tick(
     args: argparse.Namespace,
     where: root.HostRoot,
     config: sourced.Effective,
     rows: tuple[registry.Row, ...] = registry.POLICIES,
     clock: Callable[[], machine.Now] | None = None,
-) -> tick.Line:
-    """The line on that machine, by its own clock unless another one is given."""
-    return tick.Line(
+    *,
+    take: Callable[[], observed.Observed | None] | None = None,
+    pods: tuple[pod.Pod, ...] = (),
+    moves: bool | None = None,
+) -> tick.Tick:
+    """Open a tick on that machine, by its own clock, or by the time of a recording.
+
+    ``take``, ``pods`` and ``moves`` are those of ``observation.Observation``.
+    """
+    if clock is None and not where.live:
+        wall = getattr(args, "now", None)
+        if wall is None:
+            wall = newest(where)
+        moment = machine.Now(at=wall, wall=wall)
+        clock = lambda: moment  # noqa: E731 -- a value that stays
+    return tick.Tick(
         where,
         config,
         rows=rows,
         base=getattr(args, "cgroup_root", None),
-        clock=clock or _clock(args, where),
+        clock=clock or machine.now,
+        take=take,
+        pods=pods,
+        moves=moves,
     )
 
 
-def _clock(args: argparse.Namespace, where: root.HostRoot) -> Callable[[], machine.Now]:
-    """This machine's clock; a recording's own time for a recording."""
-    if where.live:
-        return machine.now
-    wall = getattr(args, "now", None)
-    if wall is None:
-        wall = newest(where)
-    return lambda: machine.Now(at=wall, wall=wall)
-
-
 def newest(where: root.HostRoot) -> float:
-    """The newest timestamp in a recording: the moment that it was made."""
+    """Find the newest timestamp in a recording: the moment that it was made."""
     times = []
     for path in (where.proc("stat"), where.proc("meminfo"), where.sys("devices/system/cpu/online")):
         try:
@@ -141,19 +157,19 @@ def newest(where: root.HostRoot) -> float:
 
 
 def state_paths(args: argparse.Namespace, config: sourced.Effective) -> paths.Paths:
-    """Where our own files are."""
+    """Choose where the agent's own files are."""
     directory = getattr(args, "state_dir", None) or config.config.state.dir
     return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
 
 
 def unreadable(where: Path, error: OSError) -> errors.HostError:
-    """What to do about a file of the agent that this user may not read."""
+    """Explain that this user may not read a file of the agent."""
     fix = "run as the user that the agent runs as, or give its --state-dir"
     return errors.HostError.of(error, "cannot be read", culprit=str(where), fix=fix)
 
 
 def why_observe(config: sourced.Effective, layout: cgroup.Layout, *, live: bool = True) -> str:
-    """Why this agent may only observe; empty when it may act. What is not live needs no root."""
+    """Explain why this agent may only observe; empty when it may act. A recording needs no root."""
     if config.config.mode == "observe":
         return f"mode is observe ({config.origin('mode')})"
     if live and os.geteuid() != 0:
@@ -162,3 +178,63 @@ def why_observe(config: sourced.Effective, layout: cgroup.Layout, *, live: bool 
         return "no cgroup hierarchy is mounted; mount one, usually at /sys/fs/cgroup"
     gap = layout.why_not(knob.CPUSET_CPUS)
     return gap.why if gap is not None else ""
+
+
+def wire(
+    config: sourced.Effective, where: root.HostRoot, sources: neighbours.Sources | None
+) -> lifecycle.Wiring:
+    """Choose the neighbours of an agent on that machine."""
+    from koordlet.agent import lifecycle  # noqa: PLC0415 -- a command that runs once has no agent
+
+    alone = agent_sources.choose(config.config, where).standalone
+    nri = agent_sources.wants_runtime(config.config.nri, where, alone=alone)
+    return lifecycle.Wiring(
+        sources=sources,
+        runtime=functools.partial(_runtime, config, alone=alone) if nri else None,
+        evictor=functools.partial(_evictor, sources),
+    )
+
+
+def _runtime(
+    config: sourced.Effective, agent: lifecycle.Agent, *, alone: bool
+) -> neighbours.Runtime:
+    from koordlet.agent.nri import adapter  # noqa: PLC0415 -- only with a container runtime
+
+    return adapter.NriAdapter(agent, config.config.nri, alone=alone)
+
+
+def _evictor(
+    sources: neighbours.Sources | None, observing: tick.Tick, report: evictor.Report
+) -> evictor.Evictor:
+    from koordlet.apply import evictor  # noqa: PLC0415 -- a command that runs once evicts nothing
+
+    limits = observing.effective.config.policies.node_pressure.limits
+    return evictor.Evictor(
+        _eviction_backend(sources, observing),
+        report=report,
+        limits=evictor.Limits(in_flight=limits.in_flight, per_minute=limits.per_minute),
+    )
+
+
+def _eviction_backend(
+    sources: neighbours.Sources | None, observing: tick.Tick
+) -> evictor.Way | str:
+    """Choose who evicts: the API server, or this machine; or say why nothing can."""
+    eviction = observing.effective.config.eviction
+    alone = sources is None or sources.alone
+    by = eviction.by if eviction.by != "auto" else ("local" if alone else "api")
+    if by == "local":
+        from koordlet.apply import local_eviction  # noqa: PLC0415 -- the other way needs none of it
+
+        return local_eviction.LocalEviction(observing.host, observing.observer.layout)
+    if sources is None or sources.store is None:
+        return "no API server is configured: set kube.mode, or eviction.by: local"
+    from koordlet.apply import api_eviction  # noqa: PLC0415 -- as above
+
+    return api_eviction.ApiEviction(
+        sources.store,
+        node=observing.observation.node.name,
+        clock=time.time,
+        delete=by == "delete",
+        dry_run=eviction.dry_run,
+    )

@@ -1,10 +1,11 @@
-"""What others look at: HTTP, gRPC and objects in the API server, after the first verified pass.
+"""Serves the agent's view over HTTP and gRPC, and writes objects to the API server.
 
-Covers: starting, feeding and stopping them. Does not cover: what they serve (``report``, ``http``,
-``rpc``).
+Covers: starting, feeding and stopping these endpoints, after the first verified pass.
+Does not cover: what they serve (``report``, ``http``, ``rpc``).
 
 Rules:
-1. A surface that cannot start costs only itself: it is said, health shows it, the others come up.
+1. An endpoint that cannot start costs only itself: its error is logged and shown by health, and the
+   others start.
 2. Their libraries are loaded here, not before: protecting workloads does not wait for them.
 """
 
@@ -35,7 +36,7 @@ if typing.TYPE_CHECKING:
 
 Current = Callable[[], view.View | None]
 
-#: Seconds that an API server may take for the last word.
+#: Seconds for the API server to take the last write.
 _PATIENCE = 5.0
 
 
@@ -48,8 +49,8 @@ class Cluster:
     by_default: bool
 
 
-class Surfaces:
-    """The configured surfaces of one agent."""
+class Endpoints:
+    """The configured endpoints of one agent."""
 
     def __init__(
         self,
@@ -61,24 +62,24 @@ class Surfaces:
         scheduler: str | None = None,
     ) -> None:
         self._config = config
-        #: Where a scheduler is told, unless the configuration says it.
+        #: The address of a scheduler for reports, unless the configuration names one.
         self._scheduler = scheduler
         self._paths = where
         self._cluster = cluster
         self._past = past
         self._writers: writing.Writers | None = None
-        #: The newest view, where objects are written.
+        #: Gives the newest view, where objects are written.
         self._current: Current | None = None
-        self._told: reporting.Reporting | None = None
+        self._reporting: reporting.Reporting | None = None
         self._http: http_server.Server | None = None
         self._https: http_server.Server | None = None
         self._rpc: rpc_agent.Agent | None = None
         self._channel: channels.Channel | None = None
-        #: Surface to why it is not there; shown by the health endpoints.
+        #: Endpoint to why it could not start; shown by health.
         self.problems: Mapping[str, str] = {}
 
     async def start(self, current: Current) -> tuple[str, ...]:
-        """Come up one after the other; the addresses, for people."""
+        """Start one after the other; return the addresses for people."""
         addresses = []
         if self._config.http.enabled:
             api = self._api(current)
@@ -87,38 +88,38 @@ class Surfaces:
                 addresses.append(await self._guard("https", self._start_https(api)))
         if self._config.grpc.enabled:
             addresses.append(await self._guard("grpc", self._start_rpc()))
-        told = self._config.scheduler.address or self._scheduler
-        if told is not None:
-            self._start_reporting(told)
+        scheduler = self._config.scheduler.address or self._scheduler
+        if scheduler is not None:
+            self._start_reporting(scheduler)
         if self._cluster is not None:
             self._start_objects(self._cluster, current)
         return tuple(address for address in addresses if address)
 
     def publish(self, now: view.View | None) -> None:
-        """There is a new view. HTTP asks for it itself, unless somebody looks at the console."""
+        """Publish a new view. HTTP reads the view at each request; only the console is pushed."""
         if self._channel is not None:
             self._channel.publish()
         if self._rpc is not None and now is not None:
             self._rpc.publish(now)
-        if self._told is not None and now is not None:
-            self._told.publish(now)
+        if self._reporting is not None and now is not None:
+            self._reporting.publish(now)
 
     async def stop(self, *, final: bool) -> None:
-        """Go away, letting running answers end. ``final``: nobody goes on after us."""
+        """Stop after the running answers. ``final``: no agent follows."""
         if self._writers is not None:
             await self._writers.stop()
         if final and self._cluster is not None and self._current is not None:
             await self._withdraw(self._cluster.store, self._current())
-        if self._told is not None:
-            await self._told.stop()
-        for one in (self._http, self._https):
-            if one is not None:
-                await one.stop()
+        if self._reporting is not None:
+            await self._reporting.stop()
+        for server in (self._http, self._https):
+            if server is not None:
+                await server.stop()
         if self._rpc is not None:
             await self._rpc.stop()
 
     async def _withdraw(self, store: objects.Objects, last: view.View | None) -> None:
-        """A node that nobody watches any more is not kept free of pods, and offers nothing."""
+        """Withdraw the taints and the offers of a node that no agent watches any more."""
         from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
         from koordlet.report import withdrawing  # noqa: PLC0415 -- rule 2
 
@@ -156,13 +157,13 @@ class Surfaces:
     async def _start_http(self, api: http_api.Api) -> str:
         from koordlet.http import server  # noqa: PLC0415 -- rule 2
 
-        one = server.Server(self._config.http.address, api.routes())
-        bound = await one.start()
-        self._http, self._channel = one, api.channel
+        listener = server.Server(self._config.http.address, api.routes())
+        bound = await listener.start()
+        self._http, self._channel = listener, api.channel
         return f"http://{bound}/"
 
     async def _start_https(self, api: http_api.Api) -> str:
-        """The same answers for whoever has a token of the cluster."""
+        """Serve the same answers to clients that have a token of the cluster."""
         from koordlet.http import certificates, server, tokens  # noqa: PLC0415 -- rule 2
 
         said = self._config.http.secure
@@ -175,43 +176,43 @@ class Surfaces:
                 fix="set kube.kubeconfig, or leave the address out",
             )
         held = certificates.Certificate(Path(said.certificate), Path(said.key))
-        one = server.Server(
+        listener = server.Server(
             said.address,
             api.routes(),
             tokens.Tokens(self._cluster.store),
             tls=held.context,
             setting="report.http.secure.address",
         )
-        bound = await one.start()
-        self._https = one
+        bound = await listener.start()
+        self._https = listener
         return f"https://{bound}/"
 
     async def _start_rpc(self) -> str:
         from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
 
         said = self._config.grpc
-        one = agent.Agent(
+        listener = agent.Agent(
             Path(said.socket) if said.socket else self._paths.socket,
             koordlet.__version__,
             remote=agent.remote(said.address, _files(said.tls), _rules(said)),
             past=self._past,
         )
-        address = await one.start()
-        self._rpc = one
+        address = await listener.start()
+        self._rpc = listener
         return address
 
     def _start_reporting(self, address: str) -> None:
         from koordlet.rpc import reporting  # noqa: PLC0415 -- rule 2
 
         said = self._config.scheduler
-        self._told = reporting.Reporting(
+        self._reporting = reporting.Reporting(
             address,
             koordlet.__version__,
             files=reporting.files(_files(said.tls)),
             token=None if said.token is None else Path(said.token),
             past=self._past,
         )
-        self._told.start()
+        self._reporting.start()
 
     def _start_objects(self, cluster: Cluster, current: Current) -> None:
         said = self._config.objects
@@ -241,24 +242,24 @@ class Surfaces:
         self._current = current
 
     def _counts(self) -> Mapping[tuple[str, str], int]:
-        """(surface, event) to how often, for metrics."""
+        """Map (endpoint, event) to how often, for metrics."""
         found: dict[tuple[str, str], int] = {}
         running = (
             *(("http", self._http), ("https", self._https), ("grpc", self._rpc)),
-            *(("objects", self._writers), ("scheduler", self._told)),
+            *(("objects", self._writers), ("scheduler", self._reporting)),
         )
-        for name, one in running:
-            if one is not None:
-                found.update(((name, event), count) for event, count in one.counts.items())
+        for name, endpoint in running:
+            if endpoint is not None:
+                found.update(((name, event), count) for event, count in endpoint.counts.items())
         return found
 
 
 def _files(said: grpc_section.Tls) -> tuple[Path, Path, Path] | None:
-    """Certificate, key, authority."""
+    """List certificate, key, authority."""
     if said.certificate is None or said.key is None or said.authority is None:
         return None
     return Path(said.certificate), Path(said.key), Path(said.authority)
 
 
 def _rules(said: grpc_section.Grpc) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.name, one.rights) for one in said.clients]
+    return [(client.name, client.rights) for client in said.clients]

@@ -1,16 +1,16 @@
-"""Waiting for a successor, and then putting everything back or leaving it in place.
+"""Looks after limits while no agent runs: waits for a successor, or puts everything back.
 
 Covers: what ``koordlet restore --after-stop`` and ``--when-overdue`` decide, how long they wait,
-and what a start that fails does.
-Does not cover: asking systemd (``host.systemd.units``), putting things back (``restore``).
+and what a failed start does.
+Does not cover: asking systemd (``host.systemd.units``), putting files back (``restore``).
 
 Rules:
-1. Limits stay without an agent only while somebody waits for their deadline. Where nobody can wait,
-   they go at once.
-2. A running agent is never fought: its lock is waited for. Once it is ready it has cleared the
-   deadline, and there is nothing left to do.
-3. Only a ready agent or a final restore clears a deadline. What a crash loop puts in place after it
-   is therefore taken away again after each crash.
+1. Limits stay without an agent only while a process waits for their deadline. Where none can wait,
+   they are put back at once.
+2. A running agent is never fought: the keeper waits for its lock. A ready agent has cleared the
+   deadline, and nothing is left to do.
+3. Only a ready agent or a final restore clears a deadline. The limits that a crash loop sets after
+   the deadline are therefore put back after each crash.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from koordlet.model import errors, printable
 from koordlet.model.record import dataclass
 from koordlet.state import handover, lock
 
-#: How often it is looked whether a successor has come, or the lock is free.
+#: Seconds between two checks for a successor, or for a free lock.
 LOOK_SECONDS = 1.0
-#: How often the lock is tried while another restore may be at work, before an agent has it.
+#: How often the lock is tried, as another restore may hold it, before it counts as an agent's.
 _TRIES = 10
 
 _T = TypeVar("_T")
@@ -37,9 +37,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What waiting touches; a test has its own."""
+    """Clock, systemd and pauses; a test has its own."""
 
-    #: Sleeps so many seconds; ``True`` at once when told to stop.
+    #: Sleeps so many seconds; ``True`` at once after a signal to stop.
     pause: Callable[[float], bool]
     clock: Callable[[], float] = machine.boottime
     look: Callable[[str], units.Unit] = units.look
@@ -47,10 +47,10 @@ class World:
 
 
 def world() -> World:
-    """This process's: SIGTERM and SIGINT only end a pause, so that no restore is left half done."""
-    told = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, told)
-    return World(pause=lambda seconds: signal.sigtimedwait(told, seconds) is not None)
+    """Give this process's: SIGTERM and SIGINT only end a pause, and so interrupt no restore."""
+    stop = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop)
+    return World(pause=lambda seconds: signal.sigtimedwait(stop, seconds) is not None)
 
 
 class Restore(Protocol):
@@ -61,8 +61,8 @@ class Restore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
-    """Looks after the limits while no agent does. What it returns is a summary or a sentence."""
+class HandoverKeeper:
+    """Looks after the limits while no agent does. Each method returns a summary or a sentence."""
 
     #: The agent's service; empty where systemd has no part in it.
     unit: str
@@ -72,7 +72,7 @@ class Keeper:
     world: World
 
     def after_stop(self, result: str, seconds: float) -> agent_restore.Summary | str:
-        """The agent has ended: leave its limits to a successor that systemd expects, or restore."""
+        """Leave the limits of an ended agent to a successor that systemd starts, or restore."""
         try:
             if units.comes_back(self.world.look(self.unit), result):
                 return self._expect(seconds)
@@ -81,9 +81,9 @@ class Keeper:
         return self._when_free(lambda: self.restore(final=True))
 
     def after_wait(self) -> agent_restore.Summary | str:
-        """The one who waited has ended: restore where it was stopped with the agent, for good.
+        """Restore where systemd stopped the waiting helper together with the agent, for good.
 
-        Not where it is only restarted, as systemd does with it whenever it restarts the agent.
+        Not where systemd only restarts the helper, as it does whenever it restarts the agent.
         """
         try:
             own = self.world.look(units.helper_of(self.unit))
@@ -94,9 +94,9 @@ class Keeper:
         return self._when_free(lambda: self.restore(final=True))
 
     def after_failed_start(self, seconds: float) -> agent_restore.Summary | str:
-        """A start that fails where no manager waits, as in a container: it is its own helper.
+        """Handle a failed start where no service manager waits, as in a container.
 
-        The deadline counts from the first failure; the first one after it restores.
+        The deadline counts from the first failure; the first failure after it restores.
         """
         try:
             recorded = self._record(seconds)
@@ -112,7 +112,7 @@ class Keeper:
     ) -> agent_restore.Summary | str:
         """Wait for the deadline; restore unless a ready agent has cleared it.
 
-        Where something is left over and nobody could record one, it counts from now.
+        Where limits are left without a recorded deadline, it counts from now.
         """
         if self.deadline.read() is None and left_over():
             try:
@@ -139,7 +139,7 @@ class Keeper:
         return f"{self.unit} comes back: limits stay for {left:.0f} s"
 
     def _record(self, seconds: float) -> handover.Deadline:
-        """With the lock, so that an agent that runs gets no deadline."""
+        """Record a deadline under the lock, so that a running agent gets none."""
         self.lock.acquire()
         try:
             return self.deadline.record(self.world.clock() + seconds)
@@ -147,7 +147,7 @@ class Keeper:
             self.lock.release()
 
     def _when_free(self, work: Callable[[], _T]) -> _T | str:
-        """Another restore ends soon; whoever still has the lock then is an agent in charge."""
+        """Retry while the lock is taken: another restore ends soon, an agent does not."""
         why = ""
         for _ in range(_TRIES):
             try:

@@ -1,7 +1,7 @@
-"""The agent of one host: the line with its hands, its book and its locks.
+"""The agent of one host: what it opens, holds and gives back.
 
 Covers: opening and closing, one pass, restoring, handing over.
-Does not cover: when to pass (``loop``), what is shown (``report``).
+Does not cover: when a pass runs (``loop``), what is shown (``report``).
 """
 
 from __future__ import annotations
@@ -12,54 +12,65 @@ import time
 import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from koordlet.agent import memory_watch, publisher, saved_history, tick
+from koordlet.agent import memory_watch, neighbours, publisher, saved_history
 from koordlet.agent import restore as agent_restore
+from koordlet.agent import tick as ticks
 from koordlet.apply import copies, executor, intents, kinds, places, planner, protective
 from koordlet.host import machine
 from koordlet.host.cgroup import claim
 from koordlet.host.process import identity as process_identity
 from koordlet.model import action, adjustment, errors, plan, pod, result
+from koordlet.model.record import dataclass
 from koordlet.policy.eviction import node_pressure
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
     from koordlet.apply import evictor
-    from koordlet.kubeapi import objects
+
+_FIX = "make the directory writable, or name another with --state-dir"
 
 
-_FIX = "make the place writable, or name another with --state-dir"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What one agent is connected to. A command that runs once is connected to nothing.
 
+    A neighbour that needs the agent is made by a function of the agent: no code assigns to an
+    attribute of another object (``make wiring``).
+    """
 
-class Sources(Protocol):
-    """Who may know a store of objects."""
-
-    store: objects.Objects | None
-    #: No kubelet and no control plane says who runs here.
-    alone: bool
+    sources: neighbours.Sources | None = None
+    runtime: Callable[[Agent], neighbours.Runtime] | None = None
+    #: Makes the evictor; without one, evictions wait.
+    evictor: Callable[[ticks.Tick, evictor.Report], evictor.Evictor] | None = None
 
 
 class Agent:
     """Holds everything that must be given back."""
 
-    def __init__(self, run: tick.Line, where: paths.Paths, *, enforce: bool) -> None:
-        self.line = run
+    def __init__(
+        self,
+        tick: ticks.Tick,
+        where: paths.Paths,
+        *,
+        enforce: bool,
+        wired: Wiring | None = None,
+    ) -> None:
+        self.tick = tick
         self.enforce = enforce
-        #: Hears of everything that was done, after it was done.
-        self.done: Callable[[Sequence[result.Result]], None] = lambda _: None
-        #: Something happened to groups while the newest pass was under way.
-        self.told = False
+        self.wired = Wiring() if wired is None else wired
+        #: Groups changed while the newest pass was under way.
+        self.groups_changed = False
         #: The disks of the originals, which actions wait for, and of everything else. In memory
         #: nothing blocks.
-        inline = not run.host.live
+        inline = not tick.host.live
         self.disks = disk.Disk(where.lib, inline=inline), disk.Disk(where.lib, inline=inline)
         self.lock = lock.Lock(where.lock, process_identity.describe)
         self.disks[1].do("its lock file", self.lock.acquire)
         try:
-            self._claim = claim.take(run.host, run.observer.layout) if enforce else ()
+            self._claim = claim.take(tick.host, tick.observer.layout) if enforce else ()
         except errors.HostError:
-            # Whoever tries again must not meet its own lock.
+            # The next attempt of this process must not meet its own lock.
             self.lock.release()
             raise
         try:
@@ -75,60 +86,67 @@ class Agent:
             culprit = Path(error.filename or where.lib)
             raise ownfiles.explained(error, what, culprit=culprit, fix=_FIX) from error
         for damage in self.book.damage:
-            self.teller.log.warning("journal.damaged", detail=damage)
+            self.publisher.log.warning("journal.damaged", detail=damage)
         self._revive()
+        self._evictor: evictor.Evictor | None = None
+        if self.wired.evictor is not None:
+            self._evictor = self.wired.evictor(tick, self.publisher.record_alone)
+        self.executor = executor.Executor(
+            tick.host, self.book, tick.observation.units, evictor=self._evictor
+        )
+        self.runtime = None if self.wired.runtime is None else self.wired.runtime(self)
 
     @property
     def _base(self) -> str:
-        return self.line.observer.base.strip("/")
+        return self.tick.observer.base.strip("/")
 
     def _open(self, where: paths.Paths) -> None:
-        identity = self.line.observer.identity
+        identity = self.tick.observer.identity
         ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
         first, other = self.disks
-        may = places.of(self.line.host, self.line.observer.layout)
+        may = places.of(self.tick.host, self.tick.observer.layout)
         self.book = journal.Journal(
             where.journal, **ids, root=self._base, on=first, refusal=may.refusal
         )
-        self.hands = executor.Executor(self.line.host, self.book, self.line.units)
+        mode = "enforce" if self.enforce else "observe"
+        self.publisher = publisher.Publisher(
+            audit.Audit(where.audit, self.tick.effective.config.state.audit_bytes, other), mode=mode
+        )
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
-        self.memory = saved_history.Memory(self.line.history, self.checkpoints, self.line.clock)
+        self.saved_history = saved_history.SavedHistory(
+            self.tick.history, self.checkpoints, self.tick.clock
+        )
         self.handover = handover.Handover(where.handover, identity.boot_id, other)
-        self.watch = protective.Watch(self.line.host)
+        self.watch = protective.Watch(self.tick.host)
         self._followed: planner.Draft | None = None
         #: The state of each policy that is in its checkpoint.
         self._saved: dict[str, object] = {}
-        #: Somebody's original is yet to be written down.
+        #: The original of some file is not in the journal yet.
         self._unadopted = False
-        #: The groups and the wishes that the last pass was about.
+        #: The groups and the actions that the last pass was about.
         self._asked: list[object] = [None]
-        self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
-        self._evictor: evictor.Evictor | None = None
-        self.teller = publisher.Teller(
-            audit.Audit(where.audit, self.line.effective.config.state.audit_bytes, other),
-            mode="enforce" if self.enforce else "observe",
-        )
+        self.memory_watch = memory_watch.MemoryWatch(self.tick.observation.pressure)
 
     def _revive(self) -> None:
-        """Policies remember what their checkpoints say; a bad one costs that policy's memory."""
-        for row in self.line.rows:
+        """Give each policy the state of its checkpoint; a damaged checkpoint costs that state."""
+        for row in self.tick.rows:
             if row.revive is None:
                 continue
             state, problem = self.checkpoints.revive(row.stem, row.schema, row.revive)
             if state is not None:
-                self.line.states[row.stem] = state
+                self.tick.states[row.stem] = state
             if problem:
-                self.teller.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
-        for problem in self.memory.revive():
-            self.teller.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
+                self.publisher.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
+        for problem in self.saved_history.revive():
+            self.publisher.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
 
     def overdue(self) -> bool:
-        """Whether limits outlived their hand-over: then they go before anything else is done."""
+        """Whether limits outlived their hand-over: they are put back before anything else."""
         deadline = self.handover.read()
         return deadline is not None and deadline.boottime < machine.boottime()
 
     def elsewhere(self) -> bool:
-        """Whether the journal is of another cgroup root: it goes before anything is done here."""
+        """Whether the journal is of another cgroup root: it is restored before anything else."""
         return bool(self.book.entries) and self.book.root != self._base
 
     def one_pass(
@@ -139,69 +157,70 @@ class Agent:
         late: bool = False,
         patience: float = executor.SLICE,
     ) -> bool:
-        """Look, decide, do, tell. ``True`` when something was changed."""
+        """Observe, decide, plan, apply, publish. ``True`` when something was changed."""
         started = time.process_time()
-        # Also where nothing is done: what was put back last is still on its way to the disk.
+        # Also where nothing is applied: the last restore is still on its way to the disk.
         self.book.collect()
-        made = self.line.run_once(
+        made = self.tick.run_once(
             self.book.entries, groups=self.book.groups, slow=slow, acting=self.enforce
         )
         results: tuple[result.Result, ...] = ()
         moved = 0
-        self.teller.concern(made.snapshot.pods)
+        self.publisher.set_pods(made.snapshot.pods)
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
             wanted = self._wanted(made, again=slow)
-            with self.teller.carrying_out() as heard:
-                results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)
-            self.line.done(made, results)
-            self.done(results)
+            with self.publisher.recording() as record:
+                results = self.executor.run(made.draft, made.snapshot, record, patience=patience)
+            self.tick.done(made, results)
+            if self.runtime is not None:
+                self.runtime.on_results(results)
             self._save()
             if wanted is not None:
-                self._follow(made.draft, wanted)
-            # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
-            self.told = self.line.observer.reader.hear(one.target for one in results)
-        self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
-        # Who goes is decided when the threshold is crossed, by what is known then.
-        self.line.usage.comparing |= self.memory_watch.near
-        self.memory.tick()
+                # Watch the files that this pass wants, and no others.
+                complete = self.watch.follow(wanted)
+                self.executor.pauses.keep_only({w.target for w in wanted} | set(self.book.entries))
+                self._followed = made.draft if complete else None
+            # Our own writes are no reason for a pass; what others wrote meanwhile is.
+            self.groups_changed = self.tick.observer.reader.hear(step.target for step in results)
+        self.memory_watch.tick(self.tick.settings.get(node_pressure.STEM), made.snapshot.pressure)
+        if self.memory_watch.near:
+            # The victim is chosen when the threshold is crossed, by what is known then.
+            self.tick.usage.compare(wanted=True)
+        self.saved_history.tick()
         if slow:
             self.book.flush()
-        self._put_down()
-        self.teller.stale = self.hands.stale()
-        self.teller.disk = disk.hanging(self.disks)
-        self.teller.passed(
+        self._flush_checkpoints()
+        self._publish(
             made,
             results,
-            seconds=time.process_time() - started,
-            lateness=lateness,
-            late=late,
-            unanswered=self.line.host.silence.so_far(),
+            publisher.Timing(seconds=time.process_time() - started, lateness=lateness, late=late),
         )
-        return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
+        return moved > 0 or any(step.verdict is result.Verdict.DONE for step in results)
 
-    def evict_with(self, sources: Sources | None) -> None:
-        """From now on evictions are carried out: by the store of the sources, or here."""
-        from koordlet.agent import eviction_backend  # noqa: PLC0415 -- commands that run once evict nobody
-
-        store = None if sources is None else sources.store
-        self.hands.evictor = self._evictor = eviction_backend.make(
-            self.line,
-            store,
-            self.teller.heard_alone,
-            alone=sources is None or sources.alone,
+    def _publish(
+        self, made: ticks.Pass, results: Sequence[result.Result], timing: publisher.Timing
+    ) -> None:
+        sources, runtime = self.wired.sources, self.runtime
+        beside = publisher.Beside(
+            stale=self.executor.stale(),
+            disk=disk.hanging(self.disks),
+            unanswered=self.tick.host.silence.so_far(),
+            evictions={} if self._evictor is None else dict(self._evictor.counts),
+            conditions=() if runtime is None else runtime.conditions(),
+            runtime={} if runtime is None else runtime.counted(),
+            kubelet_seconds={} if sources is None else sources.took(),
         )
-        self.teller.evictions = self._evictor.counts
+        self.publisher.record_pass(made, results, timing, beside)
 
-    async def cease_evicting(self) -> None:
-        """What was begun goes on without us."""
-        self.hands.evictor = None
+    async def close_evictor(self) -> None:
+        """Leave the evictions under way to the kubelet or the kernel."""
         if self._evictor is not None:
             await self._evictor.close()
 
-    def _wanted(self, made: tick.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
-        """What this pass wants, where that is not what the last one wanted; ``again``: anyway."""
+    def _wanted(self, made: ticks.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
+        """What this pass wants; ``None`` where the last one wanted the same, unless ``again``."""
         if made.repeated and self._followed is not None and not self._unadopted:
             return None
         enforced = [o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE]
@@ -213,119 +232,103 @@ class Agent:
         self._asked = asked
         self._unadopted = True
         wanted = tuple(planner.desired(enforced).actions.values())
-        # Where the journal cannot be written the run says so, for each of its steps.
+        # Where the journal cannot be written, the executor refuses each step and says so.
         with contextlib.suppress(OSError):
             found = copies.find(wanted, made.snapshot, self.book.entries)
             known = [self.adopt(*each) for each in found]
             self._unadopted = not all(known)
         return wanted
 
-    def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
-        """Keep an eye on what this pass wants, and on nothing else."""
-        complete = self.watch.follow(wanted)
-        self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
-        self._followed = draft if complete else None
-
     def switch(self, *, enforce: bool) -> None:
-        """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""
+        """Start or stop enforcing, as a new configuration says; stopping restores everything."""
         if self.enforce and not enforce:
             self.restore()
             self.watch.follow(())
             self._followed = None
             self._unclaim()
         elif enforce and not self.enforce:
-            self._claim = claim.take(self.line.host, self.line.observer.layout)
+            self._claim = claim.take(self.tick.host, self.tick.observer.layout)
         self.enforce = enforce
-        self.teller.mode = "enforce" if enforce else "observe"
+        self.publisher.set_mode("enforce" if enforce else "observe")
 
     def _unclaim(self) -> None:
-        claim.release(self.line.host, self._claim)
+        claim.release(self.tick.host, self._claim)
         self._claim = ()
 
     def _save(self) -> None:
-        for row in self.line.rows:
-            state = self.line.states[row.stem]
+        for row in self.tick.rows:
+            state = self.tick.states[row.stem]
             if row.revive is None or self._saved.get(row.stem) is state:
                 continue
             self.checkpoints.save(row.stem, row.schema, row.keep(state))
             self._saved[row.stem] = state
 
-    def _put_down(self, patience: float = 0.0) -> None:
-        """Have the disk write what was saved; what it refused is saved again in the next pass."""
+    def _flush_checkpoints(self, patience: float = 0.0) -> None:
+        """Write what was saved; what the disk refused is saved again in the next pass."""
         self.disks[1].collect()
         self.checkpoints.flush(patience)
         for stem, error in self.checkpoints.refused().items():
             self._saved.pop(stem, None)
-            self.teller.repeats.say(
-                self.teller.log.error, "checkpoint.failed", stem, detail=str(error)
+            self.publisher.repeats.say(
+                self.publisher.log.error, "checkpoint.failed", stem, detail=str(error)
             )
 
     def protection_broken(self) -> bool:
-        """Whether somebody removed a limit that protects others, and it is not waiting."""
+        """Whether another program removed a protective limit whose write is not being retried."""
         broken = self.watch.broken()
         if not broken:
             return False
-        now = self.line.clock().at
-        if all(self.hands.pauses.waiting(one, now) for one in broken):
+        now = self.tick.clock().at
+        if all(self.executor.pauses.waiting(target, now) for target in broken):
             return False
-        self.line.doubt()
+        self.tick.doubt()
         return True
 
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
-        """What a container gets before its first instruction; for a runtime that asks.
+        """Decide what a container gets before its first instruction; for a runtime that asks.
 
-        Synchronous, and waits for one small checkpoint only, not for long. An agent that only
-        observes says nothing. A failure is an exception: the asker starts the container as it is.
+        Synchronous; waits briefly for one small checkpoint. An agent that only observes changes
+        nothing. A failure raises: the runtime then starts the container as it is.
         """
-        found = self.line.admit(newcomer, container)
+        found = self.tick.admit(newcomer, container)
         for stem, failure in found.failures.items():
-            self.teller.repeats.say(
-                self.teller.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
+            self.publisher.repeats.say(
+                self.publisher.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
             )
         if not self.enforce:
             return adjustment.Adjustment()
-        # What is held must be known to a successor before the container runs.
+        # A successor must know what the container holds before the container runs.
         self._save()
-        self._put_down(disk.PATIENCE)
+        self._flush_checkpoints(disk.PATIENCE)
         return found.adjustment
 
     def listen_for_memory(self) -> int | None:
-        """A descriptor on which the kernel tells that memory grows short, where it can."""
-        if not self.line.host.live:
-            return None
-        from koordlet.host.cgroup import memory_alarms  # noqa: PLC0415 -- the first pass is over by then
-
-        self.memory_watch.alarms = memory_alarms.Alarms(self.line.host)
-        return self.memory_watch.alarms.handle
-
-    def memory_rings(self) -> bool:
-        """Whether the kernel told something about memory."""
-        found = self.memory_watch.alarms
-        return found is not None and found.heard()
+        """Open the descriptor on which the kernel reports memory pressure, where it can."""
+        return self.memory_watch.listen(self.tick.host) if self.tick.host.live else None
 
     def strained(self) -> bool:
-        """Whether latency-sensitive work waits so much that a pass should not."""
-        return self.enforce and self.line.strained()
+        """Whether latency-sensitive work waits so much that the next pass must not."""
+        return self.enforce and self.tick.strained()
 
-    def adopt(self, one: action.WriteFile, original: str, *, stays: bool = False) -> bool:
-        """A file was born with this value by our doing: the original is put back like any other.
+    def adopt(self, write: action.WriteFile, original: str, *, stays: bool = False) -> bool:
+        """Journal the original of a file that was created with this value by our doing.
 
-        ``False`` while the disk does not say that it has it. What ``stays`` as it was born is known
-        all the same: nothing is written over it.
+        ``False`` while the disk has not confirmed it. A file that ``stays`` as it was created is
+        recorded all the same: nothing is written over it.
         """
-        if one.target in self.book.entries:
+        if write.target in self.book.entries:
             return True
-        value = self.line.host.text(self.line.host.at(one.target)).strip()
+        value = self.tick.host.text(self.tick.host.at(write.target)).strip()
         entry = journal.Entry(
-            kind=action.kind(one),
-            target=one.target,
-            policy=one.policy,
+            kind=action.kind(write),
+            target=write.target,
+            policy=write.policy,
             original=original,
-            values=(one.value, value),
-            knob=one.knob,
-            group=one.group,
-            inode=intents.inode_of(self.line.host, kinds.directory(one)),
-            unix_time=self.line.clock().wall,
+            values=(write.value, value),
+            knob=write.knob,
+            group=write.group,
+            inode=intents.inode_of(self.tick.host, kinds.directory(write)),
+            unix_time=self.tick.clock().wall,
         )
         if not self.book.intend([entry], disk.PATIENCE):
             return True
@@ -334,30 +337,31 @@ class Agent:
         return stays
 
     def restore(self, *, final: bool = True) -> agent_restore.Summary:
-        """Put everything back. An agent that is yet to prove itself keeps its deadline.
+        """Put everything back, below the cgroup root that the journal is of.
 
-        Below the cgroup root that the journal is of, which may be that of an agent before us.
+        That root may be an earlier agent's. Unless ``final``, the hand-over deadline stays.
         """
 
-        def report(one: result.Result) -> None:
-            self.teller.heard(one)
-            self.done((one,))
+        def report(step: result.Result) -> None:
+            self.publisher.record_step(step)
+            if self.runtime is not None:
+                self.runtime.on_results((step,))
 
         if not self.elsewhere():
-            with self.teller.carrying_out():
-                done = agent_restore.restore(self.line, self.hands, report)
+            with self.publisher.recording():
+                done = agent_restore.restore(self.tick, self.executor, report)
         else:
             self._unclaim()
-            there = self.line.at(self.book.root)
+            there = self.tick.at(self.book.root)
             held = claim.take(there.host, there.observer.layout)
             try:
-                with self.teller.carrying_out():
-                    done = agent_restore.restore(there, self.hands, report)
+                with self.publisher.recording():
+                    done = agent_restore.restore(there, self.executor, report)
             finally:
-                there.close()
+                there.observation.close()
                 claim.release(there.host, held)
             if self.enforce:
-                self._claim = claim.take(self.line.host, self.line.observer.layout)
+                self._claim = claim.take(self.tick.host, self.tick.observer.layout)
         if not self.book.entries:
             self.book.move(self._base)
             if final:
@@ -365,35 +369,31 @@ class Agent:
         return done
 
     def hand_over(self) -> float:
-        """Leave everything to a successor until the deadline; the seconds for a new one.
+        """Leave everything to a successor until a deadline; return the seconds until then.
 
-        A deadline that nobody could read holds nobody to it: then everything is put back.
+        A deadline that cannot be written binds nobody: then everything is put back.
         """
-        seconds = float(self.line.effective.config.state.handover_seconds)
+        seconds = float(self.tick.effective.config.state.handover_seconds)
         if self.book.entries:
             try:
                 self.handover.record(machine.boottime() + seconds)
             except OSError as error:
-                self.teller.log.warning("handover.not_recorded", detail=str(error))
+                self.publisher.log.warning("handover.not_recorded", detail=str(error))
                 self.restore()
         return seconds
 
     def close(self) -> None:
         """Give back descriptors and locks."""
-        if self.memory_watch.alarms is not None:
-            self.memory_watch.alarms.close()
+        self.memory_watch.close()
         self.watch.close()
-        self.hands.close()
+        self.executor.close()
         self.book.close()
-        self._close_files()
-        self._unclaim()
-        self.line.close()
-        self.lock.release()
-
-    def _close_files(self) -> None:
-        """Write what is held back, if the disk answers; in a time that ends."""
+        # Write what is held back, if the disk answers, within a bounded time.
         self.disks[1].settle(disk.LONG)
-        self.teller.audit.flush()
-        self.memory.close()
-        self._put_down()
+        self.publisher.audit.flush()
+        self.saved_history.close()
+        self._flush_checkpoints()
         self.disks[1].close(disk.LONG)
+        self._unclaim()
+        self.tick.observation.close()
+        self.lock.release()

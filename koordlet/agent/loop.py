@@ -1,13 +1,13 @@
-"""The whole line on one screen: look, decide, do, publish, again and again.
+"""Schedules passes: three lanes, events of the kernel, signals of the service manager.
 
-Covers: the lanes, readiness, reloading, stopping.
-Does not cover: any station's work; one pass is ``lifecycle.one_pass``.
+Covers: when a pass runs, readiness, reloading, stopping.
+Does not cover: what a pass does (``lifecycle.Agent.one_pass``).
 
 Rules:
 1. One thread, one event loop; a pass is synchronous. Nothing that may block runs in it.
-2. A pass that fails costs that pass: it is said once and counted, the next one comes. systemd's
-   watchdog hears of good passes only.
-3. READY comes after the first verified pass; surfaces come after READY.
+2. A pass that fails costs that pass: the failure is logged once and counted, the next pass comes.
+   systemd's watchdog is fed after good passes only.
+3. READY comes after the first verified pass; endpoints start after READY.
 """
 
 from __future__ import annotations
@@ -15,168 +15,112 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-import typing
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from koordlet.agent import lifecycle, reload, stop_signal
+from koordlet.agent import lifecycle, neighbours, reload, stop_signal
 from koordlet.agent import sources as agent_sources
 from koordlet.apply import executor
 from koordlet.host.systemd import notify
 from koordlet.model.record import dataclass
 from koordlet.report import view
 
-if typing.TYPE_CHECKING:
-    from koordlet.kubeapi import objects
-    from koordlet.model import observed, spread
-
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One clock of the loop."""
+    """A period at which passes run."""
 
     name: str
     period: float
 
 
-#: fast: limits that protect others, and what those feel. tick: everything. slow: topology, mounts,
-#: units as well.
+#: fast: protective limits, and how long the work waits that they protect. tick: everything but
+#: topology, mounts and units. slow: those as well.
 FAST = Lane("fast", 0.1)
 TICK = Lane("tick", 1.0)
 SLOW = Lane("slow", 10.0)
 
-#: The fast lane's while memory is near a threshold.
+#: The period of the fast lane while memory is near a threshold.
 _NEAR_PERIOD = 0.05
 
-#: Something happened to groups: a pass follows, once what belongs together (a group and its first
-#: files) has happened, but not too soon after the last one, and ...
+#: When groups change, a pass follows: after a pause in which a new group gets its first files, at
+#: this distance from the last pass, and ...
 _GATHER = 0.003
 _APART = 0.02
 #: ... while there is credit: a storm of events gets this share of a CPU, after a burst.
 _SHARE = 0.1
 _BURST = 0.2
 
-#: Passes until a fresh start is quiet: groups are made, then controllers, then sets.
+#: Passes until a start has nothing more to change: first groups, then controllers, then cpusets.
 _SETTLE = 5
 
 
-class Surfaces(Protocol):
-    """What others look at: started late, stopped first."""
+class Endpoints(Protocol):
+    """Where others read the agent's view: started last, stopped first."""
 
-    #: Surface to why it could not start.
+    #: Endpoint to why it could not start.
     problems: Mapping[str, str]
 
     async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
-        """Come up; the addresses, for people."""
+        """Start, and return the addresses for people."""
 
     def publish(self, now: view.View | None) -> None:
-        """There is a new view."""
+        """Publish a new view."""
 
     async def stop(self, *, final: bool) -> None:
-        """Go away; ``final``: for good."""
-
-
-class Runtime(Protocol):
-    """The container runtime, which asks about containers before they begin."""
-
-    async def start(self, pass_now: Callable[[], bool]) -> None:
-        """Connect; ``pass_now`` does a pass, and says whether it changed anything."""
-
-    def opens(self) -> None:
-        """The first pass is over: answer."""
-
-    def tick(self) -> None:
-        """A pass is over."""
-
-    def reset(self) -> None:
-        """The operator wants to begin anew."""
-
-    def closes(self) -> None:
-        """Answer no more: everything is put back."""
-
-    async def stop(self) -> None:
-        """Go away."""
-
-
-class Sources(Protocol):
-    """Who runs here, asked in the background."""
-
-    #: Where objects are, where somebody stores them.
-    store: objects.Objects | None
-    #: No kubelet and no control plane says who runs here.
-    alone: bool
-
-    async def start(self, patience: float) -> None:
-        """Begin to ask, and wait so long for first answers."""
-
-    def take(self) -> observed.Observed:
-        """The newest of what they said."""
-
-    def hold(self, words: Mapping[str, object] | None) -> None:
-        """The strategies that an agent before us held where newer ones cannot be read."""
-
-    def held(self) -> Mapping[str, object] | None:
-        """The strategies that hold so; ``None``: there are none."""
-
-    def took(self) -> Mapping[tuple[str, str], spread.Spread]:
-        """How long the kubelet's answers took, by path and status."""
-
-    async def stop(self) -> None:
-        """Cease to ask."""
+        """Stop; ``final``: no agent follows."""
 
 
 class Child(Protocol):
-    """A process that runs beside the agent for as long as it does."""
+    """A process that runs beside the agent for as long as the agent does."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start it."""
 
     async def stop(self) -> None:
-        """End."""
+        """Stop it."""
 
 
-class Daemon:
+class Loop:
     """Runs an agent until it is told to stop."""
 
     def __init__(
         self,
-        who: lifecycle.Agent,
+        agent: lifecycle.Agent,
         *,
-        config: reload.Configuring,
+        config: reload.LiveConfig,
         notifier: notify.Notifier,
-        surfaces: Surfaces,
+        endpoints: Endpoints,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
-        sources: Sources | None = None,
-        runtime: Runtime | None = None,
         child: Child | None = None,
     ) -> None:
-        self.agent = who
+        self.agent = agent
         self.child = child
-        self.sources = sources
-        self.runtime = runtime
-        self.teller = who.teller
+        self.sources = agent.wired.sources
+        self.runtime = agent.runtime
+        self.publisher = agent.publisher
         self.config = config
         self.notifier = notifier
-        self.surfaces = surfaces
+        self.endpoints = endpoints
         self._on_ready = on_ready
         self._wake = asyncio.Event()
-        self._hup = False
+        self._reload_asked = False
         self._stopping = False
-        #: Another life is to come, with a configuration at last; not where it is told to stop.
+        #: A valid configuration has come, and the agent starts again with it.
         self.again = False
-        #: The kernel told that groups came, went or were written.
-        self._told = False
-        #: … or that memory grows short.
-        self._rung = False
+        #: The kernel reported that groups came, went or were written.
+        self._groups_changed = False
+        #: The kernel reported that memory grows short.
+        self._memory_rang = False
 
     async def run(self) -> None:
-        """From the first pass to the restored machine."""
+        """Run from the first pass until everything is put back or handed over."""
         loop = asyncio.get_running_loop()
         for number in stop_signal.NUMBERS:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.hup)
         if stop_signal.heard():
-            # Told while the modules were imported: what an agent before us left is not kept longer.
+            # A signal came during the imports: limits of an earlier agent are not kept any longer.
             self._inherit()
             self._end()
             self.agent.close()
@@ -186,19 +130,18 @@ class Daemon:
                 self.child.start()
             if self.sources is not None:
                 await self._ask(self.sources)
-            self.agent.evict_with(self.sources)
             if self.runtime is not None:
                 await self.runtime.start(self._pass_now)
             self._begin()
             if self.runtime is not None:
-                self.runtime.opens()
+                self.runtime.open()
             try:
-                await self._show()
+                await self._start_endpoints()
                 await self._loop()
             finally:
-                await self.surfaces.stop(final=self._final)
+                await self.endpoints.stop(final=self._final)
         finally:
-            await self.agent.cease_evicting()
+            await self.agent.close_evictor()
             if self.child is not None:
                 await self.child.stop()
             if self.sources is not None:
@@ -208,38 +151,36 @@ class Daemon:
                 await self.runtime.stop()
             self.agent.close()
 
-    async def _ask(self, sources: Sources) -> None:
-        for problem in self.agent.memory.follow(sources):
-            self.teller.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
-        # The first pass shall know who runs here, if that can be known soon.
+    async def _ask(self, sources: neighbours.Sources) -> None:
+        for problem in self.agent.saved_history.follow(sources):
+            self.publisher.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
+        # The first pass should know which pods run here, if that can be known soon.
         await sources.start(agent_sources.PATIENCE)
-        self.agent.line.take = sources.take
-        self.teller.took = sources.took
 
     def stop(self) -> None:
-        """End after the current pass, for good."""
+        """End for good after the current pass."""
         self._stopping, self.again = True, False
         self._wake.set()
 
     def hup(self) -> None:
         """Read the configuration again now."""
-        self._hup = True
+        self._reload_asked = True
         self._wake.set()
 
     def _inherit(self) -> None:
-        """What an agent before us left."""
+        """Decide about the limits of an earlier agent."""
         if not self.agent.book.entries:
             return
         if not self.config.configured and not self.agent.overdue():
-            # Whether they are wanted nobody can say: until then they stay as without an agent.
+            # Without a configuration it is not known whether they are wanted: they stay meanwhile.
             self.agent.hand_over()
         elif self.agent.overdue() or not self.agent.enforce:
-            # Limits that outlived their hand-over, or that an observing agent would not look after.
+            # They outlived their hand-over, or an observing agent would not look after them.
             self._refuse()
 
     def _refuse(self) -> None:
         done = self.agent.restore(final=False)
-        self.teller.log.warning("handover.refused", restored=done.restored)
+        self.publisher.log.warning("handover.refused", restored=done.restored)
 
     def _begin(self) -> None:
         self._inherit()
@@ -251,18 +192,17 @@ class Daemon:
         self.config.ready()
         self.notifier.ready(self._status())
 
-    async def _show(self) -> None:
-        addresses = await self.surfaces.start(lambda: self.teller.view)
-        self.teller.surface_problems = self.surfaces.problems
-        self.teller.became_ready()
+    async def _start_endpoints(self) -> None:
+        addresses = await self.endpoints.start(lambda: self.publisher.view)
+        self.publisher.set_ready(self.endpoints.problems)
         self._listen()
-        if self._told:
-            # This look sets the watches up: who comes after we say that we are there is heard.
+        if self._groups_changed:
+            # This pass sets the watches up: a group that comes after "ready" is reported.
             self._pass(slow=False, lateness=None)
-        self.teller.log.info("daemon.ready", mode=self.teller.mode, surfaces=list(addresses))
-        if self.teller.view is not None:
-            self.surfaces.publish(self.teller.view)
-            self._on_ready(self.teller.view, addresses)
+        self.publisher.log.info("daemon.ready", mode=self.publisher.mode, surfaces=list(addresses))
+        if self.publisher.view is not None:
+            self.endpoints.publish(self.publisher.view)
+            self._on_ready(self.publisher.view, addresses)
         self.notifier.status(f"all surfaces up, {self._status()}")
 
     async def _loop(self) -> None:
@@ -271,38 +211,38 @@ class Daemon:
         due = {lane: start + lane.period for lane in (FAST, TICK, SLOW)}
         last, credit = start, _BURST
         while not self._stopping:
-            if (not self._told or credit <= 0) and not self._rung:
+            if (not self._groups_changed or credit <= 0) and not self._memory_rang:
                 await self._sleep(min(due.values()) - clock())
-            if self._told:
+            if self._groups_changed:
                 await asyncio.sleep(max(_GATHER, last + _APART - clock()))
             now = clock()
             credit, last = min(_BURST, credit + _SHARE * (now - last)), now
             ready = {lane for lane, at in due.items() if now >= at}
             lateness = now - due[TICK] if TICK in ready else None
             for lane in ready:
-                # Monotonic: a late lane keeps its phase and skips what it missed.
+                # Monotonic: a late lane keeps its phase and skips the passes it missed.
                 due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
-            if self._hup or TICK in ready:
+            if self._reload_asked or TICK in ready:
                 self._reconfigure()
             watch = self.agent.memory_watch
             if FAST in ready and watch.near:
                 due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
-            rung, self._rung = self._rung, False
-            short = (rung or FAST in ready) and watch.crossed(told=rung)
+            rang, self._memory_rang = self._memory_rang, False
+            short = (rang or FAST in ready) and watch.crossed(told=rang)
             broken = short or (FAST in ready and self.agent.protection_broken())
             strained = FAST in ready and self.agent.strained()
             if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)
-            elif self._told and credit > 0:
-                # What a pass waits for on a busy machine costs nobody anything.
+            elif self._groups_changed and credit > 0:
+                # Time that a pass spends waiting on a busy machine is not charged.
                 began = time.thread_time()
                 self._pass(slow=False, lateness=None)
                 credit -= time.thread_time() - began
 
     def _listen(self) -> None:
-        """Wake up when the kernel tells something about groups."""
-        observer = self.agent.line.observer
-        self.agent.line.watch()
+        """Wake up when the kernel reports something about groups or memory."""
+        observer = self.agent.tick.observer
+        self.agent.tick.observation.watch()
         observer.watch()
         self.agent.watch.listen()
         alarm = self.agent.listen_for_memory()
@@ -310,16 +250,16 @@ class Daemon:
             asyncio.get_running_loop().add_reader(alarm, self._ring)
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
-            self._told = True
+            self._groups_changed = True
 
     def _hear(self) -> None:
-        if self.agent.line.observer.reader.hear():
-            self._told = True
+        if self.agent.tick.observer.reader.hear():
+            self._groups_changed = True
             self._wake.set()
 
     def _ring(self) -> None:
-        if self.agent.memory_rings():
-            self._rung = True
+        if self.agent.memory_watch.rings():
+            self._memory_rang = True
             self._wake.set()
 
     async def _sleep(self, seconds: float) -> None:
@@ -333,28 +273,28 @@ class Daemon:
         return self._pass(slow=False, lateness=None)
 
     def _pass(self, *, slow: bool, lateness: float | None) -> bool:
-        """``True`` when something was changed. Only what the clock called for can be late."""
+        """Run a pass; ``True`` when it changed something. Only a lane's pass can be late."""
         changed = False
         try:
             late = lateness is not None and lateness > TICK.period / 2
-            self._told = False
+            self._groups_changed = False
             changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
-            self._told = self.agent.told
+            self._groups_changed = self.agent.groups_changed
         except Exception as error:  # noqa: BLE001 -- rule 2
-            self.teller.repeats.say(
-                self.teller.log.error, "daemon.pass_failed", repr(error), exc_info=error
+            self.publisher.repeats.say(
+                self.publisher.log.error, "daemon.pass_failed", repr(error), exc_info=error
             )
         else:
             self.notifier.alive()
-            self.surfaces.publish(self.teller.view)
+            self.endpoints.publish(self.publisher.view)
         if self.runtime is not None:
-            self.runtime.tick()
+            self.runtime.on_pass()
         return changed
 
     def _reconfigure(self) -> None:
         if not self.config.configured and self.agent.book.entries and self.agent.overdue():
             self._refuse()
-        forced, self._hup = self._hup, False
+        forced, self._reload_asked = self._reload_asked, False
         if self.config.look(forced=forced, reloading=self._reloading):
             self.notifier.ready(self._status())
         if self.config.again and not self._stopping:
@@ -366,23 +306,23 @@ class Daemon:
             self.runtime.reset()
 
     def _status(self) -> str:
-        said = f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"
-        wrong = self.teller.config_problem
+        said = f"{self.publisher.mode}, {len(self.agent.book.entries)} files under control"
+        wrong = self.publisher.config_problem
         return f"{said}; {' '.join(wrong.split())}" if wrong else said
 
     @property
     def _final(self) -> bool:
-        stays = self.agent.line.effective.config.state.on_stop != "restore"
+        stays = self.agent.tick.effective.config.state.on_stop != "restore"
         return not stays and not self.again
 
     def _end(self) -> None:
         """A final stop restores; a stop that expects a successor leaves a deadline."""
         if self.runtime is not None:
-            self.runtime.closes()
+            self.runtime.close()
         if self._final and (self.agent.enforce or self.agent.book.entries):
             self.notifier.stopping("restoring")
             done = self.agent.restore()
-            self.teller.log.info(
+            self.publisher.log.info(
                 "daemon.restored",
                 restored=done.restored,
                 left=len(done.left),
@@ -390,4 +330,4 @@ class Daemon:
             )
         elif self.agent.enforce:
             self.notifier.stopping("handing over")
-            self.teller.log.info("daemon.handover", seconds=self.agent.hand_over())
+            self.publisher.log.info("daemon.handover", seconds=self.agent.hand_over())

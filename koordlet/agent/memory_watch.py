@@ -1,16 +1,16 @@
-"""Memory between ticks: a crossing is seen when the kernel tells of it, or within 50 ms.
+"""Watches memory between ticks: a crossing is seen when the kernel reports it, or within 50 ms.
 
-Covers: when memory is near a threshold, which uses the kernel shall tell of, whether a threshold
-was crossed since the last tick.
+Covers: when memory is near a threshold, which uses the kernel reports, whether a threshold was
+crossed since the last tick.
 Does not cover: deciding (``policy.eviction.node_pressure``); the pass that follows does.
 
 Rules:
-1. Near is less than a tenth of the capacity above a threshold; there it is looked at every 50 ms,
-   whether the kernel tells or not. A machine that has plenty pays nothing for it.
-2. The kernel tells of a use (v1) or of stalls (pressure files): then it is looked at, however far
-   away it was. The use that a threshold stands for moves with the inactive page cache, and is set
-   anew with each tick.
-3. Telling is no crossing: only a look is.
+1. Near is less than a tenth of the capacity above a threshold; there memory is read every 50 ms,
+   whether the kernel reports or not. A machine with plenty of memory pays nothing for it.
+2. The kernel reports a use (v1) or stalls (pressure files): then memory is read, however far away
+   the threshold was. The use at which a threshold is crossed moves with the inactive page cache,
+   and is set again with each tick.
+3. A report is no crossing: only a reading is.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import typing
 from collections.abc import Iterator
 
 from koordlet.host.counters import pressure
+from koordlet.host.fs import root
 from koordlet.model import pressure as model
 from koordlet.model import thresholds
 from koordlet.policy.eviction import node_pressure
@@ -34,35 +35,50 @@ _Seen = tuple[model.Memory | None, model.Memory | None]
 
 
 class MemoryWatch:
-    """Of one machine."""
+    """Watches the memory of one machine."""
 
     def __init__(self, reader: pressure.Reader) -> None:
         self._reader = reader
         self._limits: tuple[thresholds.Threshold, ...] = ()
-        #: What was available at the last tick: to the node, and to all pods.
+        #: The memory at the last tick: of the node, and of all pods.
         self._before: _Seen = (None, None)
-        #: What the kernel tells by itself, once somebody listens.
         self.alarms: memory_alarms.Alarms | None = None
 
+    def listen(self, host: root.HostRoot) -> int:
+        """Have the kernel report from now on; a descriptor that becomes readable then."""
+        from koordlet.host.cgroup import memory_alarms  # noqa: PLC0415 -- after the first pass
+
+        self.alarms = memory_alarms.Alarms(host)
+        return self.alarms.handle
+
+    def rings(self) -> bool:
+        """Whether the kernel reported something."""
+        return self.alarms is not None and self.alarms.heard()
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        if self.alarms is not None:
+            self.alarms.close()
+
     def tick(self, settings: object, seen: model.Reading) -> None:
-        """What a tick has seen, and which thresholds count."""
+        """Take what a tick has read, and the thresholds."""
         limits = settings.limits if isinstance(settings, node_pressure.Settings) else ()
-        self._limits = tuple(one for one in limits if one.signal in thresholds.MEMORY_SIGNALS)
+        self._limits = tuple(limit for limit in limits if limit.signal in thresholds.MEMORY_SIGNALS)
         self._before = seen.root, seen.pods
-        self._reader.closely = self.near
+        self._reader.watch_closely(near=self.near)
         if self.alarms is not None:
             self.alarms.set(self._levels())
 
     @property
     def near(self) -> bool:
-        """Whether memory is to be looked at more often."""
+        """Whether memory is read more often."""
         return any(
             available < wanted + _NEAR * capacity
             for available, wanted, capacity in self._compared(self._before)
         )
 
     def crossed(self, *, told: bool = False) -> bool:
-        """Whether a threshold was crossed since the last tick: a few small files are read."""
+        """Read a few small files: whether a threshold was crossed since the last tick."""
         if not self._limits or not (told or self.near):
             return False
         before = self._compared(self._before)
@@ -73,17 +89,17 @@ class MemoryWatch:
         )
 
     def _compared(self, seen: _Seen) -> list[tuple[int, int, int]]:
-        """Available, threshold, capacity, of each threshold; nothing where it is not known."""
+        """List available, wanted and total bytes of each threshold whose memory is known."""
         found = []
-        for one in self._limits:
-            memory = seen[one.signal == thresholds.ALLOCATABLE_MEMORY]
+        for limit in self._limits:
+            memory = seen[limit.signal == thresholds.ALLOCATABLE_MEMORY]
             if memory is not None and memory.available is not None:
                 capacity = memory.available + memory.working_set
-                found.append((memory.available, one.value.of(capacity), capacity))
+                found.append((memory.available, limit.value.of(capacity), capacity))
         return found
 
     def _levels(self) -> dict[str, int]:
-        """Directory to the use at which its nearest threshold is crossed, of those that are not."""
+        """Map each directory to the use at which its nearest uncrossed threshold is crossed."""
         found: dict[str, int] = {}
         for directory, level in self._uses():
             found[directory] = min(level, found.get(directory, level))
@@ -91,12 +107,12 @@ class MemoryWatch:
 
     def _uses(self) -> Iterator[tuple[str, int]]:
         directories = self._reader.directories
-        for one in self._limits:
-            which = one.signal == thresholds.ALLOCATABLE_MEMORY
+        for limit in self._limits:
+            which = limit.signal == thresholds.ALLOCATABLE_MEMORY
             memory, directory = self._before[which], directories[which]
             if memory is None or memory.available is None or not directory:
                 continue
             capacity = memory.available + memory.working_set
-            level = capacity - one.value.of(capacity) + memory.inactive_file
+            level = capacity - limit.value.of(capacity) + memory.inactive_file
             if level > memory.usage:
                 yield directory, level

@@ -1,7 +1,7 @@
-"""Puts the operator's configuration into the terms of each station.
+"""Translates the operator's configuration into the settings of policies and readers.
 
 Covers: policy settings and modes, declared workloads, the node, from one ``Config``.
-Does not cover: reading configuration (``config``), running the line (``tick``).
+Does not cover: reading configuration (``config``), one pass (``tick``).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ if typing.TYPE_CHECKING:
 
 
 def settings(config: schema.Config) -> Mapping[str, object]:
-    """The settings of each policy, by stem."""
+    """Build the settings of each policy, by stem."""
     reserved = config.policies.reserved_cpus
     exclusive = config.policies.exclusive_cpus
     pools = config.policies.shared_pools
@@ -175,9 +175,9 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return memory_qos.Settings(
         classes={
-            name: strategies.MemoryQos(**one.values())
-            for name, one in classes.items()
-            if one.enable
+            name: strategies.MemoryQos(**own.values())
+            for name, own in classes.items()
+            if own.enable
         },
         max_percent=section.limits.max_percent,
     )
@@ -192,7 +192,7 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
     }
     return cpu_qos.Settings(
         classes={
-            name: strategies.CpuQos(**one.values()) for name, one in classes.items() if one.enable
+            name: strategies.CpuQos(**own.values()) for name, own in classes.items() if own.enable
         },
         most=section.limits.max_identity,
         cores=config.policies.core_scheduling.mode != "off",
@@ -200,8 +200,8 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
 
 
 def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
-    def blocks(one: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
-        said = one.blocks if one.enable else ()
+    def blocks(own: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
+        said = own.blocks if own.enable else ()
         return tuple(
             strategies.Block(
                 name=each.name,
@@ -226,12 +226,12 @@ def _page_cache(section: page_cache_section.PageCacheReclaim) -> page_cache_recl
             name: strategies.MemoryQos(
                 page_cache_limit_enable=True,
                 page_cache_limit_size=None
-                if one.page_cache_limit_size is None
-                else quantity.milli(one.page_cache_limit_size) // 1000,
-                page_cache_limit_percent=one.page_cache_limit_percent,
+                if own.page_cache_limit_size is None
+                else quantity.milli(own.page_cache_limit_size) // 1000,
+                page_cache_limit_percent=own.page_cache_limit_percent,
             )
-            for name, one in classes.items()
-            if one.page_cache_limit_enable
+            for name, own in classes.items()
+            if own.page_cache_limit_enable
         },
         max_bytes=section.limits.max_bytes,
     )
@@ -300,11 +300,11 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
     return resctrl.Settings(
         classes={
             name: annotation.Wish(
-                ways=(one.cat_range_start_percent, one.cat_range_end_percent),
-                percent=one.mba_percent,
+                ways=(own.cat_range_start_percent, own.cat_range_end_percent),
+                percent=own.mba_percent,
             )
-            for name, one in classes.items()
-            if one.enable
+            for name, own in classes.items()
+            if own.enable
         },
         mount=section.mount,
         mount_options=tuple(section.mount_options),
@@ -316,17 +316,17 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         most_monitors=section.limits.pod_monitors,
         tighten=section.tighten,
         partitions=partitions.stacked(
-            (one.name, one.ways, one.bandwidth, one.classes) for one in section.partitions
+            (part.name, part.ways, part.bandwidth, part.classes) for part in section.partitions
         ),
     )
 
 
 def counting(config: schema.Config) -> performance.Settings | None:
-    """How cycles and instructions are counted; ``None`` where nobody asked for it."""
+    """Build how cycles and instructions are counted; ``None`` where counting is off."""
     section = config.counters.cpi
     if not section.enabled:
         return None
-    from koordlet.host.counters import performance  # noqa: PLC0415 -- it is off unless somebody wants it
+    from koordlet.host.counters import performance  # noqa: PLC0415 -- off by default
 
     return performance.Settings(
         window=float(section.window_seconds),
@@ -336,13 +336,13 @@ def counting(config: schema.Config) -> performance.Settings | None:
 
 
 def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
-    """The configured mode of each policy, by stem."""
+    """Build the configured mode of each policy, by stem."""
     policies = config.policies
     return {row.stem: plan.Mode(getattr(policies, row.stem).mode) for row in registry.POLICIES}
 
 
 def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
-    """This node as the configuration describes it."""
+    """Build the node as the configuration describes it."""
     named = snapshot.NodeInfo(name=config.node.name or hostname)
     labels, annotations = dict(config.node.labels), dict(config.node.annotations)
     if not labels and not annotations:
@@ -355,12 +355,12 @@ def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
         labels=labels,
         annotations=annotations,
         colocation=colocation.of_node(labels, annotations, problems),
-        problems=tuple(f"configuration node: {one}" for one in problems),
+        problems=tuple(f"configuration node: {problem}" for problem in problems),
     )
 
 
 def workloads(config: schema.Config) -> tuple[pod.Pod, ...]:
-    """The declared workloads, in the order of the file. Their groups are not looked up yet."""
+    """Build the declared workloads, in the order of the file, without their groups."""
     return tuple(_workload(entry) for entry in config.workloads)
 
 
@@ -381,7 +381,7 @@ def _workload(entry: workload_section.Workload) -> pod.Pod:
         cpu_count=entry.cpus if isinstance(entry.cpus, int) else None,
         requests=resources.read(entry.requests, [], entry.name),
         limits=resources.read(entry.limits, [], entry.name),
-        addresses=tuple(str(one) for one in entry.addresses),
+        addresses=tuple(str(address) for address in entry.addresses),
         wishes=wishes.Wishes(
             binding=wishes.Binding(required=entry.cpu_bind, exclusive=entry.cpu_exclusive),
             numa=wishes.Numa(policy=entry.numa),

@@ -1,4 +1,4 @@
-"""Puts what the operator says about node pressure into the terms of policy and host.
+"""Translates the node-pressure configuration into the settings of its policy and readers.
 
 Covers: thresholds, the kubelet's own, which directories and groups count.
 Does not cover: the other policies (``policy_settings``).
@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 
 
 def of(config: schema.Config) -> node_pressure.Settings:
-    """The settings of the policy."""
+    """Build the settings of the policy."""
     policies, section = config.policies, config.policies.node_pressure
     swap = section.swap_available
     local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
@@ -40,7 +40,7 @@ def of(config: schema.Config) -> node_pressure.Settings:
 
 
 def places(config: schema.Config, base: str) -> pressure.Places:
-    """Which directories and groups stand for what a node may run out of, below a cgroup root."""
+    """Choose the directories and groups whose space and memory a node may run out of."""
     section = config.policies.node_pressure
     usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
     return pressure.Places(
@@ -54,8 +54,8 @@ def places(config: schema.Config, base: str) -> pressure.Places:
 
 @remember.last
 def proved(found: pressure.Places, pods: tuple[pod.Pod, ...]) -> pressure.Places:
-    """The same, after the group that pods are in as a matter of fact: a kubelet may be nested."""
-    trees = (grouppath.parse(one.group).tree for one in pods if one.group is not None)
+    """Put the group first that pods really are in: a kubelet may be nested."""
+    trees = (grouppath.parse(pod.group).tree for pod in pods if pod.group is not None)
     root = next((tree.root for tree in trees if tree is not None), None)
     if root is None or root in found.pods:
         return found
@@ -71,6 +71,6 @@ def _kubelet_texts(path: str | None) -> thresholds.Texts | None:
 
 
 def _pods_below(base: str) -> tuple[str, ...]:
-    """Below a slice, systemd names the group of all pods after it."""
+    """Name the group of all pods below a slice, as systemd does."""
     stem = slices.stem(base.rstrip("/").rpartition("/")[2])
     return (f"{stem}-{pressure.PODS[0]}",) if stem else ()

@@ -1,6 +1,6 @@
-"""Says what the agent does: log, audit log, counters, and the published view.
+"""Publishes what the agent does: log, audit log, counters, and the view that others read.
 
-Covers: turning results and plans into words, each repeated condition said once.
+Covers: turning results and plans into words, logging each repeated condition once.
 Does not cover: rendering for HTTP or gRPC (``report``), deciding anything.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 
 from koordlet import log
 from koordlet.agent import tick
-from koordlet.agent import unanswered_reads as silence
 from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
+from koordlet.model.record import dataclass
 from koordlet.report import in_force, plan_json, scaled, view
 from koordlet.state import audit
 
@@ -32,8 +32,36 @@ _RECENT = 600
 _SHARES = (("0.5", 0.5), ("0.99", 0.99), ("1", 1.0))
 
 
-class Teller:
-    """Everything that one agent says."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long one pass took, and how much later than its clock it came."""
+
+    seconds: float
+    #: ``None`` where no clock called for the pass.
+    lateness: float | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is published with a pass and comes from elsewhere than its plan."""
+
+    #: What does not come back from the kernel or systemd.
+    stale: absence.Stale | None
+    #: What the disk of the agent's own files does not answer, in words.
+    disk: str
+    unanswered: Sequence[absence.Unanswered]
+    #: (policy, signal, outcome) to how often.
+    evictions: Mapping[tuple[str, str, str], int]
+    #: The container runtime's.
+    conditions: tuple[decision.Condition, ...]
+    runtime: Mapping[str, float]
+    #: How long the kubelet took to answer, by path and status.
+    kubelet_seconds: Mapping[tuple[str, str], spread.Spread]
+
+
+class Publisher:
+    """Everything that one agent publishes."""
 
     def __init__(self, book: audit.Audit, *, mode: str) -> None:
         self.audit = book
@@ -47,23 +75,12 @@ class Teller:
         self.config_problem = ""
         #: Why the agent will not be ready; empty where it is, or is about to be.
         self.unready = ""
-        #: Surface to why it could not start.
-        self.surface_problems: Mapping[str, str] = {}
-        #: What does not come back from the kernel or systemd.
-        self.stale: absence.Stale | None = None
-        #: What the disk of our own files does not answer, in words.
-        self.disk = ""
-        #: (policy, signal, outcome) to how often.
-        self.evictions: Mapping[tuple[str, str, str], int] = {}
-        #: What is the case beside the plan, and what is counted beside the line.
-        self.standing: Callable[[], tuple[decision.Condition, ...]] = tuple
-        self.runtime: Callable[[], Mapping[str, float]] = dict
-        #: How long answers of the kubelet took, by path and status.
-        self.took: Callable[[], Mapping[tuple[str, str], spread.Spread]] = dict
-        self._unanswered = silence.Unanswered()
+        #: Endpoint to why it could not start.
+        self._endpoint_problems: Mapping[str, str] = {}
+        self._unanswered = UnansweredReads()
         self._epoch = uuid.uuid4().hex
         self._revision = 0
-        #: Plans that were carried out: with the epoch, the name of one in the audit log.
+        #: Plans carried out; the epoch and this number name a plan in the audit log.
         self._plans = 0
         self._content: tuple[object, ...] = ()
         self._lacking: frozenset[absence.Unsupported] = frozenset()
@@ -74,59 +91,63 @@ class Teller:
         self._scaled = scaled.Scaled()
         self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
-    def concern(self, pods: Sequence[pod.Pod]) -> None:
-        """What comes next is about these workloads."""
+    def set_mode(self, mode: str) -> None:
+        """Take the mode of the passes to come."""
+        self.mode = mode
+
+    def set_config(self, *, problem: str, unready: str) -> None:
+        """Take why the configuration file is not in force, and why the agent is not ready."""
+        self.config_problem, self.unready = problem, unready
+
+    def set_pods(self, pods: Sequence[pod.Pod]) -> None:
+        """Take the workloads that the next records are about."""
         if pods is not self._pods:
             self._pods = pods
-            self._subjects = {one.group: one.key for one in pods if one.group is not None}
-            self._places = {one.key: one.group for one in pods}
+            self._subjects = {each.group: each.key for each in pods if each.group is not None}
+            self._places = {each.key: each.group for each in pods}
 
-    def heard(self, one: result.Result) -> None:
-        """One step: to the audit log and, where a person should know, to the log."""
-        if one.verdict is result.Verdict.WAITING:
+    def record_step(self, outcome: result.Result) -> None:
+        """Write one step to the audit log and, where a person should know, to the log."""
+        if outcome.verdict is result.Verdict.WAITING:
             return
-        record = audit_record(one, self._subjects)
+        record = audit_record(outcome, self._subjects)
         self.audit.add({"at": time.time(), "plan": f"{self._epoch[:8]}-{self._plans}", **record})
         fields = {key: value for key, value in record.items() if key not in ("policy", "verdict")}
-        event = f"{record['policy']}.{one.verdict.value}"
-        if one.verdict in result.BAD or one.contested:
-            self.repeats.say(self.log.warning, event, (one.target, one.detail), **fields)
+        event = f"{record['policy']}.{outcome.verdict.value}"
+        if outcome.verdict in result.BAD or outcome.contested:
+            self.repeats.say(self.log.warning, event, (outcome.target, outcome.detail), **fields)
         else:
             self.log.info(event, **fields)
 
     @contextlib.contextmanager
-    def carrying_out(self) -> Iterator[Callable[[result.Result], None]]:
-        """Whom the steps of one plan are told; however it ends, its records are written then."""
+    def recording(self) -> Iterator[Callable[[result.Result], None]]:
+        """Give what records the steps of one plan; however that ends, flush its records."""
         self._plans += 1
         try:
-            yield self.heard
+            yield self.record_step
         finally:
             self.audit.flush()
 
-    def heard_alone(self, one: result.Result) -> None:
-        """A step of no plan, such as an eviction under way: a record of its own, at once."""
-        with self.carrying_out() as heard:
-            heard(one)
+    def record_alone(self, outcome: result.Result) -> None:
+        """Write a step of no plan, such as an eviction under way, at once."""
+        with self.recording() as record:
+            record(outcome)
 
-    def passed(
-        self,
-        made: tick.Pass,
-        results: Sequence[result.Result],
-        *,
-        seconds: float,
-        lateness: float | None,
-        late: bool,
-        unanswered: Sequence[absence.Unanswered] = (),
+    def record_pass(
+        self, made: tick.Pass, results: Sequence[result.Result], timing: Timing, beside: Beside
     ) -> None:
-        """One pass: count it, say what is wrong, publish the view."""
+        """Count one pass, log what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else plan.shadowed(made.draft.plan)
-        more = (*self.standing(), *((_hangs(self.disk),) if self.disk else ()))
-        more += (_refused(self.config_problem),) if self.config_problem else ()
-        more += self._unanswered.passed(unanswered)
+        more = beside.conditions
+        if beside.disk:
+            more += (_condition("StateDiskHangs", "DiskDoesNotAnswer", beside.disk),)
+        if self.config_problem:
+            more += (_condition("ConfigurationRefused", "InvalidFile", self.config_problem),)
+        more += self._unanswered.conditions(beside.unanswered)
         limit = in_force.limit(shown.limit, results)
         shown = replace(shown, conditions=(*shown.conditions, *more), limit=limit)
         self._complain(shown)
-        verdicts = [one.verdict for one in results]
+        verdicts = [outcome.verdict for outcome in results]
         before = self.counters
         failures = dict(before.failures)
         for failure in shown.failures:
@@ -134,30 +155,30 @@ class Teller:
         self.counters = replace(
             before,
             ticks=before.ticks + 1,
-            late_ticks=before.late_ticks + late,
+            late_ticks=before.late_ticks + timing.late,
             writes=before.writes + verdicts.count(result.Verdict.DONE),
             refusals=before.refusals + verdicts.count(result.Verdict.REFUSED),
             errnos=_counted(before.errnos, results),
-            contested=before.contested + sum(one.contested for one in results),
+            contested=before.contested + sum(outcome.contested for outcome in results),
             conflicts=before.conflicts + len(shown.conflicts),
             failures=failures,
-            **self._measured(seconds, lateness),
+            **self._measured(timing),
             files=made.files,
             collected=_collected(before, made),
-            evictions=dict(self.evictions),
+            evictions=beside.evictions,
             descriptors=made.descriptors,
         )
         if results:
             self._results = tuple(results)
-        self._publish(made, shown, results)
+        self._publish(made, shown, results, beside)
 
-    def _measured(self, seconds: float, lateness: float | None) -> dict[str, Any]:
-        """What this pass took, and how late the newest ones of the clock came."""
-        found: dict[str, Any] = {"tick_cpu_seconds": seconds}
-        self._took.add(seconds)
-        if lateness is not None:
-            self._late.add(lateness)
-            found["tick_lateness_seconds"] = lateness
+    def _measured(self, timing: Timing) -> dict[str, Any]:
+        """Give the durations and latenesses of the newest passes."""
+        found: dict[str, Any] = {"tick_cpu_seconds": timing.seconds}
+        self._took.add(timing.seconds)
+        if timing.lateness is not None:
+            self._late.add(timing.lateness)
+            found["tick_lateness_seconds"] = timing.lateness
         return found | {
             "durations": _quantiles(self._took),
             "lateness": _quantiles(self._late),
@@ -167,15 +188,15 @@ class Teller:
         for failure in shown.failures:
             event = f"{failure.policy}.failed"
             self.repeats.say(self.log.error, event, failure.error, error=failure.error)
-        for one in shown.conditions:
-            if not one.status:
+        for condition in shown.conditions:
+            if not condition.status:
                 continue
             self.repeats.say(
                 self.log.warning,
-                f"condition.{one.type}",
-                (one.subject, one.message),
-                subject=one.subject,
-                message=one.message,
+                f"condition.{condition.type}",
+                (condition.subject, condition.message),
+                subject=condition.subject,
+                message=condition.message,
             )
         for clash in shown.conflicts:
             self.repeats.say(
@@ -188,7 +209,7 @@ class Teller:
                 kept_policy=clash.kept_policy,
             )
         for gap in shown.unsupported:
-            # What a machine lacks it lacks for good: that is no news at the tenth time.
+            # A host lacks a feature for good: one log line is enough.
             if gap not in self._lacking:
                 self.repeats.say(
                     self.log.warning, "host.unsupported", gap, feature=gap.feature, why=gap.why
@@ -200,9 +221,10 @@ class Teller:
         made: tick.Pass,
         shown: plan.Plan,
         results: Sequence[result.Result],
+        beside: Beside,
     ) -> None:
         seen = made.snapshot
-        self.concern(seen.pods)
+        self.set_pods(seen.pods)
         content = (seen.topology, seen.pods, seen.unsupported, shown.ledger, shown.conditions)
         if content != self._content:
             self._content = content
@@ -219,16 +241,22 @@ class Teller:
             usage=view.Cores(self._places, made.used.groups),
             used=made.used,
             predicted=made.predicted,
-            checks=self._checks(shown, results),
+            checks=self._checks(shown, results, beside),
             counters=self.counters,
             scaled=self._scaled.passed(results, seen.groups),
-            runtime=self.runtime(),
-            took=self.took(),
+            runtime=beside.runtime,
+            took=beside.kubelet_seconds,
         )
 
-    def _checks(self, shown: plan.Plan, results: Sequence[result.Result]) -> tuple[view.Check, ...]:
-        refused = [one.target for one in results if one.verdict in result.BAD]
-        failed = "; ".join(f"{one.policy}: {one.error}" for one in shown.failures)
+    def _checks(
+        self, shown: plan.Plan, results: Sequence[result.Result], beside: Beside
+    ) -> tuple[view.Check, ...]:
+        refused = [outcome.target for outcome in results if outcome.verdict in result.BAD]
+        failed = "; ".join(f"{failure.policy}: {failure.error}" for failure in shown.failures)
+        stuck, stale = "", beside.stale
+        if stale is not None:
+            stuck = f"{stale.item}: no answer for {stale.seconds:.0f} s; {stale.waiting} wait"
+        lost = self.audit.lost
         return (
             view.Check(name="policies", ok=not failed, detail=failed),
             view.Check(name="writes", ok=not refused, detail=", ".join(refused[:5])),
@@ -237,37 +265,64 @@ class Teller:
             ),
             view.Check(
                 name="surfaces",
-                ok=not self.surface_problems,
-                detail="; ".join(self.surface_problems.values()),
+                ok=not self._endpoint_problems,
+                detail="; ".join(self._endpoint_problems.values()),
             ),
-            view.Check(name="worker", ok=self.stale is None, detail=_stuck(self.stale)),
-            view.Check(name="disk", ok=not self.disk, detail=self.disk),
+            view.Check(name="worker", ok=stale is None, detail=stuck),
+            view.Check(name="disk", ok=not beside.disk, detail=beside.disk),
             view.Check(name="reads", ok=not self._unanswered.why, detail=self._unanswered.why),
-            view.Check(
-                name="audit",
-                ok=self.audit.lost == 0,
-                detail=f"{self.audit.lost} lines lost" if self.audit.lost else "",
-            ),
+            view.Check(name="audit", ok=lost == 0, detail=f"{lost} lines lost" if lost else ""),
         )
 
-    def became_ready(self) -> None:
-        """The first verified pass is done and the surfaces are up."""
+    def set_ready(self, endpoint_problems: Mapping[str, str]) -> None:
+        """Take that the first verified pass is over, and which endpoints could not start."""
+        self._endpoint_problems = endpoint_problems
         self.ready = not self.unready
         if self.ready and self.view is not None:
             self.view = replace(self.view, ready=True)
 
 
+class UnansweredReads:
+    """Remembers which file was named, so that the condition changes only with the case."""
+
+    def __init__(self) -> None:
+        #: The condition in words; empty while every read is answered.
+        self.why = ""
+        self._named: absence.Unanswered | None = None
+
+    def conditions(self, met: Sequence[absence.Unanswered]) -> tuple[decision.Condition, ...]:
+        """Give the condition after a pass in which these reads got no answer."""
+        if not met:
+            self._named, self.why = None, ""
+            return ()
+        # A file without any known value comes first; the file named before stays named.
+        first = next((read for read in met if not read.held), met[0])
+        if self._named not in met or (self._named is not None and self._named.held > first.held):
+            self._named = first
+        named = self._named or first
+        others = " and others" if len(met) > 1 else ""
+        rest = "what was read last holds"
+        if not all(read.held for read in met):
+            rest += ", and nothing is put back, because some of it was never read"
+        self.why = f"{named}{others}: no answer from the kernel; {rest}; {named.fix}"
+        return (
+            decision.Condition(
+                type="ReadsUnanswered", status=True, reason="NoAnswer", message=self.why
+            ),
+        )
+
+
 def _counted(before: Mapping[str, int], results: Sequence[result.Result]) -> Mapping[str, int]:
     counts = dict(before)
-    for one in results:
-        if one.errno is not None:
-            name = errors.errno_name(one.errno)
+    for outcome in results:
+        if outcome.errno is not None:
+            name = errors.errno_name(outcome.errno)
             counts[name] = counts.get(name, 0) + 1
     return counts
 
 
 def _collected(before: view.Counters, made: tick.Pass) -> Mapping[str, tuple[int, int]]:
-    """One pass more for each part of the machine, by whether it was known in it."""
+    """Count one more pass for each part of the machine, by whether it was read."""
     shape = made.snapshot.topology
     known = {"cpu_info": bool(shape.online), "numa_info": bool(shape.nodes)}
     if made.used.disks.slots:
@@ -280,39 +335,25 @@ def _collected(before: view.Counters, made: tick.Pass) -> Mapping[str, tuple[int
     return counted
 
 
-def _hangs(why: str) -> decision.Condition:
-    return decision.Condition(
-        type="StateDiskHangs", status=True, reason="DiskDoesNotAnswer", message=why
-    )
-
-
-def _refused(why: str) -> decision.Condition:
-    return decision.Condition(
-        type="ConfigurationRefused", status=True, reason="InvalidFile", message=why
-    )
-
-
-def _stuck(one: absence.Stale | None) -> str:
-    if one is None:
-        return ""
-    return f"{one.item} has not come back for {one.seconds:.0f} s, {one.waiting} wait behind it"
+def _condition(name: str, reason: str, message: str) -> decision.Condition:
+    return decision.Condition(type=name, status=True, reason=reason, message=message)
 
 
 def audit_record(
-    one: result.Result, subjects: Mapping[str, str] | None = None
+    outcome: result.Result, subjects: Mapping[str, str] | None = None
 ) -> dict[str, object]:
-    """One result as the audit log keeps it. ``subjects`` are cgroups and the workloads in them."""
-    record: dict[str, object] = {"verdict": one.verdict.value, "target": one.target}
-    if one.step is not None:
-        did = one.step.action
+    """Give one result as the audit log keeps it. ``subjects``: cgroup to the workload in it."""
+    record: dict[str, object] = {"verdict": outcome.verdict.value, "target": outcome.target}
+    if outcome.step is not None:
+        did = outcome.step.action
         record |= {
             "policy": did.policy,
             "kind": action.kind(did),
             "group": did.group,
-            "was": one.step.was,
+            "was": outcome.step.was,
             "value": plan_json.value_of(did),
             "reason": did.reason,
-            "undo": one.step.undo,
+            "undo": outcome.step.undo,
         }
         if isinstance(did, action.Evict):
             record |= {"signal": did.victim.signal, "message": did.victim.message}
@@ -323,11 +364,11 @@ def audit_record(
             record["pod"] = owner
     else:
         record["policy"] = "restore"
-    if one.errno is not None:
-        record["errno"] = one.errno
-    if one.detail:
-        record["detail"] = one.detail
-    if one.contested:
+    if outcome.errno is not None:
+        record["errno"] = outcome.errno
+    if outcome.detail:
+        record["detail"] = outcome.detail
+    if outcome.contested:
         record["contested"] = True
     return record
 

@@ -1,14 +1,14 @@
-"""Keeps a running agent at the newest good configuration, and says where the file says otherwise.
+"""Keeps a running agent at the newest good configuration, and reports why a file is refused.
 
 Covers: taking a changed file, refusing a bad one in words, keeping the last good one on disk.
-Does not cover: noticing and validating (``config.reloader``), what a start does without a good file
-(``bootstrap``), when it is looked at (``loop``).
+Does not cover: noticing and validating (``config.reloader``), a start without a good file
+(``bootstrap``), when the file is checked (``loop``).
 
 Rules:
-1. What goes wrong with a new configuration costs that configuration, not the agent.
+1. A failure with a new configuration costs that configuration, not the agent.
 2. A configuration is good once an agent is ready with it: then it is kept for the next start.
-3. An agent without any good configuration is not ready. The first good one begins it anew, since
-   much is read once only.
+3. An agent without any good configuration is not ready. The first good one starts the agent again,
+   since much is read only at the start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from koordlet.config import reloader, sourced
 from koordlet.model import errors
 from koordlet.state import disk, last_config
 
-#: What is read once, when the agent starts.
+#: Keys that are read only when the agent starts.
 _AT_START = (
     "report.",
     "state.dir",
@@ -38,103 +38,102 @@ _AT_START = (
 _ERRAND = "the last good configuration"
 
 
-class Configuring:
-    """The configuration of one agent."""
+class LiveConfig:
+    """The configuration of one running agent."""
 
     def __init__(
         self,
-        who: lifecycle.Agent,
+        agent: lifecycle.Agent,
         reload: reloader.Reloader,
         *,
         start: bootstrap.Start | None = None,
         keep: Path | None = None,
     ) -> None:
-        self.agent = who
-        self.teller = who.teller
+        self.agent = agent
+        self.publisher = agent.publisher
         self.reload = reload
-        #: Whether the configuration in force is somebody's: the file's, now or once.
+        #: The configuration in force is a file's, of now or earlier; else the built-in one.
         self.configured = start is None or start.configured
-        #: There is a configuration to begin anew with (rule 3).
+        #: The agent is to start again, with a configuration (rule 3).
         self.again = False
         self._keep_at = keep
-        #: A good configuration that the disk had no time for yet.
+        #: A good configuration that is not on disk yet.
         self._unkept: sourced.Effective | None = None
         self._instead = "" if start is None else start.instead
-        self._tell()
+        self._publish()
 
     def ready(self) -> None:
-        """The agent is ready with what is in force; the disk is waited for, but not for long."""
-        self._keep(self.agent.line.effective)
+        """Keep the configuration that the agent is ready with; wait briefly for the disk."""
+        self._keep(self.agent.tick.effective)
         self.agent.disks[1].wait(_ERRAND, disk.PATIENCE)
 
     def look(self, *, forced: bool, reloading: Callable[[], None]) -> bool:
-        """Take the file where it has changed; ``True`` where there is something to tell.
-
-        ``forced``: whether it has or not.
-        """
+        """Take a changed file, or any if ``forced``; ``True`` where the status has changed."""
         try:
             if forced:
                 reloading()
             return self._look(forced=forced)
         except Exception as error:  # noqa: BLE001 -- rule 1
-            self.teller.config_problem = repr(error)
-            self.teller.repeats.say(
-                self.teller.log.error, "config.failed", repr(error), exc_info=error
+            self.publisher.set_config(problem=repr(error), unready=self.publisher.unready)
+            self.publisher.repeats.say(
+                self.publisher.log.error, "config.failed", repr(error), exc_info=error
             )
             return False
 
     def _look(self, *, forced: bool) -> bool:
-        before = self.teller.config_problem
+        before = self.publisher.config_problem
         if self._unkept is not None:
             self._keep(self._unkept)
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
             kept = self._instead or bootstrap.AS_BEFORE
-            self.teller.log.error("config.refused", detail=str(found), kept=kept)
+            self.publisher.log.error("config.refused", detail=str(found), kept=kept)
         elif isinstance(found, sourced.Effective):
             if self.configured:
                 self._apply(found)
                 self._keep(found)
             else:
                 self.again = True
-        self._tell()
-        return found is not None or before != self.teller.config_problem
+        self._publish()
+        return found is not None or before != self.publisher.config_problem
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         if self.reload.error is None:
             self._instead = ""
         refused, instead = self.reload.error, self._instead or bootstrap.AS_BEFORE
-        self.teller.config_problem = f"{refused}; in force: {instead}" if refused else ""
-        self.teller.unready = "" if self.configured else "there is no valid configuration"
+        self.publisher.set_config(
+            problem=f"{refused}; in force: {instead}" if refused else "",
+            unready="" if self.configured else "there is no valid configuration",
+        )
 
     def _apply(self, found: sourced.Effective) -> None:
-        """Take a new configuration, and say what of it has to wait for a restart."""
-        line = self.agent.line
-        changed = reloader.changes(line.effective.config, found.config)
+        """Take a new configuration, and log which changes wait for a restart."""
+        tick = self.agent.tick
+        changed = reloader.changes(tick.effective.config, found.config)
         waiting = [path for path in changed if path.startswith(_AT_START)]
-        line.configure(found)
+        tick.configure(found)
         log.configure(found.config.log.level, found.config.log.format)
-        self.teller.log.info("config.applied", file=found.path or "built-in")
+        self.publisher.log.info("config.applied", file=found.path or "built-in")
         for warning in found.warnings:
-            self.teller.log.warning("config.warning", detail=warning)
+            self.publisher.log.warning("config.warning", detail=warning)
         if waiting:
-            self.teller.log.warning("config.needs_restart", fields=waiting)
-        why = bootstrap.why_observe(found, line.observer.layout, live=line.host.live)
+            self.publisher.log.warning("config.needs_restart", fields=waiting)
+        why = bootstrap.why_observe(found, tick.observer.layout, live=tick.host.live)
         if self.agent.enforce is bool(why):
             try:
                 self.agent.switch(enforce=not why)
             except errors.HostError as error:
-                self.teller.log.warning("daemon.mode_refused", detail=str(error))
-            self.teller.log.warning("daemon.mode", mode=self.teller.mode, why=why)
+                self.publisher.log.warning("daemon.mode_refused", detail=str(error))
+            self.publisher.log.warning("daemon.mode", mode=self.publisher.mode, why=why)
 
     def _keep(self, good: sourced.Effective) -> None:
-        """Rule 2; nobody waits for the disk."""
+        """Keep a good configuration on disk (rule 2), without waiting for the disk."""
         if self._keep_at is None or not self.configured:
             return
 
         def heard(error: OSError | None) -> None:
             if error is not None:
-                self.teller.log.warning("config.not_kept", detail=str(error))
+                self.publisher.log.warning("config.not_kept", detail=str(error))
 
         work = functools.partial(last_config.keep, self._keep_at, good.text or "")
         self._unkept = None if self.agent.disks[1].ask(_ERRAND, work, heard) else good

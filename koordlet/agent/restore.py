@@ -1,8 +1,8 @@
-"""Putting everything back: one code path for stopping, for ``koordlet restore``, for a successor.
+"""Puts everything back: one code path for stopping, for ``koordlet restore``, for a successor.
 
-Covers: passes of restore until nothing more can be done, and what could not be; what the
-cluster was told of this node.
-Does not cover: what a restore of files consists of (``apply.planner``).
+Covers: restore passes until nothing more can be put back, and what is left; withdrawing what the
+agent wrote about this node into the cluster.
+Does not cover: the steps of a restore (``apply.planner``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import asyncio
 import typing
 from collections.abc import Callable
 
-from koordlet.agent import sources, tick
+from koordlet.agent import sources
+from koordlet.agent import tick as ticks
 from koordlet.apply import executor
 from koordlet.host.fs import root
 from koordlet.model import result
@@ -21,18 +22,18 @@ if typing.TYPE_CHECKING:
     from koordlet.config import schema
     from koordlet.kubeapi import objects
 
-#: A group that empties late, or a set that waits for those above or below it, is tried again.
+#: Passes: a group that empties late, or a cpuset that waits for its parent, is tried again.
 _PASSES = 8
-#: Seconds that an API server may take.
+#: Seconds for an answer of the API server.
 _PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a restore did."""
+    """The outcome of a restore."""
 
     restored: int
-    #: Not put back because somebody else has written there since, or the group is gone.
+    #: Not put back: another program has written there since, or the group is gone.
     left: tuple[result.Result, ...]
     failed: tuple[result.Result, ...]
 
@@ -48,33 +49,33 @@ NOTHING = Summary(restored=0, left=(), failed=())
 
 
 def restore(
-    run: tick.Line,
-    hands: executor.Executor,
+    tick: ticks.Tick,
+    executing: executor.Executor,
     report: Callable[[result.Result], None] = lambda _: None,
 ) -> Summary:
-    """Put back everything that the journal holds. A second call does nothing."""
+    """Put back everything that the journal holds. A second call changes nothing."""
     restored = 0
     left: dict[str, result.Result] = {}
     failed: dict[str, result.Result] = {}
     for _ in range(_PASSES):
-        entries = dict(hands.book.entries)
+        entries = dict(executing.book.entries)
         if not entries:
             break
-        made = run.restoring(entries)
-        hands.pauses.keep_only(set())
-        results = hands.run(made.draft, made.snapshot, report, patience=executor.PATIENCE)
-        run.moved(results)
-        good = [one for one in results if one.verdict is result.Verdict.DONE]
-        restored += sum(1 for one in good if one.step is not None and not one.step.interim)
-        left |= {one.target: one for one in results if one.verdict is result.Verdict.LEFT}
-        failed = {one.target: one for one in results if one.verdict in result.BAD}
-        if not good:
+        made = tick.restoring(entries)
+        executing.pauses.keep_only(set())
+        results = executing.run(made.draft, made.snapshot, report, patience=executor.PATIENCE)
+        tick.moved(results)
+        done = [each for each in results if each.verdict is result.Verdict.DONE]
+        restored += sum(1 for each in done if each.step is not None and not each.step.interim)
+        left |= {each.target: each for each in results if each.verdict is result.Verdict.LEFT}
+        failed = {each.target: each for each in results if each.verdict in result.BAD}
+        if not done:
             break
     return Summary(restored=restored, left=tuple(left.values()), failed=tuple(failed.values()))
 
 
 def withdraw(config: schema.Config, host: root.HostRoot) -> Summary:
-    """Take back what we say of this node in its cluster, where we say it by this configuration."""
+    """Withdraw what this configuration has the agent write about its node into the cluster."""
     said = config.report.objects
     taints, status = said.taints is not None, said.status and said.mode != "off"
     store = sources.cluster(config, host) if taints or status else None
@@ -88,7 +89,7 @@ async def _withdrawn(store: objects.Objects, name: str, *, taints: bool, status:
     from koordlet.kubeapi import refusals  # noqa: PLC0415 -- for a cluster only
     from koordlet.report import withdrawing  # noqa: PLC0415 -- as above
 
-    # Taints keep pods away for good; what else is left is told.
+    # A taint that stays keeps pods away for good: that is a failure. The rest is only reported.
     verdict = result.Verdict.REFUSED if taints else result.Verdict.LEFT
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -100,6 +101,7 @@ async def _withdrawn(store: objects.Objects, name: str, *, taints: bool, status:
         why = str(error) or f"no answer within {_PATIENCE:.0f} s"
     finally:
         await store.close()
-    one = (result.Result(target=f"node/{name}", verdict=verdict, detail=why),)
-    failed = verdict is result.Verdict.REFUSED
-    return Summary(restored=0, left=() if failed else one, failed=one if failed else ())
+    outcome = (result.Result(target=f"node/{name}", verdict=verdict, detail=why),)
+    if verdict is result.Verdict.REFUSED:
+        return Summary(restored=0, left=(), failed=outcome)
+    return Summary(restored=0, left=outcome, failed=())

@@ -1,10 +1,10 @@
-"""What was learned, measured and said survives a restart: saved, and taken back at start.
+"""Saves models, samples and strategies, so that they survive a restart.
 
-Covers: when what is saved, words about damage. Does not cover: the models
+Covers: when each is saved, reports of damage. Does not cover: the models
 (``history.expectation``), the samples (``history.past``), the last valid strategies of the cluster
 (``workloads.strategy_holding``), the files (``state.checkpoint``).
 
-A part of the models is saved every 40 ticks, so all of them about every ten minutes, and no tick
+A part of the models is saved every 40 ticks: all of them about every ten minutes, and no tick
 writes much. Samples are saved when the agent ends: a megabyte at 500 containers. Strategies are
 saved when they change.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from koordlet import log
 from koordlet.history import expectation, past, series
@@ -21,6 +20,7 @@ from koordlet.host import machine
 from koordlet.state import checkpoint
 
 if typing.TYPE_CHECKING:
+    from koordlet.agent import neighbours
     from koordlet.workloads import strategy_holding
 
 #: Ticks between two parts.
@@ -31,18 +31,8 @@ _STRATEGIES = "strategies"
 _SCHEMA = 1
 
 
-class Sources(Protocol):
-    """Who holds the last valid strategies."""
-
-    def hold(self, words: Mapping[str, object] | None) -> None:
-        """Those of an agent before us."""
-
-    def held(self) -> Mapping[str, object] | None:
-        """Those that hold now."""
-
-
-class Memory:
-    """The models and samples of one agent on disk."""
+class SavedHistory:
+    """The models, samples and strategies of one agent on disk."""
 
     def __init__(
         self,
@@ -54,13 +44,13 @@ class Memory:
         self._files = files
         self._clock = clock
         self._ticks = 0
-        self._sources: Sources | None = None
+        self._sources: neighbours.Strategies | None = None
         #: The strategies of the last tick, and their form in the checkpoint once they changed.
         self._strategies: Mapping[str, object] | None = None
         self._kept: strategy_holding.Kept | None = None
 
     def revive(self) -> list[str]:
-        """Take back what was saved; why parts were discarded."""
+        """Load what was saved; return why parts of it were discarded."""
         now = self._clock()
         problems = []
 
@@ -80,10 +70,10 @@ class Memory:
             problem = f"{_SAMPLES}: {error}"
         return [*problems, problem] if problem else problems
 
-    def follow(self, sources: Sources) -> list[str]:
-        """Give the strategies back that held, and save from now on those that do; what was wrong.
+    def follow(self, sources: neighbours.Strategies) -> list[str]:
+        """Hand the saved strategies to the sources, and save theirs from now on.
 
-        They are of the node, and so of every boot.
+        Returns why saved ones were discarded. Strategies are the node's: they outlive a boot.
         """
         from koordlet.workloads import strategy_holding  # noqa: PLC0415 -- in a cluster
 
@@ -95,7 +85,7 @@ class Memory:
         return [problem] if problem else []
 
     def close(self) -> None:
-        """Save the samples for whoever comes next."""
+        """Save the samples for the next agent."""
         kept = past.keep(self._known, self._clock().suspended)
         self._files.save(_SAMPLES, past.SCHEMA, kept)
         self._files.flush()
@@ -118,7 +108,7 @@ class Memory:
         if words is not self._strategies:
             self._strategies, self._kept = words, _kept(words)
         if self._kept is not None:
-            # Each time: what the disk refused is written after all.
+            # At each tick, so that what the disk refused is written later.
             self._files.save(_STRATEGIES, _SCHEMA, self._kept)
 
 

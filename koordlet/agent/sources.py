@@ -1,16 +1,16 @@
-"""Which sources of workloads this node has, from the configuration and from what is there.
+"""Chooses the sources of workloads of this node: kubelet, API server, manifests, scheduler.
 
 Covers: the choice between standalone and Kubernetes, building the gatherer.
 Does not cover: asking (``workloads.gatherer``), fields (``config.kubelet``, ``config.kube``).
 
 Rules:
-1. ``off`` is off, ``on`` is on. ``auto`` is on where the node shows the thing itself: the kubelet
-   by its directory, the API server by a service account, or by an address or kubeconfig that
-   somebody wrote down. Nothing is tried out over the network.
-2. Nothing on: the machine is standalone, and nothing of these rooms is loaded.
-3. A recorded machine is never asked over the network.
-4. Credentials that cannot be used as they are end a command before it starts (``ConfigError``);
-   not a restore, which puts files back without them and says what it could not take back.
+1. ``off`` is off, ``on`` is on. ``auto`` is on where the node shows the source: the kubelet by its
+   directory, the API server by a service account, or by a configured address or kubeconfig.
+   Nothing is tried over the network.
+2. With every source off, the machine is standalone, and none of their modules is loaded.
+3. No source of a recorded machine is asked over the network.
+4. Credentials that cannot be used end a command before it starts (``ConfigError``); not a restore,
+   which puts files back without them and reports what it could not withdraw.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if typing.TYPE_CHECKING:
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
-#: How long a start waits for the first answers. A source that is late is picked up when it comes.
+#: Seconds that a start waits for the first answers. A later answer is taken when it comes.
 PATIENCE = 5.0
 _PORT, _READ_ONLY_PORT = 10250, 10255
-#: Seconds between two questions to a standalone scheduler, and how long an answer is believed.
+#: Seconds between two requests to a standalone scheduler, and how long an answer is valid.
 _RESERVED_EVERY, _RESERVED_AGE = 1.0, 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What is asked, and why."""
+    """Which sources are asked, and why."""
 
     kubelet: bool
     kube: bool
@@ -55,20 +55,20 @@ class Choice:
 
     @property
     def standalone(self) -> bool:
-        """True where the configuration alone says who runs here."""
+        """Whether the configuration alone says which workloads run here."""
         return not (self.kubelet or self.kube)
 
 
 def choose(
     config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
 ) -> Choice:
-    """Rule 1."""
-    runs, why_runs = _kubelet(config.kubelet, host)
-    wants, why_wants = _kube(config.kube, environment)
-    why = (f"kubelet: {why_runs}", f"API server: {why_wants}")
+    """Choose by rule 1."""
     if not host.live:
         return Choice(kubelet=False, kube=False, why=("a recorded machine is not asked",))
-    return Choice(kubelet=runs, kube=wants, why=why)
+    kubelet, why_kubelet = _kubelet(config.kubelet, host)
+    kube, why_kube = _kube(config.kube, environment)
+    why = (f"kubelet: {why_kubelet}", f"API server: {why_kube}")
+    return Choice(kubelet=kubelet, kube=kube, why=why)
 
 
 def _kubelet(said: kubelet.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
@@ -91,19 +91,19 @@ def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
 
 
 def wants_runtime(said: nri_section.Nri, host: root.HostRoot, *, alone: bool) -> bool:
-    """Whether the container runtime is connected to: ``auto`` is in a cluster, with a socket."""
+    """Whether to connect to the container runtime: ``auto`` is on in a cluster, with a socket."""
     if said.mode != "auto":
         return said.mode == "on"
     return not alone and said.socket is not None and host.exists(host.at(said.socket))
 
 
 def runs_scheduler(config: schema.Config, host: root.HostRoot) -> bool:
-    """Whether a scheduler of its own is run here: not where there is a cluster."""
+    """Whether to run a standalone scheduler here: not in a cluster."""
     return config.scheduler.run and host.live and not choose(config, host).kube
 
 
 def scheduler_socket(config: schema.Config, where: paths.Paths | None = None) -> str | None:
-    """Of the standalone scheduler that is asked; ``None`` where there is none."""
+    """Choose the socket of the standalone scheduler; ``None`` without one."""
     if not config.scheduler.run:
         return config.scheduler.socket
     if where is None:
@@ -118,7 +118,7 @@ def gatherer(
     *,
     where: paths.Paths | None = None,
 ) -> source_gatherer.Gatherer | None:
-    """The sources of this node; ``None`` where it is standalone."""
+    """Build the sources of this node; ``None`` where it is standalone."""
     choice = choose(config, host, environment)
     node = node_name(config, host, environment)
     socket = scheduler_socket(config, where) if host.live and not choice.kube else None
@@ -139,19 +139,19 @@ def gatherer(
 
 
 def cluster(config: schema.Config, host: root.HostRoot) -> objects.Objects | None:
-    """The API server of this node, for a command that runs once; ``None`` where there is none."""
+    """Open the API server of this node, for a command that runs once; ``None`` without one."""
     return _store(config.kube) if choose(config, host).kube else None
 
 
 def node_name(
     config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
 ) -> str:
-    """What this node is called in the cluster."""
+    """Give the name of this node in the cluster."""
     return config.node.name or environment.get("NODE_NAME") or machine.hostname(host)
 
 
 def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reservation, ...]]:
-    """What a standalone scheduler has reserved here."""
+    """Build the source of a standalone scheduler's reservations on this node."""
     from koordlet.rpc import reservations as asked  # noqa: PLC0415 -- rule 2
     from koordlet.workloads import reservations, source  # noqa: PLC0415 -- rule 2
 
@@ -166,7 +166,7 @@ def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reserv
 
 
 def _declared(config: schema.Config, host: root.HostRoot) -> manifest_directory.Directory | None:
-    """The directory of manifests; ``None`` where there is none, and none was asked for."""
+    """Build the source of manifests; ``None`` where the default directory does not exist."""
     where = config.manifests.directory
     if where is None or (where == sourced.MANIFESTS and not host.exists(host.at(where))):
         return None
@@ -178,7 +178,7 @@ def _declared(config: schema.Config, host: root.HostRoot) -> manifest_directory.
 def once(
     config: schema.Config, host: root.HostRoot, *, where: paths.Paths | None = None
 ) -> observed.Observed | None:
-    """What the sources say now, for a command that runs once; ``None`` on a standalone machine."""
+    """Ask the sources once, for a command that runs once; ``None`` on a standalone machine."""
     found = gatherer(config, host, where=where)
     if found is None:
         return None
@@ -198,11 +198,11 @@ def once(
 
 
 def unheard(told: observed.Observed | None) -> list[str]:
-    """What a command that runs once does without: one line for each reason, with its sources."""
+    """List the sources that did not answer a command: one line for each reason."""
     by_reason: dict[str, list[str]] = {}
-    for one in told.sources if told is not None else ():
-        if not one.ok:
-            by_reason.setdefault(one.problem, []).append(one.name)
+    for source in told.sources if told is not None else ():
+        if not source.ok:
+            by_reason.setdefault(source.problem, []).append(source.name)
     return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
@@ -239,13 +239,13 @@ def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Ask
 
 
 def _account(name: str) -> str:
-    """A file of the service account, empty where this process has none."""
+    """Find a file of the service account; empty where this process has none."""
     found = Path(_ACCOUNT, name)
     return str(found) if found.exists() else ""
 
 
 def _store(said: kube.Kube, *, check: bool = False) -> objects.Objects:
-    """``check``: rule 4."""
+    """Open the API server; ``check`` its credentials first (rule 4)."""
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
     source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)

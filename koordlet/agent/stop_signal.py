@@ -1,10 +1,10 @@
-"""Being told to stop before anybody can: the half second in which an agent's modules are imported.
+"""Remembers a signal to stop that comes while the agent's modules are still being imported.
 
-Covers: SIGTERM and SIGINT from the first line of the program until the loop listens itself.
-Does not cover: what stopping consists of (``loop``).
+Covers: SIGTERM and SIGINT from the first line of the program until the loop handles them.
+Does not cover: stopping (``loop``).
 
-A process that dies of SIGTERM there leaves the limits of a crashed predecessor, which a final stop
-puts back. So the signal is remembered; the start goes on to the point where it can stop in order.
+A process that dies of SIGTERM there would leave the limits of a crashed predecessor, which a final
+stop puts back. So the signal is remembered, and the start goes on until it can stop in order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _heard: list[int] = []
 
 
 def listen() -> None:
-    """From now on remember. What a shell's background job ignores stays ignored."""
+    """Remember signals from now on. A signal that a shell set to be ignored stays ignored."""
     for number in NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _hear)
@@ -31,11 +31,11 @@ def listening() -> bool:
 
 
 def heard() -> bool:
-    """Whether the process was told to stop."""
+    """Whether a signal to stop has come."""
     return bool(_heard)
 
 
 def _hear(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT in _heard:
-        os._exit(130)  # a person who says it twice, to a start that hangs
+        os._exit(130)  # a second Ctrl-C, at a start that hangs
     _heard.append(number)

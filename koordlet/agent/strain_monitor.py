@@ -1,6 +1,6 @@
-"""What latency-sensitive work feels, and whether that is a reason to act now.
+"""Measures how long latency-sensitive work waits, and whether that is a reason to act now.
 
-Covers: which groups are listened to, the looks of the fast lane, asking the policy.
+Covers: which groups are watched, the readings of the fast lane, asking the policy.
 Does not cover: reading (``host.counters.strain``), the answer
 (``policy.best_effort.cpu_suppress``).
 """
@@ -17,28 +17,30 @@ from koordlet.model import strain as felt
 from koordlet.policy.best_effort import cpu_suppress, groups
 
 
-class Feeling:
-    """Listens for one line."""
+class StrainMonitor:
+    """Watches the latency-sensitive work of one host."""
 
     def __init__(
         self,
         host: root.HostRoot,
         clock: Callable[[], machine.Now],
         children: Callable[[str], Iterable[str]],
+        *,
+        moves: bool,
     ) -> None:
         self._clock = clock
         self._reader = strain.Reader(host, children)
-        #: Whether anything happens there: in a recording nobody waits.
-        self.moves = host.live
+        #: Whether work goes on there; in a recording nothing waits.
+        self._moves = moves
         self._followed: tuple[object, ...] = ()
 
     def follow(self, now: snapshot.Snapshot) -> None:
-        """Listen for these workloads."""
+        """Watch these workloads."""
         known = (now.layout, now.pods)
         if [*map(id, known)] == [*map(id, self._followed)]:
             return
         self._followed = known
-        if not self.moves:
+        if not self._moves:
             return
         places = groups.places(now)
         plus, minus = _used_by(now.pods, places)
@@ -46,18 +48,18 @@ class Feeling:
             now.layout,
             plus=plus,
             minus=minus,
-            best_effort=[one.group for one in places],
+            best_effort=[place.group for place in places],
             watched=_waiting(now.pods),
         )
 
     def taken(self, at: float) -> felt.Strain | None:
-        """The newest, for a pass."""
+        """Return the newest reading, for a pass."""
         found = self._reader.look(at)
         self._reader.passed()
         return found
 
     def urgent(self, limited: cpu_suppress.State) -> bool:
-        """Whether a limit would be cut now. Nobody looks while there is none."""
+        """Whether a limit would be cut now. Without a limit, nothing is read."""
         if limited.alarm_milli is None:
             return False
         felt = self._reader.look(self._clock().at)
@@ -71,18 +73,18 @@ class Feeling:
 def _used_by(
     pods: Sequence[pod.Pod], places: Sequence[groups.Place]
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Groups whose use is latency-sensitive, and those to be taken off: a tree counts as one."""
+    """List groups whose use is latency-sensitive, and those to subtract; a tree counts as one."""
     plus: dict[str, None] = {}
     minus: dict[str, None] = {}
-    for one in pods:
-        if one.group is None:
+    for each in pods:
+        if each.group is None:
             continue
-        tree = grouppath.parse(one.group).tree if one.kube_qos is not None else None
+        tree = grouppath.parse(each.group).tree if each.kube_qos is not None else None
         if tree is not None:
             plus[tree.root] = None
             minus[tree.tier(qos.KubeQos.BEST_EFFORT)] = None
-        elif not groups.is_best_effort(one):
-            plus[one.group] = None
+        elif not groups.is_best_effort(each):
+            plus[each.group] = None
     there = {place.group for place in places}
     inside = (path for path in minus if path in there)
     outer = [path for path in plus if plus.keys().isdisjoint(cgroup.ancestors(path))]
@@ -90,9 +92,9 @@ def _used_by(
 
 
 def _waiting(pods: Sequence[pod.Pod]) -> Sequence[str]:
-    """Groups whose threads are latency-sensitive."""
+    """List the groups whose threads are latency-sensitive."""
     return [
-        one.group
-        for one in pods
-        if one.group is not None and one.active and not groups.is_best_effort(one)
+        each.group
+        for each in pods
+        if each.group is not None and each.active and not groups.is_best_effort(each)
     ]

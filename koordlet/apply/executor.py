@@ -63,7 +63,11 @@ class Executor:
     """Applies plans to one machine."""
 
     def __init__(
-        self, host: root.HostRoot, book: journal.Journal, manager: units.Manager | None = None
+        self,
+        host: root.HostRoot,
+        book: journal.Journal,
+        manager: units.Manager | None = None,
+        evictor: Evictor | None = None,
     ) -> None:
         self.host = host
         self.book = book
@@ -75,8 +79,8 @@ class Executor:
         self.contested_away: set[str] = set()
         #: What systemd said of the properties of steps to come, by target.
         self.looked: dict[str, unit_properties.Properties] = {}
-        #: Who carries out evictions; without one they are refused.
-        self.evictor: Evictor | None = None
+        #: Carries out evictions; without one they wait.
+        self.evictor = evictor
 
     def run(
         self,
@@ -122,8 +126,7 @@ class _Run:
 
     def __init__(self, hands: Executor, now: snapshot.Snapshot, report: Report, end: float) -> None:
         self.hands = hands
-        self.host = hands.host
-        self.book = hands.book
+        self.host, self.book = hands.host, hands.book
         self.now = now
         self.end = end
         self.results: list[result.Result] = []
@@ -333,8 +336,7 @@ class _Run:
     def _evict(self, step: plan.Step) -> result.Result:
         if self.hands.evictor is not None:
             return self.hands.evictor.take(step, self.now)
-        why = "koordlet evicts only once the agent is ready"
-        return _result(step, result.Verdict.WAITING, why)
+        return _result(step, result.Verdict.WAITING, "koordlet evicts only once it is ready")
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         wanted = step.action
@@ -346,8 +348,7 @@ class _Run:
             self.book.forget(wanted.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
         entry = self.book.entries.get(wanted.target)
-        # Never written: there is nothing to put back. A group may be there all the same: made, and
-        # then refused its first files.
+        # Never written: nothing to put back, except a group that was made and refused its files.
         never = entry is not None and entry.original is None and step.was is None and not cookie
         if never and not (isinstance(wanted, action.MakeDir) and inode):
             self.book.forget(wanted.target)
@@ -360,8 +361,7 @@ class _Run:
     def _is_gone(self, wanted: action.Action) -> bool:
         """Whether the file is gone although its cgroup exists.
 
-        v2 takes a controller's files away once the group above hands it down no more, as systemd
-        does when no unit there has a property of it; later files begin anew.
+        v2 removes the files of a controller that the group above no longer hands down to it.
         """
         path = self.host.at(wanted.target)
         return isinstance(wanted, action.WriteFile) and not self.host.exists(path)

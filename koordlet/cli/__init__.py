@@ -1,7 +1,7 @@
 """The command line: one module for each command.
 
 Covers: finding the command, errors and exit codes, what all commands share.
-Does not cover: the work itself; a command only asks the line and prints.
+Does not cover: the work itself; a command only runs a pass and prints.
 
 A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``.
 It is imported when its command was named: ``koordlet run`` does not pay for others' tables.
@@ -130,8 +130,8 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _begin() -> None:
-    """What ``__main__`` held back while modules were imported."""
-    # What was imported stays: from here on garbage is looked for in what comes after.
+    """Release what ``__main__`` held back during the imports: garbage collection and Ctrl-C."""
+    # Imported modules stay: from here on, only newer objects are collected.
     gc.freeze()
     gc.enable()
     if not stop_signal.listening() and callable(signal.getsignal(signal.SIGINT)):

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _why_nothing(where: Path, stem: str | None) -> list[str]:
-    """What may have been meant: another log, another policy. Old logs have stems of their own."""
+    """Suggest another log or policy; old logs may have stems that no longer exist."""
     if not where.exists():
         return ["there is no such file: no agent has acted here, or its --state-dir is another"]
     known = {row.stem for row in registry.POLICIES}

@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def read(args: argparse.Namespace) -> dict[str, object]:
-    """What ``--set`` says, by path of the configuration."""
+    """Read ``--set``, by path of the configuration."""
     known = {one.path for one in catalog.fields()}
     found: dict[str, object] = {}
     for text in args.changes:

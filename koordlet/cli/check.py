@@ -51,9 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Look once, and say what was found."""
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
-    run_line = bootstrap.open_line(args, host, config)
-    run_line.observed = sources.once(config.config, host)
-    seen = run_line.look()
+    told = sources.once(config.config, host)
+    seen = bootstrap.open_tick(args, host, config, take=lambda: told).look()
     why = bootstrap.why_observe(config, seen.layout) if host.live else "a recorded machine"
     choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
-    """How many pods ask for what our scheduler lacks, by what it is."""
+    """Count the pods that ask for a feature our scheduler lacks, by feature."""
     # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
     from koordlet.scheduler.objects import unserved  # noqa: PLC0415 -- as said above
 
@@ -131,7 +130,7 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
 
 
 def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str]:
-    """The same for people."""
+    """Format the document for people."""
     text = [
         f"mode          {'observe: ' + why if why else 'enforce'}",
         f"cpus          {len(seen.topology.online)} online ({seen.topology.online})",

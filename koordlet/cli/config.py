@@ -89,7 +89,7 @@ def _unjudged(found: schema.Config) -> bool:
 
 
 def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:
-    """What the cluster wants of this node, where somebody was to be asked."""
+    """Ask the cluster for the settings of this node, where it can be asked."""
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
@@ -109,7 +109,7 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
 
 
 def cluster_lines(said: nodeslo.NodeSlo, *, comments: bool) -> list[str]:
-    """What the cluster says: it takes the place of the same values of the file."""
+    """List the settings of the cluster, which override those of the file."""
     found = [
         (key, _short(_scalar(value)), origin) for key, value, origin in strategies_json.rows(said)
     ]
@@ -135,7 +135,7 @@ def document(effective: sourced.Effective) -> dict[str, object]:
 
 
 def table_lines(effective: sourced.Effective) -> list[str]:
-    """One line for each value: path, value, origin."""
+    """Format one line for each value: path, value, origin."""
     rows = []
     for loc, value in layers.leaves(plain.document(effective.config)):
         path, text = places.dotted(loc), _scalar(value)

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def text(document: dict[str, typing.Any]) -> str:
-    """One definition as the file of ``deploy/crds``."""
+    """Render one definition as a file of ``deploy/crds``."""
     import yaml  # noqa: PLC0415 -- as above
 
     return _HEADER + yaml.safe_dump(document, sort_keys=False, width=100, allow_unicode=True)

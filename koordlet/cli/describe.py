@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:
-    """As a person reads it."""
+    """Format the document for people."""
     spec, status = reservations.part(body, "spec"), reservations.part(body, "status")
     shown = {
         "Name": objects.text(body, "name"),

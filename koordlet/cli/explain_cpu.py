@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def lines(one: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
-    """What a person wants to know of it."""
+    """Format the document for people."""
     owner = str(one.get("owner"))
     yield f"CPU {one.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
     if one.get("holder"):

@@ -84,7 +84,7 @@ def _ranking(one: explain_source.Document) -> list[explain_source.Document]:
 
 
 def lines(found: explain_source.Document) -> Iterator[str]:
-    """What a person wants to know."""
+    """Format the document for people."""
     table = [
         (
             str(one.get("name")),

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def lines(one: explain_source.Document) -> Iterator[str]:
-    """What a person wants to know of it."""
+    """Format the document for people."""
     yield f"{one.get('namespace')}/{one.get('name')}: {one.get('qos')} ({one.get('qosFrom')})"
     stale = ", which has not answered lately" if one.get("stale") else ""
     yield f"  known from {one.get('source')}{stale}; UID {one.get('uid')}"

@@ -1,4 +1,4 @@
-"""Where explanations come from: the running agent, else one look of our own.
+"""Gets the documents to explain: from the running agent, else from one pass of this program.
 
 Covers: the options, choosing. Does not cover: the words (``explain_cpu``, ``explain_pod``).
 
@@ -60,7 +60,7 @@ def plan(args: argparse.Namespace, changed: Mapping[str, object] | None = None) 
 
 
 def pod(args: argparse.Namespace, key: str) -> Document:
-    """One workload; ``UsageError`` where nobody has that name."""
+    """Get the document of one workload; ``UsageError`` for an unknown name."""
 
     def made(now: view.View) -> Document:
         found = pod_json.document(now, key)

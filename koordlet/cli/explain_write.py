@@ -1,7 +1,7 @@
 """``koordlet explain write PATH``: who wants what in a file, what was there before, what was done.
 
 Covers: one look of our own, the journal and the audit log, put together for one file.
-Does not cover: deciding (the line), the journal's and the log's formats (``state``).
+Does not cover: deciding (``agent.tick``), the journal's and the log's formats (``state``).
 
 What the policies want is what an agent that starts now would decide, as in ``koordlet plan``; the
 journal and the log are those of the agent that ran here last. A recorded machine has neither.
@@ -14,7 +14,8 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, sources, tick
+from koordlet.agent import bootstrap, sources
+from koordlet.agent import tick as ticks
 from koordlet.cli import explain_source, options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
         )
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
-    here = bootstrap.open_line(args, host, config)
-    here.observed = sources.once(config.config, host)
-    output.warn(sources.unheard(here.observed))
+    told = sources.once(config.config, host)
+    tick = bootstrap.open_tick(args, host, config, take=lambda: told)
+    output.warn(sources.unheard(told))
     entries, records = {}, []
     if host.live:
         where = bootstrap.state_paths(args, config)
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         records = explain_source.rows(
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
-    found = document(path, host, here.run_once(entries), entries.get(path), records)
+    found = document(path, host, tick.run_once(entries), entries.get(path), records)
     if args.output == "json":
         output.print_json(found)
     else:
@@ -82,11 +83,11 @@ def remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Entr
 def document(
     path: str,
     host: root.HostRoot,
-    made: tick.Pass,
+    made: ticks.Pass,
     entry: journal.Entry | None,
     records: list[explain_source.Document],
 ) -> explain_source.Document:
-    """All that is known of one file."""
+    """Collect everything known about one file."""
     seen = made.snapshot
     row, group = _row(seen.layout, path)
     wanted: list[explain_source.Document] = [
@@ -194,7 +195,7 @@ def _text(host: root.HostRoot, path: str) -> str | None:
 
 
 def lines(one: explain_source.Document) -> Iterator[str]:
-    """What a person wants to know of it."""
+    """Format the document for people."""
     yield f"{one['path']}: {one['verdict']}"
     value = one["value"]
     yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"

@@ -1,4 +1,4 @@
-"""What ``get`` and ``watch`` share: whom they ask, and how they say what they learned.
+"""Shared by ``get`` and ``watch``: the address to ask, and how answers are printed.
 
 Covers: options of the connection, errors, tables of a node and of its workloads.
 Does not cover: asking (``koordlet.client``).
@@ -60,7 +60,7 @@ def open_node(args: argparse.Namespace) -> node.Node:
 
 
 def scheduler_nodes(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """What a scheduler knows of nodes."""
+    """Ask a scheduler for its nodes."""
     from koordlet import client  # noqa: PLC0415 -- as above
     from koordlet.rpc import plain  # noqa: PLC0415 -- as above
 
@@ -142,7 +142,7 @@ def workloads(state: dict[str, Any], name: str | None) -> list[dict[str, Any]]:
 
 
 def scheduler_lines(nodes: list[dict[str, Any]]) -> list[str]:
-    """What a scheduler knows, as a table."""
+    """Format a scheduler's nodes as a table."""
     rows = [
         [
             one["name"],
@@ -162,7 +162,7 @@ def _share(one: dict[str, Any], name: str) -> str:
 
 
 def _gibibytes(amount: str) -> str:
-    """As people say them; what is no amount stays."""
+    """Format an amount in Gi; any other text stays."""
     try:
         return f"{quantity.units(amount) / 2**30:.1f}Gi"
     except ValueError:

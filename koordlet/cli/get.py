@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One question, one answer."""
+    """Ask once, and print the answer."""
     if args.what == "nodes":
         return _nodes(args)
     if args.what == "reservations":

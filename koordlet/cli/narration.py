@@ -1,4 +1,4 @@
-"""What the demo tells while it runs: one line when the story goes on.
+"""Narrates the demo while it runs: one line for each change.
 
 Covers: which states are worth a line, the line. Does not cover: the greeting (``cli.welcome``).
 
@@ -68,7 +68,7 @@ class Narrator:
 
 
 def _does(limit: best_effort.Limit, cores: float, way: str) -> str:
-    """What it has, by whose doing."""
+    """Describe the limit, and which policy set it."""
     has = f"uses {cores:.2f}{way}" if limit.milli is None else f"may have {cores:.2f} CPUs{way}"
     if not limit.idle:
         return f"{has}: {output.visible(limit.reason)}"
@@ -81,8 +81,8 @@ def _way(told: float, cores: float) -> str:
     return ", less than before" if cores < told else ", more"
 
 
-class Narrated(endpoints.Surfaces):
-    """Surfaces that tell a person about what they publish."""
+class Narrated(endpoints.Endpoints):
+    """Endpoints that also tell a person about each view they publish."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Narrated(endpoints.Surfaces):
         self._narrator: Narrator | None = None
 
     def publish(self, now: view.View | None) -> None:
-        """There is a new view."""
+        """Publish a new view, and narrate it."""
         super().publish(now)
         if now is None or not now.ready:
             return

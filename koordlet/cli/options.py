@@ -133,7 +133,7 @@ def eviction(parser: argparse.ArgumentParser) -> None:
 
 
 def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
-    """What of them was given, by path of the configuration."""
+    """Read the options that were given, by path of the configuration."""
     found: dict[str, object] = {}
     for name, key in _EVICTION.items():
         text = getattr(args, f"eviction_{name.replace('-', '_')}", None)

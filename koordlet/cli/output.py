@@ -1,4 +1,4 @@
-"""How commands print: one JSON document, a plain table, an error that names the culprit.
+"""Prints for every command: one JSON document, a plain table, an error with its culprit.
 
 Covers: stdout and stderr forms shared by all commands. Does not cover: what is in them.
 """
@@ -14,7 +14,7 @@ from koordlet.model import errors, printable
 
 
 def print_json(document: Mapping[str, object]) -> None:
-    """One document on stdout, ``version`` first, and nothing else."""
+    """Print one document on stdout, ``version`` first, and nothing else."""
     print(json.dumps({"version": "v1", **document}, indent=2, default=str))
 
 
@@ -25,7 +25,7 @@ def warn(several: Iterable[str]) -> None:
 
 
 def say(text: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     print(f"koordlet: {visible(text)}", file=sys.stderr)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from koordlet.agent import bootstrap, sources, tick
+from koordlet.agent import bootstrap, sources
+from koordlet.agent import tick as ticks
 from koordlet.cli import changes, options, output
+from koordlet.config import sourced
+from koordlet.host.fs import root
 from koordlet.model import action, cgroup, observed, plan, pod
 from koordlet.policy.cpu import exclusive_cpus, holdings
 from koordlet.report import plan_json
@@ -58,17 +62,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One pass of the line with empty history and state, printed."""
+    """Print the plan of one pass with empty history and state."""
     config = bootstrap.effective(args, {**changes.read(args), **options.eviction_flags(args)})
-    run_line = bootstrap.open_line(args, bootstrap.host(args), config)
+    host = bootstrap.host(args)
+    told = functools.cache(lambda: ask_sources(args, config, host))
+    tick = bootstrap.open_tick(args, host, config, take=told)
     if args.defragment:
-        _defragment(args, run_line)
+        _defragment(args, tick)
     try:
-        run_line.look_once()
-        run_line.observed = ask_sources(args, run_line)
-        done = run_line.run_once({})
+        tick.observation.prepare_single_pass()
+        done = tick.run_once({})
     finally:
-        run_line.usage.close()
+        tick.usage.close()
     made = done.draft.plan
     if args.output == "json":
         output.print_json(plan_json.render(made))
@@ -77,48 +82,49 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def ask_sources(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
-    """Who runs here, as the file of ``--pods`` says, or the sources of this node."""
+def ask_sources(
+    args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot
+) -> observed.Observed | None:
+    """Read the pods of this node from a file, else from its sources."""
     if args.pods is not None:
-        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+        from koordlet.workloads import manifests  # noqa: PLC0415 -- only with --pods
 
         found = manifests.load(args.pods)
         output.warn(found.warnings)
         return found.observed()
-    config = run_line.effective
-    told = sources.once(config.config, run_line.host, where=bootstrap.state_paths(args, config))
+    told = sources.once(config.config, host, where=bootstrap.state_paths(args, config))
     output.warn(sources.unheard(told))
     return told
 
 
-def _defragment(args: argparse.Namespace, run_line: tick.Line) -> None:
-    """What the running agent holds, laid out anew. A recorded machine has no agent."""
+def _defragment(args: argparse.Namespace, tick: ticks.Tick) -> None:
+    """Choose anew the CPUs that the running agent holds. A recorded machine has no agent."""
     stem = exclusive_cpus.STEM
-    now = cast("exclusive_cpus.Settings", run_line.settings[stem])
-    run_line.extra_settings = {stem: replace(now, repack=True)}
-    if not run_line.host.live:
+    settings = cast("exclusive_cpus.Settings", tick.settings[stem])
+    tick.override({stem: replace(settings, repack=True)})
+    if not tick.host.live:
         output.say("a recorded machine remembers no CPUs that were chosen")
         return
-    kept = checkpoints(args, run_line)
+    kept = checkpoints(args, tick)
     if kept is None:
         return
     state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, holdings.revive)
     if state is not None:
-        run_line.states[stem] = state
+        tick.states[stem] = state
     if problem:
         output.say(problem)
 
 
-def checkpoints(args: argparse.Namespace, run_line: tick.Line) -> checkpoint.Checkpoints | None:
+def checkpoints(args: argparse.Namespace, tick: ticks.Tick) -> checkpoint.Checkpoints | None:
     """Those of the agent that ran here last; ``None`` where it left none. Nothing is made."""
-    where = bootstrap.state_paths(args, run_line.effective).checkpoints
+    where = bootstrap.state_paths(args, tick.effective).checkpoints
     try:
         os.scandir(where).close()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise bootstrap.unreadable(where, error) from error
-    identity = run_line.observer.identity
+    identity = tick.observer.identity
     return checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
 
 
@@ -148,7 +154,7 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
 
 
 def evictions(made: plan.Plan) -> list[str]:
-    """Who would go, why, and what is too little."""
+    """List the pods that would be evicted, why, and which resource is short."""
     text = []
     for one in made.signals:
         if one.met:

@@ -46,7 +46,7 @@ _SHORTEST = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long, how often, and the clocks to do it by."""
+    """Length, interval and clocks of a recording."""
 
     seconds: float = 1.0
     every: float = 1.0
@@ -127,7 +127,7 @@ def write(host: root.HostRoot, out: str, plan: Plan) -> str:
 
 @dataclass(slots=True)
 class _Recording:
-    """One archive being filled."""
+    """Writes one archive."""
 
     archive: tarfile.TarFile
     host: root.HostRoot
@@ -167,7 +167,7 @@ class _Recording:
 
 
 def _frame_count(plan: Plan) -> int:
-    """How many frames come after the first state."""
+    """Count the frames after the first state."""
     if plan.every < _SHORTEST:
         why = f"{plan.every:g}s is too short"
         raise errors.UsageError(why, culprit="--every", fix="at least 100ms")
@@ -196,20 +196,18 @@ def _add_item(archive: tarfile.TarFile, item: contents.Item, wall: float) -> Non
     if item.link is None:
         _add(archive, name, item.data, wall)
         return
-    member = _member(name, wall)
-    member.type = tarfile.SYMTYPE
-    member.linkname = item.link
-    archive.addfile(member)
+    archive.addfile(_member(name, wall, link=item.link))
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes, wall: float) -> None:
-    member = _member(name, wall)
-    member.size = len(data)
-    archive.addfile(member, io.BytesIO(data))
+    archive.addfile(_member(name, wall, size=len(data)), io.BytesIO(data))
 
 
-def _member(name: str, wall: float) -> tarfile.TarInfo:
+def _member(name: str, wall: float, *, size: int = 0, link: str | None = None) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
+    member.size = size
+    if link is not None:
+        member.type, member.linkname = tarfile.SYMTYPE, link
     member.mode = 0o644
     member.mtime = int(wall)
     return member

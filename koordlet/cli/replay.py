@@ -15,7 +15,7 @@ import os
 import sys
 from dataclasses import replace
 
-from koordlet.agent import tick
+from koordlet.agent import tick as ticks
 from koordlet.cli import changes, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
@@ -36,7 +36,7 @@ koordlet replay busy.tar.gz -o json | jq '.steps[].plan.evictions'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One moment: the plan, and what there was to see."""
+    """One moment: its plan, and its point in the chart."""
 
     wall: float
     plan: plan.Plan
@@ -93,28 +93,29 @@ def played(
     recording = player.Recording(args.archive)
     moments = recording.play()
     next(moments)
-    run_line = tick.Line(recording.host, config, base=args.cgroup_root, clock=recording.clock)
-    run_line.observed = told
+    tick = ticks.Tick(
+        recording.host, config, base=args.cgroup_root, clock=recording.clock, take=lambda: told
+    )
+    tick.usage.read_everything()
     steps: list[Step] = []
     capacity = 0
     try:
         while True:
-            run_line.usage.thorough = True
-            done = run_line.run_once({})
+            done = tick.run_once({})
             seen = done.snapshot
             capacity = seen.node.capacity.get(resources.CPU) or 1000 * len(seen.topology.online)
             made = done.draft.plan
             now = recording.clock()
-            point = _point(now.at, made.limit, run_line.history)
+            point = _point(now.at, made.limit, tick.history)
             steps.append(Step(wall=now.wall, plan=made, point=point))
             if next(moments, None) is None:
                 return steps, capacity
     finally:
-        run_line.usage.close()
+        tick.usage.close()
 
 
 def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> replay_svg.Point:
-    """What a step shows; what no counter says is missing."""
+    """Read the point of a step from the history; a missing counter is ``None``."""
     used = past.node.last("", meter.CPU)
     return replay_svg.Point(
         at=at,

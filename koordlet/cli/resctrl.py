@@ -27,8 +27,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One look, printed. A machine without resctrl says why, which is no error."""
-    line = bootstrap.open_line(args, bootstrap.host(args), bootstrap.effective(args, {}))
+    """Look once, and print. A machine without resctrl says why; that is no error."""
+    line = bootstrap.open_tick(args, bootstrap.host(args), bootstrap.effective(args, {}))
     seen = line.look()
     if args.output == "json":
         output.print_json(resctrl_json.render(seen))

@@ -1,4 +1,4 @@
-"""What the commands about reservations share: reaching whoever keeps them, and their table.
+"""Shared by the commands about reservations: reaching their store, and their table.
 
 Covers: the scheduler's socket, or the API server where a kubeconfig is named; printing.
 Does not cover: the commands (``reserve``, ``describe``, ``delete``, ``get``, ``watch``).
@@ -70,14 +70,14 @@ class Reach:
             return _body(client.create(body, token).manifest)
 
     def get(self, name: str) -> Body:
-        """One."""
+        """Get one reservation."""
         if self._kubeconfig is not None:
             return self._direct(lambda service: service.get(name))
         with self._client() as client:
             return _body(client.get(name).manifest)
 
     def every(self) -> list[Body]:
-        """All."""
+        """List all reservations."""
         if self._kubeconfig is not None:
             return list(self._direct(lambda service: service.every()).items)
         with self._client() as client:
@@ -92,7 +92,7 @@ class Reach:
             client.delete(name)
 
     def describe(self, name: str) -> Told:
-        """One with its timeline."""
+        """Get one reservation with its timeline."""
         if self._kubeconfig is not None:
             return self._direct(lambda service: service.told(name))
         with self._client() as client:
@@ -101,7 +101,7 @@ class Reach:
             return _body(found.reservation.manifest), timeline, list(found.warnings)
 
     def watch(self) -> Iterator[tuple[str, Body]]:
-        """Everything that is there, then what changes, until interrupted."""
+        """Yield every reservation, then each change, until interrupted."""
         if self._kubeconfig is not None:
             yield from self._watched()
             return
@@ -125,7 +125,7 @@ class Reach:
         return asyncio.run(work())
 
     def _watched(self) -> Iterator[tuple[str, Body]]:
-        """Each change in a loop of its own would lose some: the loop lives as long as we do."""
+        """Yield the changes of one event loop; a new loop for each would lose some."""
         loop = asyncio.new_event_loop()
         stack = contextlib.AsyncExitStack()
         try:
@@ -187,7 +187,7 @@ def table(bodies: list[Body], now: float | None = None) -> list[str]:
 
 
 def row(body: Body, now: float) -> tuple[str, ...]:
-    """One line of the table."""
+    """Format one row of the table."""
     spec, status = part(body, "spec"), part(body, "status")
     return (
         objects.text(body, "name"),

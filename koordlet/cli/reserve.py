@@ -163,7 +163,7 @@ def _owners(given: list[str], top: str) -> tuple[list[dict[str, Any]], dict[str,
 
 
 def _short(text: str) -> str:
-    """What may stand in a label of at most 63 characters."""
+    """Shorten a text to a valid label value of at most 63 characters."""
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text)
     return kept.strip("-_.")[-63:].strip("-_.") or "root"
 

@@ -88,9 +88,9 @@ def after_failed_start(args: argparse.Namespace) -> None:
 
 def _keeper(
     args: argparse.Namespace, config: sourced.Effective, unit: str, world: handover_keeper.World
-) -> handover_keeper.Keeper:
+) -> handover_keeper.HandoverKeeper:
     job = _Job(args, config)
-    return handover_keeper.Keeper(
+    return handover_keeper.HandoverKeeper(
         unit=unit, lock=lock.Lock(job.where.lock), deadline=job.deadline, restore=job, world=world
     )
 
@@ -109,7 +109,7 @@ def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Eff
 
 
 class _Job:
-    """One restore, as often as it is asked for."""
+    """Run one restore at each call."""
 
     def __init__(self, args: argparse.Namespace, config: sourced.Effective) -> None:
         self.args = args
@@ -140,7 +140,7 @@ class _Job:
                 what = "cannot be removed"
                 raise ownfiles.explained(error, what, culprit=culprit, fix=fix) from error
             return restore.NOTHING
-        line = bootstrap.open_line(self.args, self.host, self.config)
+        line = bootstrap.open_tick(self.args, self.host, self.config)
         who = lifecycle.Agent(line, self.where, enforce=True)
         try:
             return who.restore(final=final)

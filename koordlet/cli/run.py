@@ -71,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
         while _run(args):
             stop_signal.listen()
     except errors.TakenError:
-        raise  # the agent that runs looks after its limits
+        raise  # the running agent looks after its limits
     except Exception as error:
         if isinstance(error, errors.HostError) and error.errno == errno.ETIMEDOUT:
-            raise  # whoever asks that disk again stands there as well
-        from koordlet.cli import restore  # noqa: PLC0415 -- a run that goes well needs none of it
+            raise  # a restore would wait for the same disk
+        from koordlet.cli import restore  # noqa: PLC0415 -- only for a start that fails
 
         restore.after_failed_start(args)
         raise
@@ -83,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> bool:
-    """One life of the agent; ``True`` where it begins anew, with a configuration at last."""
-    # A reload that comes before the loop listens is not a reason to die: this start reads the file.
+    """Run the agent once; ``True`` where it is to start again, with a configuration at last."""
+    # A SIGHUP that comes before the loop handles it must not kill: this start reads the file.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
     host = bootstrap.host(args)
@@ -97,27 +97,31 @@ def _run(args: argparse.Namespace) -> bool:
     _configure_log(config)
     if start.refused is not None:
         output.say(f"{start.refused}; in force: {start.instead}")
-    run_line = bootstrap.open_line(args, host, config)
-    why = bootstrap.why_observe(config, run_line.observer.layout)
+    where = bootstrap.state_paths(args, config)
+    sources = agent_sources.gatherer(config.config, host, where=where)
+    take = None if sources is None else sources.take
+    tick = bootstrap.open_tick(args, host, config, take=take)
+    why = bootstrap.why_observe(config, tick.observer.layout)
     if why:
         output.say(f"observing only, changing nothing: {why}")
-    where = bootstrap.state_paths(args, config)
-    who = lifecycle.Agent(run_line, where, enforce=not why)
-    return _live(args, who, where, flags, endpoints.Surfaces, start=start)
+    wired = bootstrap.wire(config, host, sources)
+    agent = lifecycle.Agent(tick, where, enforce=not why, wired=wired)
+    return _live(args, agent, where, flags, endpoints.Endpoints, start=start)
 
 
 def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> bool:
-    """The agent with the demo's workloads, on the stage that this machine allows."""
-    from koordlet.demo import stage  # noqa: PLC0415 -- a service plays nothing
+    """Run the agent with the demo's workloads, on the stage that this machine allows."""
+    from koordlet.demo import stage  # noqa: PLC0415 -- a service plays no demo
 
     play = stage.choose(args, host, _for_demo(args, flags))
     try:
         _configure_log(play.config)
         where = play.paths(bootstrap.state_paths(args, play.config))
-        who = lifecycle.Agent(play.line, where, enforce=not play.why)
-        _live(args, who, where, play.flags, _narrated(play))
+        wired = bootstrap.wire(play.config, play.tick.host, play.sources)
+        agent = lifecycle.Agent(play.tick, where, enforce=not play.why, wired=wired)
+        _live(args, agent, where, play.flags, _narrated(play))
         if not play.why:
-            print(f"\n{stage.farewell(len(who.book.entries))}", flush=True)
+            print(f"\n{stage.farewell(len(agent.book.entries))}", flush=True)
     finally:
         play.close()
     return False
@@ -131,25 +135,23 @@ def _configure_log(config: sourced.Effective) -> None:
 
 def _live(
     args: argparse.Namespace,
-    who: lifecycle.Agent,
+    agent: lifecycle.Agent,
     where: paths.Paths,
     flags: dict[str, object],
-    shown: Callable[..., endpoints.Surfaces],
+    make_endpoints: Callable[..., endpoints.Endpoints],
     *,
     start: bootstrap.Start | None = None,
 ) -> bool:
-    """Run the agent until it is told to stop, or is to begin anew. Without ``start``: the demo."""
-    config, host = who.line.effective, who.line.host
-    sources = agent_sources.gatherer(config.config, host, where=where)
-    store = None if sources is None else sources.store
+    """Run the agent until it is told to stop, or to start again. Without ``start``: the demo."""
+    config, host, sources = agent.tick.effective, agent.tick.host, agent.wired.sources
     cluster = None
-    if store is not None:
-        cluster = endpoints.Cluster(store=store, by_default=who.enforce)
-    child, told = _scheduler(args, config, host, where)
-    life = loop.Daemon(
-        who,
-        config=reload.Configuring(
-            who,
+    if sources is not None and sources.store is not None:
+        cluster = endpoints.Cluster(store=sources.store, by_default=agent.enforce)
+    child, scheduler = _scheduler(args, config, host, where)
+    life = loop.Loop(
+        agent,
+        config=reload.LiveConfig(
+            agent,
             reloader.Reloader(
                 args.config,
                 os.environ,
@@ -159,52 +161,41 @@ def _live(
                 error=None if start is None else start.refused,
             ),
             start=start,
-            # What the demo is set to is nobody's configuration.
+            # The demo's settings are not kept for the next start.
             keep=None if start is None else where.last_config,
         ),
         notifier=notify.Notifier(os.environ),
-        surfaces=shown(
+        endpoints=make_endpoints(
             config.config.report,
             where,
-            past=who.line.history,
+            past=agent.tick.history,
             cluster=cluster,
-            scheduler=told,
+            scheduler=scheduler,
         ),
         on_ready=_when_ready(demo_on=start is None),
-        sources=sources,
-        runtime=_runtime(who, config),
         child=child,
     )
     asyncio.run(life.run())
-    if any(one.late() is not None for one in who.disks):
-        # Everything is put back. What the kernel holds of us it gives up when the disk answers.
+    if any(disk.late() is not None for disk in agent.disks):
+        # Everything is put back. The kernel ends a thread in a read when the disk answers.
         sys.stdout.flush()
         os._exit(0)
     return life.again
 
 
-def _narrated(play: stage.Stage) -> Callable[..., endpoints.Surfaces]:
-    """Surfaces that tell the story, where there is one."""
+def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
+    """Choose endpoints that narrate the demo where it enforces."""
     if play.why:
-        return endpoints.Surfaces
-    from koordlet.cli import narration  # noqa: PLC0415 -- a service tells no story
+        return endpoints.Endpoints
+    from koordlet.cli import narration  # noqa: PLC0415 -- a service narrates nothing
 
     return functools.partial(narration.Narrated, latency=play.latency)
-
-
-def _runtime(who: lifecycle.Agent, config: sourced.Effective) -> loop.Runtime | None:
-    alone = agent_sources.choose(config.config, who.line.host).standalone
-    if not agent_sources.wants_runtime(config.config.nri, who.line.host, alone=alone):
-        return None
-    from koordlet.agent.nri import adapter  # noqa: PLC0415 -- without a runtime nobody needs it
-
-    return adapter.Attending(who, config.config.nri, alone=alone)
 
 
 def _scheduler(
     args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot, where: paths.Paths
 ) -> tuple[loop.Child | None, str | None]:
-    """The scheduler that is run beside the agent, and the address where it is told of this node."""
+    """Choose the scheduler that runs beside the agent, and the address for reports to it."""
     if not config.config.scheduler.run:
         return None, None
     if not agent_sources.runs_scheduler(config.config, host):
@@ -213,7 +204,7 @@ def _scheduler(
     from koordlet.agent import scheduler_child  # noqa: PLC0415 -- most agents run none
 
     said = config.config.scheduler
-    # -P: the directory that the agent was started in is no place for modules.
+    # -P: no modules from the directory that the agent was started in.
     words = [sys.executable, "-P", "-m", "koordlet", "scheduler", "--standalone"]
     words += ["--with-parent", str(os.getpid()), "--http", said.http]
     directory = args.state_dir or config.config.state.dir
@@ -221,7 +212,7 @@ def _scheduler(
         words += ["--state-dir", directory]
     if said.config is not None:
         words += ["--config", said.config]
-    return scheduler_child.Supervisor(words), f"unix:{where.scheduler_socket}"
+    return scheduler_child.SchedulerChild(words), f"unix:{where.scheduler_socket}"
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:
@@ -236,7 +227,7 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, object]:
-    """With a CPU to spare, one is reserved, so that there is something to see."""
+    """Reserve a CPU where there are several, so that the demo has something to show."""
     config = bootstrap.lasting(args, flags)
     reserved = config.config.policies.reserved_cpus
     more: dict[str, object] = {
@@ -248,17 +239,14 @@ def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, o
 
 
 def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
-    """What the start left behind goes; what stays of it no later tick waits for.
-
-    A person is greeted; a service's log is not for that.
-    """
+    """Collect the garbage of the start, keep the rest out of later collections, greet a person."""
 
     def ready(now: view.View, addresses: tuple[str, ...]) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
         if demo_on or sys.stdout.isatty():
-            from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets nobody
+            from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets no person
 
             print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
 

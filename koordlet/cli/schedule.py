@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def refused(taken: Sequence[Any], bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """What was not taken in, and why; an object without a name is named by its place."""
+    """List the refused objects and why; an object without a name is named by its place."""
     return [
         {
             "kind": one.kind or str(body.get("kind") or "?"),

@@ -24,14 +24,14 @@ from koordlet.model import errors
 
 
 class LostError(errors.HostError):
-    """What was to be printed did not arrive."""
+    """Output that could not be printed."""
 
 
 class _Checked(io.FileIO):
     """A descriptor whose refusals name it."""
 
     def write(self, data: Any) -> int:
-        """As ever, but for what cannot be written."""
+        """Write, and report a failure as ``LostError``."""
         try:
             return super().write(data)
         except (BrokenPipeError, BlockingIOError):
@@ -49,7 +49,7 @@ class _Forgiving(io.FileIO):
     """A descriptor that takes everything."""
 
     def write(self, data: Any) -> int:
-        """What cannot be written counts as written."""
+        """Write, and ignore a failure."""
         try:
             return super().write(data)
         except OSError:
@@ -84,5 +84,5 @@ def prepare() -> None:
 
 
 def drop() -> None:
-    """Nobody reads any more: what is still to be written goes nowhere, also at exit."""
+    """Discard what is still to be written, as the reader has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -142,7 +142,7 @@ def _once(
 
 
 class _Session:
-    """A person in front of a screen."""
+    """An interactive session on one terminal."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class _Session:
 
 
 def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
-    """What is shown after a key; ``None`` to quit."""
+    """Apply a key to the settings of the screen; ``None`` to quit."""
     if show.typing:
         return _typed(show, key)
     if key in ("q", "\x03"):

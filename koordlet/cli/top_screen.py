@@ -49,7 +49,7 @@ q               quit"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """What the person wants to see."""
+    """Settings of the screen."""
 
     sort: str = "c"
     filter: str = ""
@@ -132,7 +132,7 @@ def _classes(shares: Document) -> str:
 
 
 def _limit(found: Document) -> str:
-    """What best-effort work may have, who says it and why."""
+    """Format the limit of best-effort work, its policy and reason."""
     would_be = _part(found, "wouldBe")
     if would_be:
         return f"BE is not limited; {would_be.get('policy')} would allow {_most(would_be)}"
@@ -149,7 +149,7 @@ def _most(found: Document) -> str:
 
 
 def _headroom(found: Document, usage: Document) -> str:
-    """What best-effort work may still have, and how far the signals are from their thresholds."""
+    """Format the offer to best-effort work, and the distance of signals from their thresholds."""
     pool = cpuset.union(
         _cpus(one.get("cpus"))
         for one in _rows(_part(found, "pools"), "shared")
@@ -169,7 +169,7 @@ def _headroom(found: Document, usage: Document) -> str:
 
 
 def _pools(found: Document, how: Show) -> Iterator[text.Text]:
-    """Each pool's CPUs, one sign for each."""
+    """Format each pool's CPUs, one character for each."""
     cpus = _part(_part(found, "usage"), "cpus")
     left = _cpus(_part(found, "cpus").get("online"))
     kinds: list[tuple[str, str, cpuset.CPUSet]] = []
@@ -278,7 +278,7 @@ def _workloads(found: Document, how: Show, room: int) -> table.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One of the table, and the narrowest terminal that has it beside the others."""
+    """One column of the table, and the narrowest terminal that shows it."""
 
     #: The key that sorts by it; empty where none does.
     key: str

@@ -1,4 +1,4 @@
-"""Where ``koordlet top`` gets the node's document: from the running agent, else by looking itself.
+"""Gets the node's document for ``koordlet top``: from the agent, else from a pass of its own.
 
 Covers: asking ``/api/v1/node``, observing this or a recorded machine with the same result.
 Does not cover: showing it (``cli.top_screen``).
@@ -16,7 +16,8 @@ import typing
 from collections.abc import Callable, Mapping
 
 import koordlet
-from koordlet.agent import bootstrap, sources, tick
+from koordlet.agent import bootstrap, sources
+from koordlet.agent import tick as ticks
 from koordlet.model import best_effort, errors, observed
 from koordlet.report import node_json, view
 
@@ -79,10 +80,14 @@ class Self:
         self,
         args: argparse.Namespace,
         config: sourced.Effective,
-        run_line: tick.Line | None = None,
+        tick: ticks.Tick | None = None,
     ) -> None:
         self.name = "no agent; observing"
-        self._line = run_line or bootstrap.open_line(args, bootstrap.host(args), config)
+        #: The last answers of the sources of workloads.
+        self._told: observed.Observed | None = None
+        self._tick = tick or bootstrap.open_tick(
+            args, bootstrap.host(args), config, take=lambda: self._told
+        )
         #: When kubelet and API server are asked next; never where there are none.
         self._due = 0.0
 
@@ -90,7 +95,7 @@ class Self:
         """Look once, at who runs here as the sources said lately. Rates come with the second."""
         began = time.monotonic()
         if began >= self._due:
-            told = sources.once(self._line.effective.config, self._line.host)
+            told = sources.once(self._tick.effective.config, self._tick.host)
             self.tell(told)
             # A kubelet that hangs costs a twentieth of the time, not all of it.
             took = time.monotonic() - began
@@ -100,12 +105,12 @@ class Self:
     def look(self, *, thorough: bool = False) -> view.View:
         """Look once, for any document; ``thorough``: also where that takes a moment (disks)."""
         if thorough:
-            self._line.look_once()
+            self._tick.observation.prepare_single_pass()
         try:
-            made = self._line.run_once({})
+            made = self._tick.run_once({})
         finally:
             if thorough:
-                self._line.usage.close()
+                self._tick.usage.close()
         limit = best_effort.idle(made.draft.plan.limit, "no agent runs here")
         return view.View(
             epoch="",
@@ -121,19 +126,19 @@ class Self:
 
     def tell(self, told: observed.Observed | None) -> None:
         """Workloads that a file lists, beside the configured ones."""
-        self._line.observed = told
+        self._told = told
 
     def settle(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> None:
         """Look twice, at everything, so that there are rates. A recording has no second moment."""
-        self._line.look_once()
+        self._tick.observation.prepare_single_pass()
         self.read()
-        if self._line.host.live:
+        if self._tick.host.live:
             pause(seconds)
-        self._line.usage.thorough = True
+        self._tick.usage.read_everything()
 
     def close(self) -> None:
         """Give back what looking needs."""
-        self._line.usage.close()
+        self._tick.usage.close()
 
 
 def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Agent | Self:

@@ -44,7 +44,7 @@ _DEVICES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line and how deep in the machine it is: the level chooses indent and colour.
+    """One line and its depth in the machine, which chooses indent and colour.
 
     Below zero: no part of the machine (``_ABOUT`` it as a whole, ``_WARNING``), so no indent.
     """

@@ -12,12 +12,14 @@ last, as the next start of an agent would. A recorded machine has neither. Every
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from koordlet.agent import bootstrap, tick
+from koordlet.agent import bootstrap
+from koordlet.agent import tick as ticks
 from koordlet.apply import trace
 from koordlet.cli import (
     changes,
@@ -131,44 +133,44 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
     host, moments, clock = _open(args)
     next(moments)
     log = read_log.ReadLog(host)
-    line = bootstrap.open_line(args, log, config, clock=clock)
+    told = functools.cache(lambda: plan_command.ask_sources(args, config, host))
+    tick = bootstrap.open_tick(args, log, config, clock=clock, take=told)
     entries: dict[str, journal.Entry] = {}
     if host.live:
-        observes = bootstrap.why_observe(config, line.observer.layout)
+        observes = bootstrap.why_observe(config, tick.observer.layout)
     else:
         observed = config.config.mode == "observe"
         observes = f"mode is observe ({config.origin('mode')})" if observed else ""
     try:
-        line.observed = plan_command.ask_sources(args, line)
         if host.live:
-            entries = _recall(args, line)
-        made, stations = _one_pass(line, entries, acting=not observes)
+            entries = _recall(args, tick)
+        made, stations = _one_pass(tick, entries, acting=not observes)
         for _ in moments:
-            made, stations = _one_pass(line, entries, acting=not observes)
+            made, stations = _one_pass(tick, entries, acting=not observes)
         return traced_pass(
-            line,
+            tick,
             made,
             stations,
             answers=dict(log.answers),
             journaled=len(entries) if host.live else None,
-            failed=_failed(args, line) if host.live else {},
+            failed=_failed(args, tick) if host.live else {},
             observes=observes,
         )
     finally:
-        line.close()
+        tick.observation.close()
 
 
 def _one_pass(
-    line: tick.Line, entries: Mapping[str, journal.Entry], *, acting: bool
-) -> tuple[tick.Pass, trace.Trace]:
-    line.look_once()
+    tick: ticks.Tick, entries: Mapping[str, journal.Entry], *, acting: bool
+) -> tuple[ticks.Pass, trace.Trace]:
+    tick.observation.prepare_single_pass()
     stations = trace.Trace()
-    return line.run_once(entries, acting=acting, trace=stations), stations
+    return tick.run_once(entries, acting=acting, trace=stations), stations
 
 
 def traced_pass(
-    line: tick.Line,
-    made: tick.Pass,
+    tick: ticks.Tick,
+    made: ticks.Pass,
     stations: trace.Trace,
     *,
     answers: Mapping[str, int],
@@ -182,13 +184,13 @@ def traced_pass(
         said=made.said,
         draft=made.draft,
         trace=stations,
-        rows=line.rows,
-        modes=line.modes,
-        origins={r.stem: line.effective.origin(f"policies.{r.stem}.mode") for r in line.rows},
+        rows=tick.rows,
+        modes=tick.modes,
+        origins={r.stem: tick.effective.origin(f"policies.{r.stem}.mode") for r in tick.rows},
         answers=answers,
         journaled=journaled,
         failed=failed,
-        live=line.host.live,
+        live=tick.host.live,
         observes=observes,
     )
 
@@ -224,21 +226,21 @@ def _seconds(after: float, *, live: bool) -> Iterator[object]:
         yield None
 
 
-def _recall(args: argparse.Namespace, line: tick.Line) -> dict[str, journal.Entry]:
+def _recall(args: argparse.Namespace, tick: ticks.Tick) -> dict[str, journal.Entry]:
     """What the agent that ran here last left: states of policies, and the files that it changed."""
-    where = bootstrap.state_paths(args, line.effective)
-    kept = plan_command.checkpoints(args, line)
-    for row in line.rows:
+    where = bootstrap.state_paths(args, tick.effective)
+    kept = plan_command.checkpoints(args, tick)
+    for row in tick.rows:
         if kept is not None and row.revive is not None:
             state, problem = kept.revive(row.stem, row.schema, row.revive)
             output.warn([problem] if problem else [])
             if state is not None:
-                line.states[row.stem] = state
-    return explain_write.remembered(where.journal, line.observer.identity)
+                tick.states[row.stem] = state
+    return explain_write.remembered(where.journal, tick.observer.identity)
 
 
-def _failed(args: argparse.Namespace, line: tick.Line) -> dict[str, str]:
-    where = bootstrap.state_paths(args, line.effective).audit
+def _failed(args: argparse.Namespace, tick: ticks.Tick) -> dict[str, str]:
+    where = bootstrap.state_paths(args, tick.effective).audit
     try:
         return failed_last(where)
     except OSError as error:

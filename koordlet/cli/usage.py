@@ -1,4 +1,4 @@
-"""What is wrong with a command line: the word, and the one that was meant.
+"""Reports an error of the command line: the word, and the word that was probably meant.
 
 Covers: unknown commands and options. Does not cover: values (each option's own type).
 
@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that refuses what it does not know itself, and says what it knows."""
 
     def error(self, message: str) -> NoReturn:
-        """What was typed, or came from a script, is shown and obeyed by no terminal."""
+        """Report an error; control characters of the words do not reach the terminal."""
         super().error(printable.escaped(message))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _reservations(args: argparse.Namespace) -> None:
-    """What is there, then each change: one line, or one document a line."""
+    """Print the present state, then each change: a line, or a document on a line."""
     changes = (
         (verb, body)
         for verb, body in reservations.Reach(args).watch()

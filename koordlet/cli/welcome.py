@@ -1,4 +1,4 @@
-"""What ``koordlet run`` shows a person first: machine, owners, what is enforced, where to look.
+"""Greets a person after ``koordlet run``: machine, owners, enforced policies, where to look.
 
 Covers: the text, and the demo's last line. Does not cover: anything in between; that is the log's
 and the surfaces' part.

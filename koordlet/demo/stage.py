@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from koordlet.agent import bootstrap, strain_monitor, tick
+from koordlet.agent import bootstrap, neighbours
+from koordlet.agent import sources as agent_sources
+from koordlet.agent import tick as ticks
 from koordlet.config import sourced
 from koordlet.demo import groups, latency, processes, recorded
 from koordlet.host.fs import root
@@ -38,14 +40,20 @@ _QUIET = {"log.level": sourced.Flag("error", "--demo")}
 class Stage:
     """This machine, as it is: the demo says what it would make."""
 
-    def __init__(self, made: tick.Line, flags: dict[str, object], why: str) -> None:
-        self.line = made
-        self.config = made.effective
+    def __init__(
+        self,
+        tick: ticks.Tick,
+        sources: neighbours.Sources | None,
+        flags: dict[str, object],
+        why: str,
+    ) -> None:
+        self.tick = tick
+        self.sources = sources
+        self.config = tick.effective
         #: What the command line said, and what the stage adds to it.
         self.flags = flags
         #: Why nothing is enforced; empty where something is.
         self.why = why
-        made.extra_pods = groups.PODS
 
     def paths(self, here: paths.Paths) -> paths.Paths:
         """The agent's own files."""
@@ -62,11 +70,13 @@ class Stage:
 class Here(Stage):
     """This machine, with processes."""
 
-    def __init__(self, made: tick.Line, flags: dict[str, object]) -> None:
-        super().__init__(made, flags, "")
+    def __init__(
+        self, tick: ticks.Tick, sources: neighbours.Sources | None, flags: dict[str, object]
+    ) -> None:
+        super().__init__(tick, sources, flags, "")
         # One CPU is the machine's own.
-        self._busy = processes.Processes(max(1, len(made.observer.topology.online) - 1))
-        made.extra_settings = {groups.STEM: self._busy.settings()}
+        self._busy = processes.Processes(max(1, len(tick.observer.topology.online) - 1))
+        tick.override({groups.STEM: self._busy.settings()})
 
     def latency(self) -> latency.Latency | None:
         return self._busy.latency()
@@ -84,12 +94,10 @@ class Elsewhere(Stage):
         flags = {**flags, **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
-        made = bootstrap.open_line(there, host, bootstrap.lasting(args, flags), ROWS, clock)
-        super().__init__(made, flags, "")
-        made.feeling = strain_monitor.Feeling(host, clock, made.observer.children)
-        made.feeling.moves = True
-        made.extra_pods = recorded.PODS
-        made.extra_settings = {groups.STEM: self._played.settings()}
+        config = bootstrap.lasting(args, flags)
+        tick = bootstrap.open_tick(there, host, config, ROWS, clock, pods=recorded.PODS, moves=True)
+        super().__init__(tick, None, flags, "")
+        tick.override({groups.STEM: self._played.settings()})
 
     def paths(self, here: paths.Paths) -> paths.Paths:
         return self._played.paths(here)
@@ -106,13 +114,16 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
     config = bootstrap.lasting(args, flags)
-    here = bootstrap.open_line(args, host, config, ROWS)
+    where = bootstrap.state_paths(args, config)
+    sources = agent_sources.gatherer(config.config, host, where=where)
+    take = None if sources is None else sources.take
+    here = bootstrap.open_tick(args, host, config, ROWS, take=take, pods=groups.PODS)
     why = bootstrap.why_observe(config, here.observer.layout)
     if not why:
-        return Here(here, flags)
+        return Here(here, sources, flags)
     if config.config.mode == "observe":
         _say(f"observing only, changing nothing: {why}")
-        return Stage(here, flags, why)
+        return Stage(here, sources, flags, why)
     here.observer.close()
     _say(f"{why}: the demo plays on a recorded machine with two sockets, and touches nothing here")
     return Elsewhere(args, flags)

@@ -67,11 +67,15 @@ class History:
             "traffic": self.traffic,
         }
 
-    def take(self, readings: Mapping[str, counters.Reading]) -> None:
-        """Take what was read in one tick."""
+    def take(
+        self, readings: Mapping[str, counters.Reading], *, complete: bool | None = None
+    ) -> None:
+        """Take the readings of one tick; ``complete``: whether everything was read."""
         for name, known in self.spaces().items():
             if name in readings:
                 known.take(readings[name])
+        if readings and complete is not None:
+            self.complete = complete
 
     def share(self, now: counters.Reading, pods: Sequence[pods.Pod]) -> None:
         """Share out what was read just now."""

@@ -69,6 +69,11 @@ class Observer:
         self._mount()
         self.resctrl.refresh(self.topology)
 
+    def ask_for(self, *, kernel_work: bool, oom_scores: bool) -> None:
+        """Which of the costly facts to read from now on."""
+        self.steers = kernel_work
+        self.oom_scores.ask(wanted=oom_scores)
+
     def refresh(self) -> None:
         """The slow lane: CPUs may have come or gone, hierarchies may have been mounted."""
         self._online = self._read_online()

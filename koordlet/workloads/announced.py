@@ -1,7 +1,7 @@
 """Pods that a container runtime announced before any source listed them.
 
 Covers: how long such a pod is believed to be here. Does not cover: the runtime
-(``workloads.nri``), what the pod is given (``Line.admit``).
+(``workloads.nri``), what the pod is given (``Tick.admit``).
 """
 
 from __future__ import annotations

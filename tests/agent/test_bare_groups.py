@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from koordlet.model import result
@@ -26,21 +27,17 @@ def lived(ram: Path, handed: bytes) -> tuple[KernelHost, list[str], list[str]]:
         host.mkdir(host.at(f"{top}/{name}"))
         host.spawn(f"{top}/{name}")
     site = agents.Site(host, ram, config=_CONFIG)
-    refused: list[str] = []
-
-    def heard(done: object) -> None:
-        assert isinstance(done, tuple)
-        refused.extend(f"{o.target}: {o.detail}" for o in done if o.verdict in result.BAD)
-
     with site.agent() as who:
-        who.done = heard
         agents.settle(who, site.clock)
-        assert who.teller.view is not None
+        assert who.publisher.view is not None
         said = [
             one.message
-            for one in who.teller.view.plan.conditions
+            for one in who.publisher.view.plan.conditions
             if one.type == "BestEffortLimitNotApplied"
         ]
+    records = [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
+    bad = {verdict.value for verdict in result.BAD}
+    refused = [f"{r['target']}: {r.get('detail')}" for r in records if r["verdict"] in bad]
     return host, refused, said
 
 

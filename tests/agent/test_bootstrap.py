@@ -116,7 +116,7 @@ def test_a_recording_has_its_own_time(recorded: root.HostRoot) -> None:
     told = argparse.Namespace(cgroup_root=None, now=5.0)
     untold = argparse.Namespace(cgroup_root=None, now=None)
     times = [
-        bootstrap.open_line(args, recorded, agents.effective()).clock().wall
+        bootstrap.open_tick(args, recorded, agents.effective()).clock().wall
         for args in (untold, told)
     ]
 

@@ -156,7 +156,7 @@ def leave(folder: Path) -> None:
     files = checkpoint.Checkpoints(
         where.checkpoints, machine_id=identity.machine_id, boot_id=identity.boot_id
     )
-    saved_history.Memory(pasts.used_node(until=now.at), files, machine.now).close()
+    saved_history.SavedHistory(pasts.used_node(until=now.at), files, machine.now).close()
 
 
 def scraped(folder: Path, cluster: Cluster, token: str) -> tuple[int, bytes]:

@@ -126,7 +126,7 @@ def test_a_machine_without(scene: Scene) -> None:
     scene.site.pods = tuple(scene.pods.values())
     with scene.site.agent() as who:
         agents.settle(who, scene.site.clock)
-        made = who.line._before
+        made = who.tick._before
     assert made is not None
     said = [one for one in made.draft.plan.conditions if one.type == "CoreSchedulingUnsupported"]
     assert all(one.key in said[0].message for one in scene.pods.values())

@@ -129,10 +129,10 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def _settle(self) -> None:
         self._config()
         assert self.who is not None
-        self.who.line.configure(agents.effective(self.site.config))
-        self.who.line.extra_pods = self.site.pods
+        self.who.tick.configure(agents.effective(self.site.config))
+        self.who.tick.observation.extra_pods = self.site.pods
         agents.settle(self.who, self.site.clock)
-        self.seen = self.who.line._before
+        self.seen = self.who.tick._before
 
     # What happens --------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         self.host.exit(one.pid)
         self._remove_all(one)
         assert self.who is not None
-        self.who.line.newcomers.departed(name)
+        self.who.tick.announcements.pods.departed(name)
         self._settle()
 
     @stateful.precondition(lambda self: self.lodgers)

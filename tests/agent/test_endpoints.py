@@ -31,7 +31,7 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
         where = paths.choose({}, root=True, state_dir=str(ram))
         cluster = endpoints.Cluster(store=store.store, by_default=True)
         report = loader.from_text(None, "", QUIET, {}).config.report
-        one = endpoints.Surfaces(report, where, past=series.History(), cluster=cluster)
+        one = endpoints.Endpoints(report, where, past=series.History(), cluster=cluster)
         await one.start(lambda: now)
 
         async def said() -> tuple[bool, ...]:

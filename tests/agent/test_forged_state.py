@@ -98,7 +98,7 @@ def live(site: agents.Site, witness: Witness) -> tuple[errors.HostError | None, 
             who.one_pass(slow=True)
             who.one_pass(slow=False)
             who.restore()
-            return None, who.teller.counters.failures
+            return None, who.publisher.counters.failures
     except errors.HostError as refused:
         return refused, {}
 

@@ -62,7 +62,7 @@ def passes(
         felt = strain.Strain(at=float(second), ls_cores=cores, be_cores=1.0, waiting=waiting)
         now = dataclasses.replace(NOW, at=float(second), strain=felt)
         past = colocation.history(cores + 1.2, {"web": cores, "job": 1.0}, at=float(second))
-        guard.passed(now, past, [did(stem)] if second == 20 else [])
+        guard.record(now, past, [did(stem)] if second == 20 else [])
         (outcome,) = guard.allowed(round_of(stem)).outcomes
         assert outcome.decision is not None
         (one,) = outcome.decision.actions
@@ -267,7 +267,7 @@ def test_a_rush_after_any_step_of_best_effort_control(
     site = agents.Site(host, tmp_path, config=CONFIG)
     with site.agent() as who:
         rush = Rush()
-        who.line.feeling = rush  # type: ignore[assignment]
+        who.tick.observation.strain = rush  # type: ignore[assignment]
         rush.load = lambda at: MILD if 130 <= at < 132 else CALM
         lived(site, who, 37)
         begins = site.clock.at + after
@@ -280,6 +280,6 @@ def test_a_rush_after_any_step_of_best_effort_control(
             job = cpuset.CPUSet.parse(file(host, version, "job", "cpuset.cpus"))
             held = cpuset.CPUSet.parse(file(host, version, "db", "cpuset.cpus"))
             assert not job & (held | cpuset.CPUSet.parse("0"))
-            assert who.teller.view is not None
-            types = {one.type for one in who.teller.view.plan.conditions}
+            assert who.publisher.view is not None
+            types = {one.type for one in who.publisher.view.plan.conditions}
             assert "PolicyRolledBack" not in types

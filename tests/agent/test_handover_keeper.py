@@ -71,12 +71,12 @@ class Scene:
             raise self.trouble
         return {UNIT: self.unit, "koordlet-restore.service": self.helper}[unit]
 
-    def keeper(self, unit: str = UNIT) -> handover_keeper.Keeper:
+    def keeper(self, unit: str = UNIT) -> handover_keeper.HandoverKeeper:
         """The one under test."""
         world = handover_keeper.World(
             pause=self.pause, clock=lambda: self.now, look=self.look, start=self.started.append
         )
-        return handover_keeper.Keeper(
+        return handover_keeper.HandoverKeeper(
             unit=unit, lock=self.lock, deadline=self.deadline, restore=self.restore, world=world
         )
 
@@ -277,7 +277,7 @@ def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
         raise errors.HostError(f"no root, {final}")
 
     scene.deadline.record(50.0)
-    keeper = handover_keeper.Keeper(
+    keeper = handover_keeper.HandoverKeeper(
         unit=UNIT,
         lock=scene.lock,
         deadline=scene.deadline,

@@ -89,7 +89,7 @@ def test_near_a_threshold_workloads_are_compared_already(
     with site.agent() as who:
         who.one_pass(slow=True)
 
-        assert compared is who.line.usage.comparing
+        assert compared is who.tick.usage.comparing
 
 
 def test_one_agent_over_a_state_directory(site: agents.Site) -> None:
@@ -139,8 +139,8 @@ def test_an_audit_log_that_cannot_be_written_costs_its_lines(site: agents.Site) 
     where.touch()
     with site.agent() as who:
         agents.settle(who, site.clock)
-        assert who.teller.view is not None
-        checks = {one.name: one for one in who.teller.view.checks}
+        assert who.publisher.view is not None
+        checks = {one.name: one for one in who.publisher.view.checks}
 
     assert site.host.calls
     assert f"{len(site.host.calls)} lines lost" == checks["audit"].detail
@@ -174,10 +174,10 @@ def test_a_failing_policy_leaves_its_changes(ram: Path) -> None:
     site.settings = {"fixed": agents.Sets(cpus={"extra": "1"})}
     with site.agent() as who:
         agents.settle(who, site.clock)
-        who.line.extra_settings = {"fixed": agents.Sets(error=RuntimeError("broken"))}
+        who.tick.extra_settings = {"fixed": agents.Sets(error=RuntimeError("broken"))}
         site.host.write(site.host.at("/sys/fs/cgroup/cpuset/web/cpuset.cpus"), b"0-4")
         who.one_pass(slow=True)
-        view = who.teller.view
+        view = who.publisher.view
 
     assert view is not None
     assert {"fixed": 1} == dict(view.counters.failures)
@@ -239,7 +239,7 @@ def test_an_observer_changes_nothing(site: agents.Site) -> None:
     who = lifecycle.Agent(site.line(), site.paths, enforce=False)
     try:
         assert not who.one_pass(slow=True)
-        view = who.teller.view
+        view = who.publisher.view
     finally:
         who.close()
 
@@ -254,7 +254,7 @@ def test_restoring_gives_up_after_some_passes(site: agents.Site) -> None:
     target = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
     site.host.refuse(target, 5, times=99)
     with site.agent() as who:
-        done = restore.restore(who.line, who.hands)
+        done = restore.restore(who.tick, who.executor)
         kept = set(who.book.entries)
 
     assert [target] == [one.target for one in done.failed]
@@ -294,7 +294,7 @@ def test_a_pod_that_was_announced_and_never_came(site: agents.Site) -> None:
         agents.settle(who, site.clock)
         for name in ("one", "two"):
             who.admit(newcomer(name), "main")
-        who.line.newcomers.departed("uid-one")
+        who.tick.announcements.pods.departed("uid-one")
         site.clock.tick()
         who.one_pass(slow=False)
         assert {"t/two"} == held(site).keys() & {"t/one", "t/two"}

@@ -118,7 +118,8 @@ def test_the_kernel_tells_of_memory(life: Life, monkeypatch: pytest.MonkeyPatch)
         return told
 
     monkeypatch.setattr(lifecycle.Agent, "listen_for_memory", lambda _: reading)
-    monkeypatch.setattr(lifecycle.Agent, "memory_rings", lambda _: bool(os.read(reading, 1)))
+    rings = lambda _: bool(os.read(reading, 1))  # noqa: E731 -- as the line below
+    monkeypatch.setattr(memory_watch.MemoryWatch, "rings", rings)
     monkeypatch.setattr(memory_watch.MemoryWatch, "crossed", crossed)
 
     async def act(life: Life) -> None:
@@ -136,7 +137,7 @@ def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPa
 
     async def act(life: Life) -> None:
         await life.ready()
-        real = life.who.line.run_once
+        real = life.who.tick.run_once
         failed: list[int] = []
 
         def broken(*args: Any, **kwargs: Any) -> object:
@@ -146,7 +147,7 @@ def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPa
                 raise RuntimeError(msg)
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(life.who.line, "run_once", broken)
+        monkeypatch.setattr(life.who.tick, "run_once", broken)
         count = len(life.shown.views)
         await life.shown.next(lambda: len(life.shown.views) > count)
         assert 2 == len(failed)
@@ -193,7 +194,7 @@ def test_switching_to_observe_while_running(life: Life) -> None:
         await life.ready()
         life.file.write_text(life.file.read_text() + "mode: observe\n")
         life.daemon.hup()
-        await life.shown.next(lambda: life.who.teller.mode == "observe")
+        await life.shown.next(lambda: life.who.publisher.mode == "observe")
         assert {} == images.difference(life.before, life.site.image())
 
     life.run(act)

@@ -69,10 +69,10 @@ class Node:
         self.site.pods, self.site.config = pods, config
         self.host.calls.clear()
         with self.site.agent() as who:
-            who.line.observed = observed.Observed(kubelet=told)
+            who.tick.observation.observed = observed.Observed(kubelet=told)
             for _ in range(passes):
                 who.one_pass(slow=True)
-            last = who.line._before
+            last = who.tick._before
         assert not [one for one in self.host.calls if one.errno]
         assert last is not None
         return [f"{one.type} {one.subject}" for one in last.draft.plan.conditions if one.status]

@@ -21,7 +21,7 @@ def test_what_a_machine_lacks_is_said_once(ram: Path) -> None:
     try:
         with site.agent() as who:
             log.configure("warning", "json", stream=said)
-            who.teller.log = log.get()
+            who.publisher.log = log.get()
             for _ in range(100):
                 site.clock.tick()
                 who.one_pass(slow=False)

@@ -25,7 +25,7 @@ from tests.kit import clocks, counting, lives, pasts
 
 def memory(
     models: expectation.Expectation, where: Path, boot: str, at: float
-) -> saved_history.Memory:
+) -> saved_history.SavedHistory:
     """The memory of an agent that runs in this boot."""
     known = series.History()
     known.expectation = models
@@ -34,11 +34,11 @@ def memory(
 
 def remembered(
     known: series.History, where: Path, boot: str, at: float, suspended: float = 0.0
-) -> saved_history.Memory:
+) -> saved_history.SavedHistory:
     """The same of a whole history."""
     files = checkpoint.Checkpoints(where, machine_id="m", boot_id=boot)
     now = machine.Now(at=at, wall=1000.0 + at, suspended=suspended)
-    return saved_history.Memory(known, files, lambda: now)
+    return saved_history.SavedHistory(known, files, lambda: now)
 
 
 def learned(number: int = 100) -> expectation.Expectation:

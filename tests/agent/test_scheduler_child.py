@@ -21,7 +21,7 @@ def runs(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-async def started(one: scheduler_child.Supervisor, times: int) -> int:
+async def started(one: scheduler_child.SchedulerChild, times: int) -> int:
     """Wait until it was started so often and runs; its process."""
     await deadline.comes(lambda: one.starts >= times and one.pid is not None)
     assert one.pid is not None
@@ -32,7 +32,7 @@ def test_a_killed_child_comes_back_and_a_stopped_one_does_not() -> None:
     """SIGKILL, and there is another; after ``stop`` there is none."""
 
     async def body() -> None:
-        one = scheduler_child.Supervisor(_LIVES, pace=_PACE)
+        one = scheduler_child.SchedulerChild(_LIVES, pace=_PACE)
         one.start()
         first = await started(one, 1)
         os.kill(first, signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_one_that_does_not_end_is_killed() -> None:
     pace = scheduler_child.Pace(grace_seconds=0.05)
 
     async def body() -> None:
-        one = scheduler_child.Supervisor([sys.executable, "-S", "-c", stubborn], pace=pace)
+        one = scheduler_child.SchedulerChild([sys.executable, "-S", "-c", stubborn], pace=pace)
         one.start()
         pid = await started(one, 1)
         await one.stop()
@@ -67,7 +67,7 @@ def test_a_program_that_is_not_there_is_tried_again() -> None:
     """It costs a pause, never the agent."""
 
     async def body() -> None:
-        one = scheduler_child.Supervisor(["/nonexistent/koordlet"], pace=_PACE)
+        one = scheduler_child.SchedulerChild(["/nonexistent/koordlet"], pace=_PACE)
         one.start()
         await asyncio.sleep(0)
         assert one.pid is None

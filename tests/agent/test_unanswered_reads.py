@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.agent import lifecycle, unanswered_reads
+from koordlet.agent import lifecycle, publisher
 from koordlet.host.fs import root
 from koordlet.model import absence, cpuset, errors
 from koordlet.model.qos import KubeQos, Qos
@@ -132,8 +132,8 @@ class Life:
 
     def is_told(self) -> bool:
         """Whether people hear of it."""
-        assert self.who.teller.view is not None
-        said = self.who.teller.view.plan.conditions
+        assert self.who.publisher.view is not None
+        said = self.who.publisher.view.plan.conditions
         return any(one.type == "ReadsUnanswered" for one in said)
 
 
@@ -175,7 +175,7 @@ def test_a_successor_that_hears_nothing(ram: Path, version: Cgroup) -> None:
             scene.site.clock.tick()
             who.one_pass(slow=True)
         assert {} == images.difference(before, scene.site.image())
-        assert any(not one.held for one in who.line.look().unanswered)
+        assert any(not one.held for one in who.tick.look().unanswered)
 
 
 def test_a_start_without_descriptors(ram: Path) -> None:
@@ -219,33 +219,33 @@ def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
         ) | {"/sys/devices/system/cpu/cpu1/topology/core_cpus_list", "/sys/devices/system/cpu/cpu1"}
         life.scene.site.host.set_online(5, online=False)
         life.look(2)
-        shape = life.who.line.observer.topology
+        shape = life.who.tick.observer.topology
         assert cpuset.CPUSet.parse("0-4,6-7") == shape.online
         assert [one.core for one in shape.cpus if one.cpu == 1] == [0]
         host.number = 0
         life.scene.site.host.set_online(5, online=True)
         life.look(2)
-        assert life.who.line.observer.topology.online == cpuset.CPUSet.parse("0-7")
+        assert life.who.tick.observer.topology.online == cpuset.CPUSet.parse("0-7")
 
 
 def test_it_is_said_once() -> None:
     """The sentence stays the same while the named file is silent, whatever else is."""
-    told = unanswered_reads.Unanswered()
+    told = publisher.UnansweredReads()
     one, other = (absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b"))
-    first = told.passed([one, other])
-    assert first == told.passed([other, one])
+    first = told.conditions([one, other])
+    assert first == told.conditions([other, one])
     assert "/a (EIO) and others" in told.why
-    assert () == told.passed([])
+    assert () == told.conditions([])
     assert not told.why
 
 
 def test_what_is_unknown_is_named_first() -> None:
     """A file that was never read says more than one whose last word holds."""
-    told = unanswered_reads.Unanswered()
+    told = publisher.UnansweredReads()
     held = absence.Unanswered("/a", errno.EMFILE, held=True)
     unknown = absence.Unanswered("/b", errno.EMFILE, held=False)
-    told.passed([held])
-    told.passed([held, unknown])
+    told.conditions([held])
+    told.conditions([held, unknown])
 
     assert told.why.startswith("/b (EMFILE) and others")
     assert "nothing is put back" in told.why

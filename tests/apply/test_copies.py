@@ -58,7 +58,7 @@ def test_a_copy_follows_the_set_above(ram: Path) -> None:
         born(site, "web/copy", cpus(site, "web"))
         agents.settle(who, site.clock)
         wider = agents.effective(site.config.replace("reserved_cpus:", "reserved_cpus: #"))
-        who.line.configure(wider)
+        who.tick.configure(wider)
         agents.settle(who, site.clock)
 
         assert cpus(site, "web") == cpus(site, "web/copy")

@@ -67,7 +67,7 @@ def test_the_living_are_looked_after(ram: Path) -> None:
     before = agents.Site(host, ram / "calm").image()
     with site.agent() as who:
         made = agents.settle(who, site.clock)
-        assert () == who.teller.view.plan.failures if who.teller.view else ()
+        assert () == who.publisher.view.plan.failures if who.publisher.view else ()
         assert not [target for target in who.book.entries if "dead" in target]
 
     assert made < 8

@@ -26,8 +26,8 @@ def one_pass(site: agents.Site) -> dict[str, result.Result]:
 
 def site_pass(who: lifecycle.Agent) -> dict[str, result.Result]:
     """The same for an agent that is there."""
-    made = who.line.run_once(who.book.entries)
-    return {one.target: one for one in who.hands.run(made.draft, made.snapshot)}
+    made = who.tick.run_once(who.book.entries)
+    return {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "c", "d"])
@@ -149,11 +149,11 @@ def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: Ker
 def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHost) -> None:
     """A group that goes between look and write is a value, not an error, and is forgotten."""
     with site.agent() as who:
-        made = who.line.run_once(who.book.entries)
+        made = who.tick.run_once(who.book.entries)
         for pid in host.pids("/sys/fs/cgroup/cpuset/d"):
             host.exit(pid)
         host.rmdir(host.at("/sys/fs/cgroup/cpuset/d"))
-        found = {one.target: one for one in who.hands.run(made.draft, made.snapshot)}
+        found = {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
 
         assert Verdict.VANISHED is found[trees.file(TREE, "d")].verdict
         assert trees.file(TREE, "d") not in who.book.entries
@@ -212,8 +212,8 @@ def test_results_are_heard_as_they_happen(site: agents.Site, host: KernelHost) -
     """The reporter hears each result right after its step, not at the end of the plan."""
     heard: list[tuple[str, int]] = []
     with site.agent() as who:
-        made = who.line.run_once(who.book.entries)
-        who.hands.run(
+        made = who.tick.run_once(who.book.entries)
+        who.executor.run(
             made.draft, made.snapshot, lambda one: heard.append((one.target, len(host.calls)))
         )
 

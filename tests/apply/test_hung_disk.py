@@ -48,7 +48,7 @@ def who(site: agents.Site, gate: threading.Event, clock: clocks.Clock) -> Iterat
         first, other = (disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2))
         one.disks = first, other
         one.book.disk = first
-        for each in (one.checkpoints, one.handover, one.teller.audit):
+        for each in (one.checkpoints, one.handover, one.publisher.audit):
             each.disk = other
         yield one
         gate.set()
@@ -61,9 +61,11 @@ def text(host: KernelHost, path: str) -> str:
 
 def check(who: lifecycle.Agent) -> str:
     """What is said of the disk."""
-    assert who.teller.view is not None
-    told = [one.message for one in who.teller.view.plan.conditions if one.type == "StateDiskHangs"]
-    found = {one.name: one for one in who.teller.view.checks}["disk"]
+    assert who.publisher.view is not None
+    told = [
+        one.message for one in who.publisher.view.plan.conditions if one.type == "StateDiskHangs"
+    ]
+    found = {one.name: one for one in who.publisher.view.checks}["disk"]
     assert (not found.ok, [found.detail]) == (bool(told), told or [""])
     return found.detail
 
@@ -215,15 +217,15 @@ def test_a_start_gives_up(
 
 def _wants(who: lifecycle.Agent, path: str, cpus: str) -> None:
     """The policy wants another set for a group from now on."""
-    settings = who.line.extra_settings["fixed"]
+    settings = who.tick.extra_settings["fixed"]
     assert isinstance(settings, agents.Sets)
     group = next(one for one in settings.cpus if one.rsplit("/", maxsplit=1)[-1] == path)
     changed = replace(settings, cpus={**settings.cpus, group: cpus})
-    who.line.extra_settings = {**who.line.extra_settings, "fixed": changed}
+    who.tick.extra_settings = {**who.tick.extra_settings, "fixed": changed}
 
 
 def _on_disk(who: lifecycle.Agent, site: agents.Site) -> dict[str, journal.Entry]:
     """What a successor finds."""
-    ids = who.line.observer.identity
+    ids = who.tick.observer.identity
     where = site.paths.journal
     return journal.peek(where, machine_id=ids.machine_id, boot_id=ids.boot_id)

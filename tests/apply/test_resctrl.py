@@ -222,8 +222,8 @@ def test_unmounted_under_us_costs_one_event(ram: Path) -> None:
         site.host.unmount(site.host.at(kit.PLACE))
         count = len(site.host.calls)
         who.one_pass(slow=False)
-        assert who.teller.view is not None
-        said = [one.type for one in who.teller.view.plan.conditions if one.status]
+        assert who.publisher.view is not None
+        said = [one.type for one in who.publisher.view.plan.conditions if one.status]
         agents.settle(who, site.clock)
         assert count == len(site.host.calls)
         done = who.restore()
@@ -322,8 +322,8 @@ def test_no_room_is_explained_once(ram: Path) -> None:
     host.refuse(f"{kit.PLACE}/BE", errno.ENOSPC, kinds=("mkdir",))
     with site.agent() as who:
         results: list[result.Result] = []
-        made_ = who.line.run_once(who.book.entries)
-        results = list(who.hands.run(made_.draft, made_.snapshot))
+        made_ = who.tick.run_once(who.book.entries)
+        results = list(who.executor.run(made_.draft, made_.snapshot))
 
     assert {"ENOSPC"} == {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")}
     assert kit.pids(host, "web") == kit.inside(host, "LSR")
@@ -352,8 +352,8 @@ def test_nothing_is_tried_in_a_group_that_cannot_be_made(ram: Path) -> None:
     said: list[result.Verdict] = []
     with site.agent() as who:
         for _ in range(2):
-            plan = who.line.run_once(who.book.entries)
-            said = [one.verdict for one in who.hands.run(plan.draft, plan.snapshot)]
+            plan = who.tick.run_once(who.book.entries)
+            said = [one.verdict for one in who.executor.run(plan.draft, plan.snapshot)]
         assert not [one for one in who.book.entries if one.startswith(f"{kit.PLACE}/BE/")]
 
     assert {result.Verdict.WAITING} == set(said)

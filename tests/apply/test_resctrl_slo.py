@@ -39,14 +39,14 @@ def test_what_the_cluster_says_is_in_force(
     said = nodeslo.decode(SAID)
     assert () == said.problems
     with site.agent() as who:
-        who.line.take = lambda: observed.Observed(slo=said)
+        who.tick.observation.take = lambda: observed.Observed(slo=said)
         agents.settle(who, site.clock)
         found = kit.values(host, "BE")
         assert expected == {name: found[name][0] for name in expected}
         assert set(kit.pids(host, "batch")) == set(kit.inside(host, "BE"))
         assert set(kit.pids(host, "api")) == set(kit.inside(host, "LS"))
         assert not host.exists(host.at(f"{kit.PLACE}/LSR"))
-        who.line.take = observed.Observed
+        who.tick.observation.take = observed.Observed
         agents.settle(who, site.clock)
         assert host.exists(host.at(f"{kit.PLACE}/LSR"))
         who.restore()

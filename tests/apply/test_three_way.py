@@ -291,8 +291,8 @@ def test_a_kill_before_the_write_is_no_contest(ram: Path) -> None:
     site = trees.site(world, host, ram)
     assert site.dies(site.settle, 1, done=False)
     with site.agent() as who:
-        made = who.line.run_once(who.book.entries)
-        results = who.hands.run(made.draft, made.snapshot)
+        made = who.tick.run_once(who.book.entries)
+        results = who.executor.run(made.draft, made.snapshot)
 
     assert [("done", False)] == [(one.verdict.value, one.contested) for one in results]
 

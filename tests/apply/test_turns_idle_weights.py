@@ -139,8 +139,8 @@ class WithSystemd(agents.Site):
 
     systemd: unit_manager.Systemd
 
-    def line(self, host: root.HostRoot | None = None) -> tick.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Tick:
         """The line, with this systemd."""
         made = super().line(host)
-        made.units = unit_manager.Manager(made.host, self.systemd)
+        made.observation.units = unit_manager.Manager(made.host, self.systemd)
         return made

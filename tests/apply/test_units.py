@@ -94,10 +94,10 @@ class Site(agents.Site):
         places = {name: f"{TOP}/system.slice/{name}" for name in names}
         return cls(state, host, unit_manager.Systemd(host, places))
 
-    def line(self, host: root.HostRoot | None = None) -> tick.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Tick:
         """The line, with this systemd."""
         made = super().line(host)
-        made.units = unit_manager.Manager(made.host, self.systemd)
+        made.observation.units = unit_manager.Manager(made.host, self.systemd)
         return made
 
     def everything(self) -> tuple[images.Image, Mapping[tuple[str, str], object]]:
@@ -140,24 +140,24 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
     with site.agent() as who:
         agents.settle(who, site.clock)
         # A thread, as on a live machine.
-        who.hands.worker = worker.Worker()
+        who.executor.worker = worker.Worker()
         systemd.set("batch.service", "AllowedCPUs", dbus.Variant("ay", b"\x0f"))
         systemd.gate.clear()
         site.clock.tick()
         who.one_pass(slow=False)
-        assert who.teller.view is not None
-        assert result.Verdict.WAITING in {one.verdict for one in who.teller.view.results}
-        assert 0 == who.teller.counters.contested
+        assert who.publisher.view is not None
+        assert result.Verdict.WAITING in {one.verdict for one in who.publisher.view.results}
+        assert 0 == who.publisher.counters.contested
         systemd.gate.set()
-        assert who.hands.worker.drain(deadline.PATIENCE)
+        assert who.executor.worker.drain(deadline.PATIENCE)
         site.clock.tick()
         who.one_pass(slow=False)
 
-        assert 1 == who.teller.counters.contested
-        (told,) = [one for one in who.teller.view.results if one.contested]
+        assert 1 == who.publisher.counters.contested
+        (told,) = [one for one in who.publisher.view.results if one.contested]
         assert (f"{batch}/cpuset.cpus", result.Verdict.DONE) == (told.target, told.verdict)
         assert "systemd, at a daemon-reload or when a property" in told.detail
-        assert not who.hands.contested_away
+        assert not who.executor.contested_away
 
 
 class Withdrawing(dying.DyingHost):

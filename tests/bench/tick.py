@@ -121,7 +121,7 @@ def _running() -> Iterator[_Running]:
             for number, path in enumerate(pods)
         )
         clock = agents.Clock()
-        run = tick.Line(_HOST, agents.effective(config), base=top, clock=clock)
+        run = tick.Tick(_HOST, agents.effective(config), base=top, clock=clock)
         where = paths.choose({}, root=True, state_dir=state)
         who = lifecycle.Agent(run, where, enforce=True)
         try:
@@ -140,6 +140,6 @@ def _running() -> Iterator[_Running]:
 def _reference(one: _Running, folder: Path) -> Callable[[], float]:
     """The same files at the same ticks, in C."""
     program, listed = folder / "program", folder / "list"
-    listed.write_text("".join(reading.files(one.who.line.usage.groups)))
+    listed.write_text("".join(reading.files(one.who.tick.usage.groups)))
     reading.build(program)
     return lambda: reading.reference(program, listed, _TICKS, one.beat)

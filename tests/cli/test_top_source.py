@@ -101,7 +101,7 @@ def test_what_workloads_use_without_an_agent() -> None:
     host.live = False
     clock = agents.Clock()
     config = agents.effective("workloads: [{name: web, qos: LS, match: {cgroup: shop/web}}]")
-    alone = top_source.Self(words(), config, tick.Line(host, config, clock=clock))
+    alone = top_source.Self(words(), config, tick.Tick(host, config, clock=clock))
 
     def count(seconds: int) -> None:
         base = "/sys/fs/cgroup/shop/web"

@@ -57,7 +57,7 @@ def traced(
     )
     log, stations = read_log.ReadLog(site.host), trace.Trace()
     line = site.line(log)
-    line.observed = said
+    line.observation.take = lambda: said
     made = line.run_once(entries, trace=stations)
     return trace_command.traced_pass(
         line,

@@ -57,8 +57,8 @@ def test_the_story(
     monkeypatch.setattr(machine, "now", clock)
     play = stage.Elsewhere(args, FLAGS)
     where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
-    who = lifecycle.Agent(play.line, play.paths(where), enforce=True)
-    before = who.line.host.list(who.line.host.at(kernel.TOP))
+    who = lifecycle.Agent(play.tick, play.paths(where), enforce=True)
+    before = who.tick.host.list(who.tick.host.at(kernel.TOP))
 
     calm, spike = _pass(who, clock, 12.0), _pass(who, clock, 6.0)
     assert (calm.plan.limit is not None, spike.plan.limit is not None) == (True, True)
@@ -77,7 +77,7 @@ def test_the_story(
     assert rest is not None
     assert busy.p99 > rest.p99
     who.restore()
-    assert who.line.host.list(who.line.host.at(kernel.TOP)) == before
+    assert who.tick.host.list(who.tick.host.at(kernel.TOP)) == before
     who.close()
     play.close()
 
@@ -89,8 +89,8 @@ def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.View:
         clock.at = end - seconds + 0.1 * (n + 1)
         if who.strained() or n % 10 == 9:
             who.one_pass(slow=n % 100 == 9)
-    assert who.teller.view is not None
-    return who.teller.view
+    assert who.publisher.view is not None
+    return who.publisher.view
 
 
 def test_without_root_it_plays_elsewhere(
@@ -101,7 +101,7 @@ def test_without_root_it_plays_elsewhere(
 
     play = stage.choose(args, root.LiveHost(), FLAGS)
     said = capsys.readouterr().err
-    play.line.observer.close()
+    play.tick.observer.close()
     play.close()
     watching = {**FLAGS, "mode": sourced.Flag("observe", "--observe")}
     here = stage.choose(args, root.LiveHost(), watching)
@@ -111,8 +111,8 @@ def test_without_root_it_plays_elsewhere(
     assert said.count("\n") == 1
     assert "not running as root: the demo plays on a recorded machine" in said
     assert play.config.config.eviction.by == "api"
-    assert not play.line.host.live
-    assert (type(here), here.line.host.live) == (stage.Stage, True)
+    assert not play.tick.host.live
+    assert (type(here), here.tick.host.live) == (stage.Stage, True)
     assert "observing only" in capsys.readouterr().err
 
 
@@ -131,12 +131,12 @@ def test_the_story_of_a_policy_in_shadow(
     monkeypatch.setattr(machine, "now", clock)
     play = stage.Elsewhere(args, {**FLAGS, "policies.adaptive.mode": _SHADOW})
     where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
-    who = lifecycle.Agent(play.line, play.paths(where), enforce=True)
+    who = lifecycle.Agent(play.tick, play.paths(where), enforce=True)
 
     _pass(who, clock, 12.0)
     spike = _pass(who, clock, 6.0)
-    idle = play.line.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.idle")
-    text = play.line.host.text(idle)
+    idle = play.tick.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.idle")
+    text = play.tick.host.text(idle)
     slow = play.latency()
     told = node_json.document(spike, "1")
     who.restore()

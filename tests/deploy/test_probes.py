@@ -65,8 +65,8 @@ def healthy(ram: Path) -> view.View:
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
         who.one_pass(slow=True)
-        who.teller.became_ready()
-        now = who.teller.view
+        who.publisher.set_ready({})
+        now = who.publisher.view
         assert now is not None
         return now
 

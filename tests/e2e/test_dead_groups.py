@@ -45,8 +45,8 @@ def test_ten_thousand_that_vanish(place: live.Place) -> None:
     try:
         while churn.poll() is None:
             who.one_pass(slow=True)
-            assert who.teller.view is not None
-            assert () == who.teller.view.plan.failures
+            assert who.publisher.view is not None
+            assert () == who.publisher.view.plan.failures
             clock.tick()
             passes += 1
         agents.settle(who, clock)

@@ -78,7 +78,7 @@ def started(place: live.Place, name: str, program: str) -> subprocess.Popen[byte
     return one
 
 
-def _span(run: tick.Line) -> float:
+def _span(run: tick.Tick) -> float:
     samples = run.guard.state.samples
     return samples[-1].at - samples[0].at if samples else 0.0
 
@@ -94,7 +94,7 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         stem="harm", summary="hurts", protects="", decide=harm, settings=(), state=None
     )
     rows = (*registry.POLICIES, row)
-    run = tick.Line(live.HOST, agents.effective(CONFIG), rows=rows, base=place.name)
+    run = tick.Tick(live.HOST, agents.effective(CONFIG), rows=rows, base=place.name)
     run.guard = agent_guard.Guard(rows, LAW)
     who = lifecycle.Agent(run, place.paths, enforce=True)
     try:
@@ -110,10 +110,9 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         deadline.until(lambda: passed(lambda: "harm" in run.guard.state.rolled_back), "verdict")
         passed()
         assert live.HOST.text(shares).strip() == "1024"
-        assert who.teller.view is not None
-        told = [
-            one.subject for one in who.teller.view.plan.conditions if one.type == "PolicyRolledBack"
-        ]
+        assert who.publisher.view is not None
+        conditions = who.publisher.view.plan.conditions
+        told = [one.subject for one in conditions if one.type == "PolicyRolledBack"]
         deadline.until(lambda: passed(lambda: not run.guard.state.rolled_back), "the end")
         passed()
         assert live.HOST.text(shares).strip() == "341"
@@ -128,7 +127,7 @@ def test_a_spike_takes_nothing_back(place: live.Place) -> None:
     """A service that rises right after a step of best-effort control keeps what protects it."""
     web = started(place, "web", WEB)
     started(place, "batch", BATCH)
-    run = tick.Line(live.HOST, agents.effective(SPIKES), base=place.name)
+    run = tick.Tick(live.HOST, agents.effective(SPIKES), base=place.name)
     run.guard = agent_guard.Guard(run.rows, LAW)
     who = lifecycle.Agent(run, place.paths, enforce=True)
     lost: list[object] = []

@@ -219,15 +219,17 @@ def test_an_update_does_not_undo_us(scene: Scene, more: str) -> None:
 class Rival:
     """Another plugin that gives every container a set."""
 
-    def heard(self, one: session.Heard) -> adjustment.Adjustment:
+    def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
         """CPU 1 for everybody."""
-        del one
+        del heard
         return adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1"))
 
-    def late(self, one: session.Heard) -> None:
+    def on_timeout(self, heard: session.Heard) -> None:
         """Nothing depends on it."""
 
-    def found(self, pods: tuple[messages.Pod, ...], boxes: tuple[messages.Container, ...]) -> None:
+    def on_synchronize(
+        self, pods: tuple[messages.Pod, ...], containers: tuple[messages.Container, ...]
+    ) -> None:
         """Nothing depends on it."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet import log
-from koordlet.agent import lifecycle, tick
+from koordlet.agent import lifecycle, neighbours, tick
 from koordlet.agent import restore as agent_restore
 from koordlet.config import loader, sourced
 from koordlet.history import series
@@ -114,6 +114,7 @@ class Site:
     clock: Clock = field(default_factory=Clock)
     #: ``--cgroup-root``.
     base: str = ""
+    sources: neighbours.Sources | None = None
 
     def __post_init__(self) -> None:
         # A claim is a lock of the real kernel on a real directory.
@@ -126,17 +127,18 @@ class Site:
         """Where the agents keep what outlives them."""
         return paths.choose({}, root=True, state_dir=str(self.state))
 
-    def line(self, host: root.HostRoot | None = None) -> tick.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Tick:
         """The line on this machine."""
-        made = tick.Line(
+        made = tick.Tick(
             self.host if host is None else host,
             effective(self.config),
             rows=self.rows,
             base=self.base,
             clock=self.clock,
+            take=None if self.sources is None else self.sources.take,
+            pods=self.pods,
         )
-        made.extra_settings = self.settings
-        made.extra_pods = self.pods
+        made.override(self.settings)
         made.modes = {**made.modes, **self.modes}
         return made
 

@@ -34,7 +34,7 @@ def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, f
         site = agents.Site(host, Path(state), config="policies:\n  reserved_cpus: {cpus: '0'}\n")
         with site.agent() as who:
             node = _Node(host, chance)
-            who.line.take = node.observed
+            who.tick.observation.take = node.observed
             for at in range(number):
                 node.churn(at)
                 site.clock.tick()
@@ -42,9 +42,9 @@ def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, f
                 who.protection_broken()
                 # A kernel keeps no record of what was written to it.
                 host.calls.clear()
-                if at % _SHOWN == 0 and who.teller.view is not None:
-                    metrics.render(who.teller.view, "1", {}, metrics.TEXT)
-                    node_json.document(who.teller.view, "1")
+                if at % _SHOWN == 0 and who.publisher.view is not None:
+                    metrics.render(who.publisher.view, "1", {}, metrics.TEXT)
+                    node_json.document(who.publisher.view, "1")
                 if at + 1 in marks:
                     yield at + 1, _resident()
 

@@ -107,7 +107,7 @@ class Place:
 
     def one_agent(self, host: root.HostRoot = HOST) -> lifecycle.Agent:
         """An agent in this process; whoever asks closes it."""
-        run = tick.Line(host, agents.effective(self.config), base=self.name)
+        run = tick.Tick(host, agents.effective(self.config), base=self.name)
         return lifecycle.Agent(run, self.paths, enforce=True)
 
     def killed(self, act: Callable[[lifecycle.Agent], object], after: int, *, done: bool) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, lifecycle, loop, reload
+from koordlet.agent import bootstrap, lifecycle, loop, neighbours, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
@@ -31,7 +31,7 @@ class Heard(notify.Notifier):
 
 
 class Shown:
-    """Surfaces that remember what they were told, and may refuse to start."""
+    """Endpoints that remember what they were told, and may refuse to start."""
 
     def __init__(self) -> None:
         self.problems: Mapping[str, str] = {}
@@ -70,7 +70,7 @@ class Life:
         ram: Path,
         config: str = "",
         start: bootstrap.Start | None = None,
-        sources: Callable[[], loop.Sources] | None = None,
+        sources: Callable[[], neighbours.Sources] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start
@@ -83,28 +83,29 @@ class Life:
         self.greeted: list[tuple[str, ...]] = []
         self.who: lifecycle.Agent
         self.shown: Shown
-        self.daemon: loop.Daemon
+        self.daemon: loop.Loop
         self.running: asyncio.Future[None]
 
     async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
         start = self.start or bootstrap.Start(config=loader.load(str(self.file), {}, {}))
         found = start.config
+        self.site.sources = None if self.sources is None else self.sources()
         run = self.site.line()
         run.configure(found)
-        self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured)
+        wired = bootstrap.wire(found, run.host, self.site.sources)
+        self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured, wired=wired)
         self.shown = Shown()
-        self.daemon = loop.Daemon(
+        self.daemon = loop.Loop(
             self.who,
-            config=reload.Configuring(
+            config=reload.LiveConfig(
                 self.who,
                 reloader.Reloader(str(self.file), {}, {}, found, error=start.refused),
                 start=start,
                 keep=self.site.paths.last_config,
             ),
             notifier=self.heard,
-            surfaces=self.shown,
+            endpoints=self.shown,
             on_ready=lambda _, addresses: self.greeted.append(addresses),
-            sources=None if self.sources is None else self.sources(),
         )
         self.running = asyncio.ensure_future(self.daemon.run())
         try:

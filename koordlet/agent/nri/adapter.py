@@ -1,7 +1,7 @@
-"""The agent and its container runtime: one plugin, one desk, and what is said of them.
+"""Connects the agent and its container runtime through NRI: one plugin, one handler.
 
-Covers: starting and stopping, conditions, counters, what a restart must not forget, noticing that
-the runtime no longer tells. Does not cover: answers (``handler``), the connection
+Covers: starting and stopping, conditions, counters, state that outlives a restart, noticing that
+the runtime no longer reports. Does not cover: answers (``handler``), the connection
 (``workloads.nri.plugin``).
 """
 
@@ -11,26 +11,26 @@ import asyncio
 import contextlib
 import time
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from typing import TypeVar
 
 from koordlet.agent import lifecycle
 from koordlet.agent.nri import handler, start_check
-from koordlet.model import decision
+from koordlet.model import adjustment, decision, result
 from koordlet.workloads.nri import plugin, trust
 
 if typing.TYPE_CHECKING:
     from koordlet.config import nri_section
 
 STEM = "nri"
-#: Seconds without a connection that are nobody's business: runtimes restart.
+#: Seconds without a connection until a condition says so: runtimes restart.
 _PATIENCE = 15.0
-#: Seconds that a start waits for the runtime, where nobody else knows who runs here.
+#: Seconds that a start waits for the runtime, where no other source knows the pods.
 _INTRODUCTION = 3.0
-#: Seconds that a container may be known to its pod's source and not to us.
-_UNTOLD = 10.0
-#: Seconds between two connections that are renewed for that.
+#: Seconds that a container may be listed by its pod's source and not reported by the runtime.
+_UNREPORTED = 10.0
+#: Seconds between two renewals of the connection for that reason.
 _RENEWALS = 60.0
 #: Runtimes that speak NRI, by the scheme of their containers' ids.
 _SPEAKERS = ("containerd", "cri-o")
@@ -38,90 +38,90 @@ _SPEAKERS = ("containerd", "cri-o")
 _T = TypeVar("_T")
 
 
-class Attending:
-    """Answers the runtime as long as the daemon runs."""
+class NriAdapter:
+    """Answers the runtime for as long as the agent runs."""
 
     def __init__(
         self,
-        who: lifecycle.Agent,
-        said: nri_section.Nri,
+        agent: lifecycle.Agent,
+        config: nri_section.Nri,
         *,
         alone: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._who = who
+        self._agent = agent
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._trust = trust.Trust(said.failed_starts, self._revived())
-        self._births = start_check.Births(who=who)
-        self.desk = handler.Desk(who=who, trust=self._trust, alone=alone, newborn=self._births)
-        settings = plugin.Settings(
-            socket=said.socket or "",
-            index=said.index,
-            deadline=said.deadline_milliseconds / 1000,
-            quiet=float(said.quiet_seconds),
+        self._run_pass: Callable[[], bool] = lambda: False
+        self._trust = trust.Trust(config.failed_starts, self._revived())
+        self._start_check = start_check.StartCheck(agent=agent)
+        self.handler = handler.NriHandler(
+            agent=agent,
+            trust=self._trust,
+            alone=alone,
+            run_pass=self._pass,
+            update=self._update,
+            check=self._start_check,
         )
-        self.plugin = plugin.Plugin(settings, self.desk, self._ask)
-        self.desk.tell = self.plugin.update
-        #: When the connection was seen last, and when it was renewed for containers untold.
+        settings = plugin.Settings(
+            socket=config.socket or "",
+            index=config.index,
+            deadline=config.deadline_milliseconds / 1000,
+            quiet=float(config.quiet_seconds),
+        )
+        self.plugin = plugin.Plugin(settings, self.handler, self._ask)
+        #: When the connection was seen last, and when it was renewed for unreported containers.
         self._seen = self._renewed = clock()
-        #: Containers that the runtime did not tell of: id to when that was noticed.
-        self._untold: dict[str, float] = {}
+        #: Containers that the runtime has not reported: id to when that was noticed.
+        self._unreported: dict[str, float] = {}
 
-    async def start(self, pass_now: Callable[[], bool]) -> None:
-        """Connect, and hear what is there."""
+    async def start(self, run_pass: Callable[[], bool]) -> None:
+        """Connect, and wait for the pods that run already."""
         self._loop = asyncio.get_running_loop()
         self._seen = self._clock()
-        self.desk.pass_now = pass_now
-        self._who.done = self.desk.done
-        self._who.teller.standing = self.conditions
-        self._who.teller.runtime = self.counted
+        self._run_pass = run_pass
         self.plugin.start()
-        if self.desk.alone:
-            # The first pass shall know who runs here: what it does not know it would put back.
+        if self.handler.alone:
+            # The first pass must know which pods run here: it would put back any other.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.desk.heard_of.wait(), _INTRODUCTION)
+                await asyncio.wait_for(self.handler.synchronized.wait(), _INTRODUCTION)
 
-    def opens(self) -> None:
-        """The first pass is over: answer."""
-        self.desk.open = True
+    def open(self) -> None:
+        """Begin to answer: the first pass is over."""
+        self.handler.answer(on=True)
 
-    def tick(self) -> None:
-        """See to what takes no event to happen."""
+    def on_pass(self) -> None:
+        """Do what is due after each pass."""
         now = self._clock()
         if self.plugin.status.connected:
             self._seen = now
-            self._look_for_untold(now)
-        self.desk.failed += self._trust.overdue(self.desk.clock())
+            self._find_unreported(now)
+        self.handler.expire()
         self._save()
 
+    def on_results(self, results: Sequence[result.Result]) -> None:
+        """Take the results of a plan that was carried out."""
+        self.handler.on_results(results)
+
     def reset(self) -> None:
-        """The operator has seen to it."""
+        """Adjust containers again, as the operator asked."""
         if self._trust.reset():
-            self._who.teller.log.info("nri.reset")
+            self._agent.publisher.log.info("nri.reset")
             self._save()
 
-    def closes(self) -> None:
-        """Answer no more: everything is put back."""
-        self.desk.open = False
+    def close(self) -> None:
+        """Cease to answer: everything is about to be put back."""
+        self.handler.answer(on=False)
 
     async def stop(self) -> None:
-        """Disconnect. The loop goes on: the thread may be waiting for it."""
+        """Disconnect. The event loop goes on: the thread may be waiting for it."""
         try:
             await asyncio.to_thread(self.plugin.stop)
-        except RuntimeError:  # no thread to be had: then the plugin had none either, or ends soon
+        except RuntimeError:  # no thread can be started: the plugin had none either, or ends soon
             self.plugin.stop()
 
-    # What is said ---------------------------------------------------------------------------------
-
     def conditions(self) -> tuple[decision.Condition, ...]:
-        """What an operator should know."""
-        return tuple(
-            decision.Condition(type=kind, status=True, reason="NRI", message=message)
-            for kind, message in self._troubles()
-        )
-
-    def _troubles(self) -> list[tuple[str, str]]:
+        """Give what an operator should know."""
         status, found = self.plugin.status, []
         if not status.connected and self._clock() - self._seen > _PATIENCE:
             found.append(("ContainerRuntimeLost", f"containers start without us: {status.problem}"))
@@ -130,14 +130,15 @@ class Attending:
             why = f"containers that were adjusted never started ({failed})"
             fix = "does another plugin set the same fields? Send SIGHUP when that is settled"
             found.append(("ContainerAdjustmentCeased", f"{why}: {fix}"))
-        found += [("ContainerStartFailed", why) for why in self.desk.unstarted.values()]
-        found += [
-            ("ContainerBeganWrong", sentence) for sentence in self._births.complaints.values()
-        ]
-        return found
+        found += [("ContainerStartFailed", why) for why in self.handler.unstarted.values()]
+        found += [("ContainerBeganWrong", why) for why in self._start_check.complaints.values()]
+        return tuple(
+            decision.Condition(type=kind, status=True, reason="NRI", message=message)
+            for kind, message in found
+        )
 
     def counted(self) -> Mapping[str, float]:
-        """For metrics."""
+        """Give the counters, for metrics."""
         status = self.plugin.status
         return {
             "connected": status.connected,
@@ -147,56 +148,60 @@ class Attending:
             "late": status.late,
             "errors": status.failed + status.odd,
             "updates": status.updates,
-            "adjusted": self.desk.adjusted,
-            "kept": self.desk.kept,
-            "failed": self.desk.failed,
-            "verified": self._births.verified,
-            "repaired": self._births.repaired,
-            "wrong": self._births.wrong,
+            "adjusted": self.handler.adjusted,
+            "kept": self.handler.kept,
+            "failed": self.handler.failed,
+            "verified": self._start_check.verified,
+            "repaired": self._start_check.repaired,
+            "wrong": self._start_check.wrong,
         }
 
-    # Inside ---------------------------------------------------------------------------------------
+    def _pass(self) -> bool:
+        return self._run_pass()
+
+    def _update(self, container: str, wanted: adjustment.Adjustment) -> bool:
+        return self.plugin.update(container, wanted)
 
     def _ask(self, question: Callable[[], _T]) -> futures.Future[_T]:
-        """Called in the plugin's thread, answered in the loop."""
+        """Take a question in the plugin's thread, and answer it in the event loop."""
         answer: futures.Future[_T] = futures.Future()
 
         def respond() -> None:
             if answer.set_running_or_notify_cancel():
                 try:
                     answer.set_result(question())
-                except Exception as error:  # noqa: BLE001 -- it is the asker's
+                except Exception as error:  # noqa: BLE001 -- the plugin handles it
                     answer.set_exception(error)
 
         try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(respond)
         except RuntimeError:
-            # The loop has ended, and with it everything that could be decided.
+            # The event loop has ended, and nothing more is decided.
             answer.cancel()
         return answer
 
-    def _look_for_untold(self, now: float) -> None:
-        """Containers that run and that we were not told of: the connection is dead."""
+    def _find_unreported(self, now: float) -> None:
+        """Renew a connection over which running containers were not reported."""
         running = {
             box.id
-            for one in self._who.line.pods
-            for box in one.containers
+            for pod in self._agent.tick.observation.pods
+            for box in pod.containers
             if box.running and box.id and box.runtime in _SPEAKERS
         }
-        untold = running - self.desk.known
-        self._untold = {box: self._untold.get(box, now) for box in untold}
-        late = [box for box, since in self._untold.items() if now - since > _UNTOLD]
+        unreported = running - self.handler.known
+        self._unreported = {box: self._unreported.get(box, now) for box in unreported}
+        late = [box for box, since in self._unreported.items() if now - since > _UNREPORTED]
         if late and now - self._renewed > _RENEWALS:
             self._renewed = now
             self.plugin.renew(f"the runtime did not tell of {len(late)} containers")
 
     def _revived(self) -> trust.State | None:
-        state, problem = self._who.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
+        state, problem = self._agent.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
         if problem:
-            self._who.teller.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
+            self._agent.publisher.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
         return state
 
     def _save(self) -> None:
-        self._who.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)
-        self._who.checkpoints.flush()
+        self._agent.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)
+        self._agent.checkpoints.flush()

@@ -1,24 +1,23 @@
-"""What the container runtime tells, as the agent takes it; what new containers get.
+"""Handles the events of the container runtime: adjusts new containers, keeps its record right.
 
-Covers: each event's meaning, checking what came of an answer, keeping the runtime's record right.
+Covers: each event's meaning, checking the effect of an adjustment, updates of the runtime's record.
 Does not cover: the connection (``workloads.nri.plugin``), deciding (``Agent.admit``), when to stop
 adjusting (``workloads.nri.trust``).
 
 Rules:
-1. A pod is announced when its sandbox is there and none of its containers is: one pass narrows its
-   group, and what starts inside inherits that. Only what a container would not inherit is given to
-   the container itself.
-2. Nothing is believed: when a container is about to run, its files are read. Where they are not as
-   they shall be, a pass puts them right before its first instruction.
-3. What a container began with by our doing has an original, too: what the runtime would have given.
-   It is in the journal before the container runs, and is put back like any other.
+1. A pod is announced when its sandbox exists and none of its containers does: one pass narrows its
+   group, and containers inherit that. The container itself is given only what it would not inherit.
+2. Nothing is believed: the files of a container that is about to run are read. Where they are
+   wrong, a pass repairs them before its first instruction.
+3. A setting that a container starts with by our doing has an original: what the runtime would have
+   given. It is in the journal before the container runs, and is put back like any other.
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
-   record names CPUs, it follows what we write later; an update that asks for other CPUs, as the
-   kubelet's CPU manager does, gets those that were decided. On v2 one that only inherits is cut by
-   the kernel, and left.
-5. A request that names CPUs outside of its pod's group is refused by a v1 kernel, and the container
-   does not start: it gets what was decided, also where we no longer adjust. One that was made and
-   never started is told, where anything was decided around it.
+   record names CPUs, we update it after each write; an update that asks for other CPUs, as the
+   kubelet's CPU manager does, gets those that were decided. On v2 the kernel cuts the request of a
+   container that only inherits, and we leave it.
+5. A v1 kernel refuses a request for CPUs outside of the pod's group, and the container does not
+   start: it gets what was decided, even after we ceased to adjust. A container that was created and
+   never started is reported, where something was decided around it.
 """
 
 from __future__ import annotations
@@ -49,191 +48,201 @@ from koordlet.workloads.nri.messages import Event
 
 SOURCE = "nri"
 _NOTHING = adjustment.Adjustment()
-#: Passes until a new pod's groups are as they shall be.
+#: Passes until the groups of a new pod are as decided.
 _SETTLE = 3
 _SHARES, _MILLI = 1024, 1000
-#: Containers that never started and are told.
+#: Containers that never started and are reported at once.
 _MOST = 32
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
-    """Answers one runtime. Everything here happens in the agent's loop."""
+class NriHandler:
+    """Answers one runtime. Everything here happens in the agent's event loop."""
 
-    who: lifecycle.Agent
+    agent: lifecycle.Agent
     trust: trust.Trust
-    #: Nobody but the runtime says which pods there are.
+    #: No source but the runtime says which pods run here.
     alone: bool
-    #: One pass of the line now; whether it changed anything.
-    pass_now: Callable[[], bool] = lambda: False
-    #: Tells the runtime what a container has now; ``False`` where it cannot be told.
-    tell: Callable[[str, adjustment.Adjustment], bool] = lambda *_: False
+    #: Runs one pass now; whether it changed anything.
+    run_pass: Callable[[], bool]
+    #: Updates the runtime's record of a container; ``False`` where the runtime cannot be reached.
+    update: Callable[[str, adjustment.Adjustment], bool]
     clock: Callable[[], float] = time.time
-    newborn: start_check.Births
+    check: start_check.StartCheck
     #: Updates that got other CPUs than they asked for.
     kept: int = 0
     #: Adjusted containers that never started and count against us.
     failed: int = 0
     adjusted: int = 0
-    #: Ids of the containers that the runtime told of.
+    #: Ids of the containers that the runtime has reported.
     known: set[str] = field(default_factory=set)
     #: Whether it answers: after the first pass, until everything is put back.
-    open: bool = False
-    #: Set once it is known what is there.
-    heard_of: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: bool = False
+    #: Set once the runtime has reported the running pods.
+    synchronized: asyncio.Event = field(default_factory=asyncio.Event)
     #: Containers that never started, by pod and name: a sentence for each.
     unstarted: dict[str, str] = field(default_factory=dict)
-    _making: set[str] = field(default_factory=set)
+    _creating: set[str] = field(default_factory=set)
     _given: dict[str, start_check.Given] = field(default_factory=dict)
     _pods: set[str] = field(default_factory=set)
     #: Groups of containers in whose record the runtime has CPUs, to their ids.
     _recorded: dict[str, str] = field(default_factory=dict)
 
-    # The runtime tells ----------------------------------------------------------------------------
+    # Events of the runtime ------------------------------------------------------------------------
 
-    def heard(self, one: session.Heard) -> adjustment.Adjustment:
-        """What shall be changed about this."""
-        if not self.open:
+    def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
+        """Answer one event with what to change about its container."""
+        if not self.answers:
             return _NOTHING
         try:
-            return self._heard(one)
+            return self._on_event(heard)
         except Exception as error:
-            # The container starts as it is; why is ours to say, since the runtime will not.
-            teller = self.who.teller
-            teller.repeats.say(
-                teller.log.error,
+            # The container starts as it is; the runtime does not log why, so this does.
+            publisher = self.agent.publisher
+            publisher.repeats.say(
+                publisher.log.error,
                 "nri.failed",
                 repr(error),
-                what=one.event.name,
+                what=heard.event.name,
                 detail=repr(error),
             )
             raise
 
-    def _heard(self, one: session.Heard) -> adjustment.Adjustment:
-        box = one.container.id
-        if box:
-            self.known.add(box)
-        match one.event:
+    def _on_event(self, heard: session.Heard) -> adjustment.Adjustment:
+        container = heard.container.id
+        if container:
+            self.known.add(container)
+        match heard.event:
             case Event.RUN_POD_SANDBOX:
-                self._arrived(one.pod)
+                self._on_sandbox(heard.pod)
             case Event.CREATE_CONTAINER:
-                return self._create(one)
+                return self._on_create(heard)
             case Event.POST_CREATE_CONTAINER:
-                self.trust.made(box)
+                self.trust.made(container)
             case Event.START_CONTAINER:
-                # What two plugins quarrel about, or the kernel refuses, has failed before. The news
-                # that it runs (POST_START) may come after that of its end, if its life is short.
-                self.trust.started(box)
-                self._making.discard(box)
-                self.unstarted.pop(_who(one), None)
-                self._begin(one)
+                # A conflict of two plugins, or a refusal of the kernel, comes before this event.
+                # POST_START may come after the end of a container that lives shortly.
+                self.trust.started(container)
+                self._creating.discard(container)
+                self.unstarted.pop(_named(heard), None)
+                self._on_start(heard)
             case Event.UPDATE_CONTAINER:
-                return self._update(one)
+                return self._on_update(heard)
             case Event.STOP_CONTAINER | Event.REMOVE_CONTAINER:
-                self._ended(one)
+                self._on_end(heard)
             case Event.REMOVE_POD_SANDBOX:
-                self._pods.discard(one.pod.uid)
-                gone = f"{one.pod.namespace}/{one.pod.name} "
+                self._pods.discard(heard.pod.uid)
+                gone = f"{heard.pod.namespace}/{heard.pod.name} "
                 self.unstarted = {
-                    who: why for who, why in self.unstarted.items() if not who.startswith(gone)
+                    name: why for name, why in self.unstarted.items() if not name.startswith(gone)
                 }
-                self.who.line.newcomers.departed(one.pod.uid)
+                self.agent.tick.announcements.pods.departed(heard.pod.uid)
             case _:
                 pass
         return _NOTHING
 
-    def late(self, one: session.Heard) -> None:
-        """The answer was "no change", whatever was decided."""
-        self._given.pop(one.container.id, None)
-        self.trust.forget(one.container.id)
+    def on_timeout(self, heard: session.Heard) -> None:
+        """Forget an event whose answer came too late: the runtime changed nothing."""
+        self._given.pop(heard.container.id, None)
+        self.trust.forget(heard.container.id)
 
-    def found(self, pods: Sequence[messages.Pod], boxes: Sequence[messages.Container]) -> None:
-        """What is there already, as a new connection begins."""
-        self.known |= {one.id for one in boxes}
-        uids = {one.id: one.uid for one in pods}
-        self.who.line.begun = {(uids.get(one.pod, ""), one.name): one.id for one in boxes}
-        for one in boxes:
-            self._record(one)
+    def on_synchronize(
+        self, pods: Sequence[messages.Pod], containers: Sequence[messages.Container]
+    ) -> None:
+        """Take what runs already, as a new connection begins."""
+        self.known |= {box.id for box in containers}
+        uids = {sandbox.id: sandbox.uid for sandbox in pods}
+        started = {(uids.get(box.pod, ""), box.name): box.id for box in containers}
+        self.agent.tick.announcements.on_synchronize(started)
+        for box in containers:
+            self._record(box)
         if self.alone:
-            self._replace(pods)
-        self.heard_of.set()
+            listed = {sandbox.uid for sandbox in pods}
+            for gone in self._pods - listed:
+                self.agent.tick.announcements.pods.departed(gone)
+            self._pods &= listed
+            for sandbox in pods:
+                self._announce(sandbox)
+        self.synchronized.set()
 
-    def _replace(self, pods: Sequence[messages.Pod]) -> None:
-        """These pods and no others are there."""
-        for gone in self._pods - {one.uid for one in pods}:
-            self.who.line.newcomers.departed(gone)
-        self._pods &= {one.uid for one in pods}
-        for each in pods:
-            self._announce(each)
+    def answer(self, *, on: bool) -> None:
+        """Begin or cease to answer."""
+        self.answers = on
 
-    # The line has done ----------------------------------------------------------------------------
+    def expire(self) -> None:
+        """Count the adjusted containers that have not started in time."""
+        self.failed += self.trust.overdue(self.clock())
 
-    def done(self, results: Sequence[result.Result]) -> None:
-        """Rule 4: the runtime's record follows what was written."""
-        for one in results:
-            did = one.step.action if one.step is not None else None
+    # Plans that were carried out ------------------------------------------------------------------
+
+    def on_results(self, results: Sequence[result.Result]) -> None:
+        """Update the runtime's record after each write (rule 4)."""
+        for outcome in results:
+            did = outcome.step.action if outcome.step is not None else None
             if (
-                one.verdict is result.Verdict.DONE
+                outcome.verdict is result.Verdict.DONE
                 and isinstance(did, action.WriteFile)
                 and did.knob == knob.CPUSET_CPUS.name
                 and did.group in self._recorded
             ):
                 cpus = start_check.parsed(did.value)
                 if cpus:
-                    self.tell(self._recorded[did.group], adjustment.Adjustment(cpus=cpus))
+                    self.update(self._recorded[did.group], adjustment.Adjustment(cpus=cpus))
 
     # Pods -----------------------------------------------------------------------------------------
 
-    def _arrived(self, one: messages.Pod) -> None:
+    def _on_sandbox(self, sandbox: messages.Pod) -> None:
         """Rule 1."""
-        if self._announce(one) is not None and self.who.enforce:
+        if self._announce(sandbox) is not None and self.agent.enforce:
             self._settle()
 
-    def _announce(self, one: messages.Pod) -> pod.Pod | None:
-        found = self._pod(one)
+    def _announce(self, sandbox: messages.Pod) -> pod.Pod | None:
+        found = self._pod(sandbox)
         if found is not None:
-            self._pods.add(one.uid)
-            here = self.who.line
-            here.newcomers.add(found, here.clock().at, for_good=self.alone)
+            self._pods.add(sandbox.uid)
+            tick = self.agent.tick
+            tick.announcements.pods.add(found, tick.clock().at, for_good=self.alone)
         return found
 
     def _settle(self) -> None:
         for _ in range(_SETTLE):
-            if not self.pass_now():
+            if not self.run_pass():
                 return
 
-    def _pod(self, one: messages.Pod) -> pod.Pod | None:
-        """As its own sources have it, else as the runtime does; ``None`` below another root."""
-        group = self._group(one.cgroup_parent)
+    def _pod(self, sandbox: messages.Pod) -> pod.Pod | None:
+        """Find a pod among the workloads, else decode it; ``None`` below another cgroup root."""
+        group = self._group(sandbox.cgroup_parent)
         if group is None:
             return None
-        for known in self.who.line.pods:
-            if known.uid == one.uid or known.group == group or known.match == f"cgroup={group}":
+        for known in self.agent.tick.observation.pods:
+            same = known.uid == sandbox.uid or known.group == group
+            if same or known.match == f"cgroup={group}":
                 return replace(known, group=known.group or group)
         kind = grouppath.parse(group).kube_qos
         body = {
             "metadata": {
-                "name": one.name,
-                "namespace": one.namespace,
-                "uid": one.uid,
-                "labels": dict(one.labels),
-                "annotations": dict(one.annotations),
+                "name": sandbox.name,
+                "namespace": sandbox.namespace,
+                "uid": sandbox.uid,
+                "labels": dict(sandbox.labels),
+                "annotations": dict(sandbox.annotations),
             },
             "spec": {},
             "status": {"phase": "Running", "qosClass": "" if kind is None else kind.value},
         }
-        found = poddecode.from_object(body, SOURCE, f"{one.namespace}/{one.name}")
-        asked = {resources.CPU: one.cpu_shares * _MILLI // _SHARES} if one.cpu_shares > 0 else {}
-        return replace(found, group=group, match=f"cgroup={group}", requests=asked)
+        found = poddecode.from_object(body, SOURCE, f"{sandbox.namespace}/{sandbox.name}")
+        milli = sandbox.cpu_shares * _MILLI // _SHARES
+        requests = {resources.CPU: milli} if sandbox.cpu_shares > 0 else {}
+        return replace(found, group=group, match=f"cgroup={group}", requests=requests)
 
     def _group(self, text: str) -> str | None:
-        holder = self.who.line.observer.layout.holder("cpuset")
+        holder = self.agent.tick.observer.layout.holder("cpuset")
         return None if holder is None else places.group(text, holder.base)
 
     def _home(self, text: str) -> str | None:
-        """Where a container that has a process lives: crun nests a group in its scope."""
-        group, host = self._group(text), self.who.line.host
-        holder = self.who.line.observer.layout.holder("cpuset")
+        """Give the group of a container that has a process: crun nests one in its scope."""
+        group, host = self._group(text), self.agent.tick.host
+        holder = self.agent.tick.observer.layout.holder("cpuset")
         if group is None or holder is None or not holder.unified:
             return group
         nested = container_names.home(group, (f"{group}/{container_names.NESTED}",))
@@ -241,25 +250,25 @@ class Desk:
 
     # Containers -----------------------------------------------------------------------------------
 
-    def _create(self, one: session.Heard) -> adjustment.Adjustment:
-        box, uid, now = one.container, one.pod.uid, self.clock()
+    def _on_create(self, heard: session.Heard) -> adjustment.Adjustment:
+        box, uid, now = heard.container, heard.pod.uid, self.clock()
         if uid not in self._pods:
-            # Its sandbox came while nobody listened.
-            self._arrived(one.pod)
-        newcomer = self._pod(one.pod)
-        if newcomer is None or not self.who.enforce:
+            # Its sandbox was created before we were connected.
+            self._on_sandbox(heard.pod)
+        newcomer = self._pod(heard.pod)
+        if newcomer is None or not self.agent.enforce:
             return _NOTHING
         wanted = _NOTHING
         if self.trust.may(uid, box.name, now):
-            wanted = self._fitted(self.who.admit(newcomer, box.name), newcomer.group)
+            wanted = self._fitted(self.agent.admit(newcomer, box.name), newcomer.group)
         wanted = self._inside(wanted, box.cpus, newcomer.group)
-        self._making.add(box.id)
+        self._creating.add(box.id)
         self.trust.answered(box.id, uid, box.name, adjusted=not wanted.empty, now=now)
         group = self._group(box.cgroup)
         if not wanted.empty and group is not None:
             self.adjusted += 1
             self._given[box.id] = start_check.Given(wanted=wanted, asked=box)
-            self.who.teller.log.info(
+            self.agent.publisher.log.info(
                 "nri.adjusted",
                 pod=newcomer.key,
                 container=box.name,
@@ -269,8 +278,8 @@ class Desk:
         return wanted
 
     def _fitted(self, wanted: adjustment.Adjustment, group: str | None) -> adjustment.Adjustment:
-        """Cut to what the pod's group has at this moment: on v1 more would be refused at start."""
-        room = None if group is None else self.newborn.cpus(group)
+        """Cut an adjustment to the CPUs of the pod's group: a v1 kernel would refuse more."""
+        room = None if group is None else self.check.cpus(group)
         if wanted.cpus is None or room is None:
             return wanted
         cpus = wanted.cpus & room
@@ -279,86 +288,84 @@ class Desk:
     def _inside(
         self, wanted: adjustment.Adjustment, cpus: str, around: str | None
     ) -> adjustment.Adjustment:
-        """Rule 5: something else than a request for CPUs that the group around does not have."""
+        """Replace a request for CPUs that the group ``around`` does not have (rule 5)."""
         asked = start_check.parsed(cpus)
         if asked is None or wanted.cpus is not None or around is None or self._unified():
             return wanted
-        room = self.newborn.cpus(around)
+        room = self.check.cpus(around)
         if room is None or asked <= room:
             return wanted
-        decided = (self.newborn.wanted(around) or room) & room or room
+        decided = (self.check.wanted(around) or room) & room or room
         why = {shared_pools.STEM: f"{asked} was asked for, the pod's group has {room}"}
         return replace(wanted, cpus=asked & decided or decided, reasons={**wanted.reasons, **why})
 
-    def _begin(self, one: session.Heard) -> None:
-        """Rules 2 and 3: its process is there, and nothing of its image has run."""
-        group = self._home(one.container.cgroup)
-        if group is not None and self.who.enforce:
-            given, line = self._given.get(one.container.id), self.who.line
-            line.begun = {**line.begun, (one.pod.uid, one.container.name): one.container.id}
-            self.newborn.begins(one, group, given, self._settle)
-            self._record(one.container)
+    def _on_start(self, heard: session.Heard) -> None:
+        """Rules 2 and 3: its process exists, and no instruction of its image has run."""
+        box = heard.container
+        group = self._home(box.cgroup)
+        if group is not None and self.agent.enforce:
+            self.agent.tick.announcements.on_start(heard.pod.uid, box.name, box.id)
+            self.check.on_start(heard, group, self._given.get(box.id), self._settle)
+            self._record(box)
 
-    def _update(self, one: session.Heard) -> adjustment.Adjustment:
-        """Rule 4: somebody asks for other CPUs."""
-        group, asked = self._home(one.container.cgroup), start_check.parsed(one.cpus)
-        if group is None or not asked or not self.who.enforce:
+    def _on_update(self, heard: session.Heard) -> adjustment.Adjustment:
+        """Rule 4: another program asks for other CPUs."""
+        group, asked = self._home(heard.container.cgroup), start_check.parsed(heard.cpus)
+        if group is None or not asked or not self.agent.enforce:
             return _NOTHING
-        self._recorded[group] = one.container.id
-        wanted = self.newborn.wanted(group)
+        self._recorded[group] = heard.container.id
+        wanted = self.check.wanted(group)
         answer = _NOTHING
         if wanted and not asked <= wanted and not self._cut_above(group):
             answer = adjustment.Adjustment(cpus=asked & wanted or wanted)
-        around = self._group(one.container.cgroup)
+        around = self._group(heard.container.cgroup)
         around = None if around is None else around.rpartition("/")[0]
-        answer = self._inside(answer, one.cpus, around)
+        answer = self._inside(answer, heard.cpus, around)
         self.kept += not answer.empty
         return answer
 
     def _cut_above(self, group: str) -> bool:
-        """On v2 a container that only inherits may ask for more: the group above cuts it.
+        """Whether the group above cuts a request: on v2, of a container that only inherits.
 
-        What it were given instead would be a set of its own that is nobody's to put back.
+        An answer would give the container a cpuset of its own, which nothing would put back.
         """
-        return self._unified() and not self.who.line.decided(knob.CPUSET_CPUS, group)
+        return self._unified() and not self.agent.tick.decided(knob.CPUSET_CPUS, group)
 
     def _unified(self) -> bool:
-        holder = self.who.line.observer.layout.holder("cpuset")
+        holder = self.agent.tick.observer.layout.holder("cpuset")
         return holder is not None and holder.unified
 
-    def _ended(self, one: session.Heard) -> None:
-        box = one.container.id
-        self.failed += self.trust.ended(box, self.clock())
-        self.newborn.forget(box)
-        self._given.pop(box, None)
-        self._recorded = {path: known for path, known in self._recorded.items() if known != box}
-        line, group = self.who.line, self._group(one.container.cgroup)
-        if box in self._making:
-            self._making.discard(box)
-            around = self.newborn.wanted(group) if group is not None else None
-            if around and self.who.enforce:
-                self._never_started(one, around)
-        if box in line.begun.values():
-            line.begun = {who: known for who, known in line.begun.items() if known != box}
-        if group is not None:
-            below = f"{group}/"
-            gone = {path for path in line.born if path == group or path.startswith(below)}
-            if gone:
-                line.born = {path: cpus for path, cpus in line.born.items() if path not in gone}
-        if one.event is Event.REMOVE_CONTAINER:
-            self.known.discard(box)
+    def _on_end(self, heard: session.Heard) -> None:
+        container = heard.container.id
+        self.failed += self.trust.ended(container, self.clock())
+        self.check.forget(container)
+        self._given.pop(container, None)
+        recorded = self._recorded.items()
+        self._recorded = {path: known for path, known in recorded if known != container}
+        group = self._group(heard.container.cgroup)
+        if container in self._creating:
+            self._creating.discard(container)
+            around = self.check.wanted(group) if group is not None else None
+            if around and self.agent.enforce:
+                self._report_unstarted(heard, around)
+        self.agent.tick.announcements.on_end(container, group)
+        if heard.event is Event.REMOVE_CONTAINER:
+            self.known.discard(container)
 
-    def _never_started(self, one: session.Heard, around: cpuset.CPUSet) -> None:
-        """Rule 5; the newest of each container of each pod, and not more than anybody reads."""
-        name = _who(one)
+    def _report_unstarted(self, heard: session.Heard, around: cpuset.CPUSet) -> None:
+        """Rule 5; one sentence for each container of each pod, and at most ``_MOST``."""
+        name = _named(heard)
         self.unstarted.pop(name, None)
         self.unstarted[name] = (
-            f"{name}: made and never started; decided around it are CPUs {around}, it asked for"
-            f" {one.container.cpus or 'none'}: see the events of the pod for the runtime's reason"
+            f"{name}: created and never started. It asked for CPUs"
+            f" {heard.container.cpus or 'none'}, CPUs {around} were decided for the group around"
+            " it. The events of the pod have the runtime's reason"
         )
         self.unstarted = dict(list(self.unstarted.items())[-_MOST:])
-        teller = self.who.teller
-        teller.repeats.say(teller.log.warning, "nri.unstarted", name, detail=self.unstarted[name])
+        publisher = self.agent.publisher
+        publisher.repeats.say(
+            publisher.log.warning, "nri.unstarted", name, detail=self.unstarted[name]
+        )
 
     def _record(self, box: messages.Container) -> None:
         group = self._home(box.cgroup)
@@ -366,6 +373,6 @@ class Desk:
             self._recorded[group] = box.id
 
 
-def _who(one: session.Heard) -> str:
-    """A container by its names, which stay while it is made again and again."""
-    return f"{one.pod.namespace}/{one.pod.name} container {one.container.name}"
+def _named(heard: session.Heard) -> str:
+    """Name a container by pod and name, which stay when it is created again."""
+    return f"{heard.pod.namespace}/{heard.pod.name} container {heard.container.name}"

@@ -1,12 +1,12 @@
-"""What a container begins with: read, put right, and remembered as ours.
+"""Checks the files of a container that starts, repairs them, and journals what it was given.
 
 Covers: the moment between a container's process and its first instruction. Does not cover: what it
-shall have (``Line``), who tells of that moment (``handler``).
+should have (``tick``), the event of that moment (``handler``), inherited values (``apply.copies``).
 
 Rules:
-1. What counts is what its files say, not what was answered.
+1. Its files count, not the answer that the runtime got.
 2. What it was given has an original: what the runtime would have given it. That is in the journal
-   before the container runs. What is inherited is seen to elsewhere (``apply.copies``).
+   before the container runs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shared_pools
 from koordlet.workloads.nri import messages, session
 
-#: What the kernel gives a group that nobody gives shares.
+#: The kernel's default of cpu.shares.
 _SHARES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What one container was given."""
+    """The adjustment of one container."""
 
     wanted: adjustment.Adjustment
     #: The container as the runtime would have made it.
@@ -34,50 +34,52 @@ class Given:
 
 
 @dataclass(slots=True, kw_only=True)
-class Births:
-    """The containers of one agent's machine, as they begin."""
+class StartCheck:
+    """Checks the containers of one agent's host as they start."""
 
-    who: lifecycle.Agent
-    #: How many were as they should be, were put right before they ran, were not.
+    agent: lifecycle.Agent
+    #: How many were right, were repaired before they ran, ran wrong.
     verified: int = 0
     repaired: int = 0
     wrong: int = 0
     #: Those of the last kind: id to a sentence.
     complaints: dict[str, str] = field(default_factory=dict)
 
-    def begins(
-        self, one: session.Heard, group: str, given: Given | None, settle: Callable[[], None]
+    def on_start(
+        self, heard: session.Heard, group: str, given: Given | None, settle: Callable[[], None]
     ) -> None:
-        """Its process is there, and nothing of its image has run. ``settle`` passes the line."""
+        """Check a container before its first instruction; ``settle`` runs passes to repair it."""
         wanted = self.wanted(group) or (given.wanted.cpus if given is not None else None)
         if wanted:
-            self._check(one, group, wanted, settle)
+            self._check(heard, group, wanted, settle)
         if given is not None:
             for setting, original in self._settings(group, given):
                 self._adopt(group, setting, original, given)
-            for scope in self._scope(group):
+            scope, _, name = group.rpartition("/")
+            # crun gives its weight to the scope around a container's group, too.
+            if name == container_names.NESTED:
                 for setting, original in self._shares(scope, given):
                     self._adopt(scope, setting, original, given)
 
     def forget(self, container: str) -> None:
-        """It has ended."""
+        """Forget a container that has ended."""
         self.complaints.pop(container, None)
 
     def wanted(self, group: str) -> cpuset.CPUSet | None:
-        """The CPUs that were decided for a container's group, or for the nearest one above."""
+        """Give the CPUs that were decided for a container's group, or the nearest group above."""
         for path in (group, *cgroup.ancestors(group)):
-            found = parsed(self.who.line.decided(knob.CPUSET_CPUS, path) or "")
+            found = parsed(self.agent.tick.decided(knob.CPUSET_CPUS, path) or "")
             if found:
                 return found
         return None
 
     def cpus(self, group: str) -> cpuset.CPUSet | None:
-        """The CPUs that a group's tasks may use now; ``None`` where they cannot be read."""
-        line = self.who.line
+        """Read the CPUs that a group's tasks may use; ``None`` where they cannot be read."""
+        host, layout = self.agent.tick.host, self.agent.tick.observer.layout
         for row in (knob.CPUSET_EFFECTIVE, knob.CPUSET_CPUS):
-            where = line.observer.layout.file(row, group)
+            path = layout.file(row, group)
             try:
-                found = parsed("" if where is None else line.host.text(line.host.at(where)))
+                found = parsed("" if path is None else host.text(host.at(path)))
             except OSError:
                 continue
             if found:
@@ -87,7 +89,7 @@ class Births:
     # Inside ---------------------------------------------------------------------------------------
 
     def _check(
-        self, one: session.Heard, group: str, wanted: cpuset.CPUSet, settle: Callable[[], None]
+        self, heard: session.Heard, group: str, wanted: cpuset.CPUSet, settle: Callable[[], None]
     ) -> None:
         """Rule 1."""
         there = self.cpus(group)
@@ -100,14 +102,14 @@ class Births:
             self.repaired += 1
             return
         self.wrong += 1
-        who = f"{one.pod.namespace}/{one.pod.name}"
-        self.complaints[one.container.id] = (
-            f"{who}: container {one.container.name} began on CPUs {there}, not on {wanted}"
+        name = f"{heard.pod.namespace}/{heard.pod.name}"
+        self.complaints[heard.container.id] = (
+            f"{name}: container {heard.container.name} began on CPUs {there}, not on {wanted}"
         )
 
     def _settings(self, group: str, given: Given) -> Iterator[tuple[limits.Setting, str]]:
-        """Rule 2: each file that it was given something in, and what it would hold without us."""
-        layout, wanted, asked = self.who.line.observer.layout, given.wanted, given.asked
+        """Yield each file that it was given a value in, and the value without us (rule 2)."""
+        layout, wanted, asked = self.agent.tick.observer.layout, given.wanted, given.asked
         for row, value, theirs in (
             (knob.CPUSET_CPUS, wanted.cpus, asked.cpus),
             (knob.CPUSET_MEMS, wanted.mems, ""),
@@ -124,27 +126,23 @@ class Births:
             ours = limits.memory_max(layout, group, _limit(wanted.memory_bytes))
             pairs.append((ours, limits.memory_max(layout, group, _limit(asked.memory))))
         for mine, theirs_too in pairs:
-            yield from zip(mine, (one.text for one in theirs_too), strict=True)
+            yield from zip(mine, (setting.text for setting in theirs_too), strict=True)
 
     def _shares(self, group: str, given: Given) -> Iterator[tuple[limits.Setting, str]]:
-        layout, shares, asked = self.who.line.observer.layout, given.wanted.cpu_shares, given.asked
+        layout, asked = self.agent.tick.observer.layout, given.asked
+        shares = given.wanted.cpu_shares
         if shares is not None:
             theirs = asked.shares if asked.shares > 0 else _SHARES
             ours = limits.cpu_shares(layout, group, shares)
             before = limits.cpu_shares(layout, group, theirs)
-            yield from zip(ours, (one.text for one in before), strict=True)
-
-    def _scope(self, group: str) -> tuple[str, ...]:
-        """The scope that crun has around a container's group, and gives its weight, too."""
-        scope, _, name = group.rpartition("/")
-        return (scope,) if name == container_names.NESTED else ()
+            yield from zip(ours, (setting.text for setting in before), strict=True)
 
     def _adopt(self, group: str, setting: limits.Setting, original: str, given: Given) -> None:
         """Rule 2."""
         if original and setting.row.same(setting.text, original):
             return
         policy = next(iter(given.wanted.reasons), shared_pools.STEM)
-        one = action.WriteFile(
+        write = action.WriteFile(
             target=setting.path,
             value=setting.text,
             policy=policy,
@@ -152,31 +150,32 @@ class Births:
             knob=setting.row.name,
             group=group,
         )
-        self.who.adopt(one, original, stays=True)
+        self.agent.adopt(write, original, stays=True)
         if setting.row is knob.CPUSET_CPUS:
-            line = self.who.line
-            line.born = {**line.born, group: parsed(original) or line.observer.topology.online}
+            tick = self.agent.tick
+            cpus = parsed(original) or tick.observer.topology.online
+            tick.announcements.on_adopt(group, cpus)
 
     def _inherited(self, row: knob.Knob, group: str) -> str:
-        """What a container gets that asks for nothing: on v1 its pod's set, on v2 no set at all."""
-        line = self.who.line
-        holder = line.observer.layout.holder("cpuset")
-        above = line.observer.layout.file(row, group.rpartition("/")[0])
+        """Give what a container gets without a request: on v1 its pod's cpuset, on v2 none."""
+        host, layout = self.agent.tick.host, self.agent.tick.observer.layout
+        holder = layout.holder("cpuset")
+        above = layout.file(row, group.rpartition("/")[0])
         if holder is None or holder.unified or above is None:
             return ""
-        entry = self.who.book.entries.get(above)
+        entry = self.agent.book.entries.get(above)
         if entry is not None and entry.original:
             return entry.original
-        return line.host.text(line.host.at(above)).strip()
+        return host.text(host.at(above)).strip()
 
 
 def _limit(number: int) -> int | None:
-    """A limit as a runtime says it: 0 or less is none."""
+    """Decode a runtime's limit: 0 or less is none."""
     return number if number > 0 else None
 
 
 def parsed(text: str) -> cpuset.CPUSet | None:
-    """The CPUs of a text; ``None`` where it names none."""
+    """Parse a CPU list; ``None`` where it names no CPU."""
     try:
         return cpuset.CPUSet.parse(text.strip()) or None
     except ValueError:

@@ -112,6 +112,10 @@ class Reader:
         #: Memory is near a threshold: nothing is believed to be what it was.
         self.closely = False
 
+    def watch_closely(self, *, near: bool) -> None:
+        """Whether memory is near a threshold from now on."""
+        self.closely = near
+
     def configure(self, layout: cgroup.Layout, places: Places) -> None:
         """Take mounts and places."""
         if layout is not self._layout:

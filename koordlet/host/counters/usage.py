@@ -58,6 +58,14 @@ class Reader:
         """Who asks for the room on file systems, once somebody does."""
         return self._space
 
+    def read_everything(self) -> None:
+        """From now on, read everything at once."""
+        self.thorough = True
+
+    def compare(self, *, wanted: bool) -> None:
+        """Whether to read at once, from now on, what workloads are compared by."""
+        self.comparing = wanted
+
     def watch(self, directories: Iterable[str] = DIRECTORIES) -> None:
         """From now on, read what is not urgent as well; on a live machine only.
 

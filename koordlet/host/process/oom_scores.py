@@ -30,6 +30,10 @@ class Reader:
         self._at = float("-inf")
         self._found: Scores = {}
 
+    def ask(self, *, wanted: bool) -> None:
+        """Whether a policy wants the scores from now on."""
+        self.asked = wanted
+
     def look(self, at: float, layout: cgroup.Layout, groups: Iterable[str]) -> Scores:
         """Group to process to value; the same as before where that was a moment ago."""
         if not self.asked:

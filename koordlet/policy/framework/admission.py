@@ -1,7 +1,7 @@
 """Container admission: what the policies adjust before a container starts.
 
 Covers: last snapshot + newcomer → the same decide as the clock's → what this container gets.
-Does not cover: asking (``workloads.nri``), remembering (``Line.admit``), doing it (the runtime).
+Does not cover: asking (``workloads.nri``), remembering (``Tick.admit``), doing it (the runtime).
 
 The newcomer stands among the pods of the snapshot, so a CPU that it is given is held in the ledger
 from then on, and the next container sees it. Each policy that has something to say about a single

@@ -53,17 +53,19 @@ _ASKED = (
 _T = TypeVar("_T")
 
 
-class Desk(Protocol):
-    """Who answers. Every method is called in the agent's loop."""
+class Handler(Protocol):
+    """Answers the runtime. Every method is called in the agent's event loop."""
 
-    def heard(self, one: session.Heard) -> adjustment.Adjustment:
-        """What shall be changed about this."""
+    def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
+        """Answer one event with what to change."""
 
-    def late(self, one: session.Heard) -> None:
-        """The answer to this came too late, or could not be given: it was "no change"."""
+    def on_timeout(self, heard: session.Heard) -> None:
+        """Take that the answer to an event came too late, or failed: it was "no change"."""
 
-    def found(self, pods: tuple[messages.Pod, ...], boxes: tuple[messages.Container, ...]) -> None:
-        """What is there already."""
+    def on_synchronize(
+        self, pods: tuple[messages.Pod, ...], containers: tuple[messages.Container, ...]
+    ) -> None:
+        """Take what runs already."""
 
 
 class Ask(Protocol):
@@ -115,13 +117,13 @@ class Plugin:
     def __init__(
         self,
         settings: Settings,
-        desk: Desk,
+        handler: Handler,
         ask: Ask,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
         self.status = Status()
-        self._desk = desk
+        self._handler = handler
         self._ask = ask
         self._clock = clock
         self._ending = threading.Event()
@@ -210,7 +212,7 @@ class Plugin:
         most = self.settings.deadline
         if one.timeout:
             most = min(most, one.timeout * _SHARE)
-        asked = self._ask(lambda: self._desk.heard(one))
+        asked = self._ask(lambda: self._handler.on_event(one))
         try:
             return asked.result(most)
         except (TimeoutError, futures.CancelledError):
@@ -218,16 +220,16 @@ class Plugin:
         except Exception:  # noqa: BLE001 -- whatever it was: the container starts as it is
             self.count(failed=1)
         asked.cancel()
-        self._ask(lambda: self._desk.late(one))
+        self._ask(lambda: self._handler.on_timeout(one))
         return _NOTHING
 
     def tell(self, one: session.Heard) -> None:
         """Nobody waits for this answer."""
-        self._ask(lambda: self._desk.heard(one))
+        self._ask(lambda: self._handler.on_event(one))
 
     def found(self, one: session.Synchronised) -> None:
         """Pass on what is there already."""
-        self._ask(lambda: self._desk.found(one.pods, one.containers))
+        self._ask(lambda: self._handler.on_synchronize(one.pods, one.containers))
 
     @property
     def reason(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from koordlet.agent import lifecycle
 from koordlet.agent.nri import adapter
 from koordlet.config import nri_section
 from koordlet.model import pod
@@ -27,7 +28,7 @@ class Life:
     """An agent that attends to a runtime."""
 
     site: agents.Site
-    one: adapter.Attending
+    one: adapter.NriAdapter
     runtime: nri.Runtime
     ahead: list[float]
 
@@ -52,12 +53,12 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
         with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
             agents.settle(who, site.clock)
             said = nri_section.Nri(mode="on", socket=str(ram / "nri.sock"))
-            one = adapter.Attending(who, said, alone=alone, clock=lambda: ahead[0])
+            one = adapter.NriAdapter(who, said, alone=alone, clock=lambda: ahead[0])
             life = Life(site, one, runtime, ahead)
             try:
                 await act(life)
             finally:
-                one.closes()
+                one.close()
                 await one.stop()
 
     asyncio.run(run())
@@ -70,8 +71,8 @@ def test_from_start_to_stop(ram: Path) -> None:
         peering = asyncio.ensure_future(life.peer((POD,)))
         await life.one.start(lambda: False)
         peer = await peering
-        assert "u1" in life.one.desk.who.line.newcomers
-        life.one.opens()
+        assert "u1" in life.one.handler.agent.tick.announcements.pods
+        life.one.open()
         answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code
         assert 1 == life.one.counted()["connected"]
@@ -86,7 +87,7 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
     async def act(life: Life) -> None:
         await life.one.start(lambda: False)
         life.ahead[0] += 10.0
-        life.one.tick()
+        life.one.on_pass()
         assert () == life.one.conditions()
         life.ahead[0] += 10.0
         (said,) = life.one.conditions()
@@ -97,7 +98,7 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
             return life.one.plugin.status.connected
 
         await asyncio.to_thread(deadline.until, connected, "the connection is known here")
-        life.one.tick()
+        life.one.on_pass()
         assert () == life.one.conditions()
 
     live(ram, act, alone=False)
@@ -107,8 +108,8 @@ def test_what_a_restart_remembers(ram: Path) -> None:
     """That we ceased to adjust; the operator's reset is remembered, too."""
 
     async def ceased(life: Life) -> None:
-        life.one.desk.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
-        life.one.tick()
+        life.one.handler.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
+        life.one.on_pass()
 
     async def reset(life: Life) -> None:
         assert ["ContainerAdjustmentCeased"] == [each.type for each in life.one.conditions()]
@@ -132,11 +133,11 @@ def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
             deadline.until, lambda: life.one.plugin.status.connected, "it is connected"
         )
         box = pod.Container(name="main", id="unknown", runtime="containerd", running=True)
-        line = life.one.desk.who.line
-        line._found = ((), (replace(line.pods[0], containers=(box,)),))
+        seen = life.one.handler.agent.tick.observation
+        seen._found = ((), (replace(seen.pods[0], containers=(box,)),))
         for seconds in (100.0, 5.0, 6.0):
             life.ahead[0] += seconds
-            life.one.tick()
+            life.one.on_pass()
         assert [] == await asyncio.to_thread(_rest, first)
         await life.peer()
 
@@ -148,3 +149,27 @@ def _rest(peer: nri.Peer) -> list[object]:
     with pytest.raises(EOFError):
         peer.next(1)
     return []
+
+
+def test_an_agent_publishes_its_runtime(ram: Path) -> None:
+    """Conditions and counters of the adapter that an agent is wired to are in its view."""
+    site, ahead = test_interrupted.workloads("v1", ram), [0.0]
+    config = nri_section.Nri(mode="on", socket=str(ram / "none.sock"))
+
+    def made(agent: lifecycle.Agent) -> adapter.NriAdapter:
+        return adapter.NriAdapter(agent, config, alone=False, clock=lambda: ahead[0])
+
+    wired = lifecycle.Wiring(runtime=made)
+    agent = lifecycle.Agent(site.line(), site.paths, enforce=True, wired=wired)
+    try:
+        ahead[0] = 60.0
+        agent.one_pass(slow=True)
+        view = agent.publisher.view
+    finally:
+        assert agent.runtime is not None
+        asyncio.run(agent.runtime.stop())
+        agent.close()
+
+    assert view is not None
+    assert "ContainerRuntimeLost" in {each.type for each in view.plan.conditions}
+    assert view.runtime["connected"] == 0

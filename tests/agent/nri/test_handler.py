@@ -7,11 +7,13 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from koordlet.agent import lifecycle
-from koordlet.agent.nri import handler, start_check
+from koordlet.agent import lifecycle, neighbours
+from koordlet.agent.nri import handler as handlers
+from koordlet.agent.nri import start_check
 from koordlet.host.fs.root import HostPath
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import messages, session, trust
@@ -36,33 +38,28 @@ GROUP = BOX.cgroup.strip("/")
 
 @dataclass
 class Scene:
-    """An agent and its desk."""
+    """An agent and its handler."""
 
     site: agents.Site
     who: lifecycle.Agent
-    desk: handler.Desk
+    handler: handlers.NriHandler
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def happens(
         self, event: Event, box: messages.Container = BOX, pod: messages.Pod = POD, cpus: str = ""
     ) -> adjustment.Adjustment:
-        """What the desk answers."""
+        """What the handler answers."""
         container = messages.Container() if "POD" in event.name else box
-        return self.desk.heard(
+        return self.handler.on_event(
             session.Heard(
                 stream=1, event=event, timeout=2.0, pod=pod, container=container, cpus=cpus
             )
         )
 
-    def tell(self, box: str, wanted: adjustment.Adjustment) -> bool:
-        """A runtime that keeps what it is told."""
-        self.told.append((box, str(wanted.cpus)))
-        return True
-
     def known(self) -> set[str]:
         """UIDs of the workloads after the next pass."""
         self.who.one_pass(slow=True)
-        return {one.uid for one in self.who.line.pods}
+        return {one.uid for one in self.who.tick.observation.pods}
 
     def at(self, path: str) -> HostPath:
         """A place below the hierarchy of cpuset."""
@@ -94,18 +91,36 @@ def stage(ram: Path) -> Iterator[Scene]:
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
-        desk = handler.Desk(
-            who=who,
+        told: list[tuple[str, str]] = []
+
+        def update(box: str, wanted: adjustment.Adjustment) -> bool:
+            told.append((box, str(wanted.cpus)))
+            return True
+
+        handler = handlers.NriHandler(
+            agent=who,
             trust=trust.Trust(2),
             alone=True,
-            newborn=start_check.Births(who=who),
-            pass_now=lambda: who.one_pass(slow=False),
+            check=start_check.StartCheck(agent=who),
+            run_pass=lambda: who.one_pass(slow=False),
+            update=update,
             clock=lambda: site.clock().wall,
-            open=True,
+            answers=True,
         )
-        made = Scene(site, who, desk)
-        desk.tell = made.tell
-        yield made
+        yield Scene(site, who, handler, told)
+
+
+def silent(who: lifecycle.Agent) -> handlers.NriHandler:
+    """A handler whose runtime cannot be reached, and which runs no pass."""
+    return handlers.NriHandler(
+        agent=who,
+        alone=True,
+        trust=trust.Trust(2),
+        check=start_check.StartCheck(agent=who),
+        run_pass=lambda: False,
+        update=lambda *_: False,
+        answers=True,
+    )
 
 
 @pytest.fixture
@@ -128,13 +143,13 @@ def test_a_pod_is_narrowed_before_its_containers(scene: Scene) -> None:
     scene.group(GROUP, be_pool(scene))
     scene.happens(Event.START_CONTAINER)
 
-    assert (1, 0) == (scene.desk.newborn.verified, scene.desk.newborn.wrong)
+    assert (1, 0) == (scene.handler.check.verified, scene.handler.check.wrong)
 
 
 def adjusted(scene: Scene) -> adjustment.Adjustment:
     """A container of a pod whose group nobody could narrow in time."""
     scene.group("kubepods/besteffort/podu1", "0-4")
-    scene.desk.pass_now = lambda: False
+    scene.handler.run_pass = lambda: False
     return scene.happens(Event.CREATE_CONTAINER)
 
 
@@ -142,17 +157,17 @@ def test_a_container_that_began_wrong_is_put_right(scene: Scene) -> None:
     """Before its first instruction, through its files."""
     adjusted(scene)
     scene.group(GROUP, "0-4")
-    scene.desk.pass_now = lambda: scene.who.one_pass(slow=False)
+    scene.handler.run_pass = lambda: scene.who.one_pass(slow=False)
     scene.happens(Event.START_CONTAINER)
 
-    assert (be_pool(scene), 1) == (scene.cpus(GROUP), scene.desk.newborn.repaired)
+    assert (be_pool(scene), 1) == (scene.cpus(GROUP), scene.handler.check.repaired)
 
 
 def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     """Where it would not inherit it is given the pool; its original is what it would have had."""
     wanted = adjusted(scene)
     assert be_pool(scene) == str(wanted.cpus)
-    assert 1 == scene.desk.adjusted
+    assert 1 == scene.handler.adjusted
     scene.group(GROUP, str(wanted.cpus))
     scene.happens(Event.START_CONTAINER)
     agents.settle(scene.who, scene.site.clock)
@@ -167,13 +182,13 @@ def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
     scene.sandbox()
     told = {("u1", "main"): BOX.id}
     scene.happens(Event.START_CONTAINER)
-    assert told == scene.who.line.begun
+    assert told == scene.who.tick.announcements.started
     scene.happens(Event.STOP_CONTAINER)
-    assert {} == scene.who.line.begun
-    scene.desk.found((POD,), (BOX,))
-    assert told == scene.who.line.begun
-    scene.desk.found((POD,), ())
-    assert {} == scene.who.line.begun
+    assert {} == scene.who.tick.announcements.started
+    scene.handler.on_synchronize((POD,), (BOX,))
+    assert told == scene.who.tick.announcements.started
+    scene.handler.on_synchronize((POD,), ())
+    assert {} == scene.who.tick.announcements.started
 
 
 def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
@@ -184,8 +199,8 @@ def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
         scene.happens(event)
     scene.happens(Event.POST_START_CONTAINER)
 
-    assert (1, 0) == (scene.desk.adjusted, scene.desk.failed)
-    assert {} == scene.desk.trust.state.counted
+    assert (1, 0) == (scene.handler.adjusted, scene.handler.failed)
+    assert {} == scene.handler.trust.state.counted
 
 
 def test_limits_of_a_container_have_originals(scene: Scene) -> None:
@@ -205,7 +220,7 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
         asked=messages.Container(id=BOX.id, shares=2),
     )
     told = session.Heard(stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX)
-    scene.desk.newborn.begins(told, GROUP, given, lambda: None)
+    scene.handler.check.on_start(told, GROUP, given, lambda: None)
     entries = scene.who.book.entries
 
     assert ("2", "-1") == (
@@ -220,7 +235,7 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
 
 def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
     """On v1 a container that asks for more than its pod has would not start."""
-    scene.desk.pass_now = lambda: False
+    scene.handler.run_pass = lambda: False
     scene.group("kubepods/besteffort/podu2", "0-1")
     other = messages.Pod(
         id="t",
@@ -244,8 +259,8 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert scene.happens(Event.UPDATE_CONTAINER, cpus="2").empty
     assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
     assert "1" == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus)
-    assert 2 == scene.desk.kept
-    scene.who.done = scene.desk.done
+    assert 2 == scene.handler.kept
+    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
     scene.who.restore()
     assert (BOX.id, "0-4") == scene.told[-1]
 
@@ -260,15 +275,14 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         made = f"{made}/{step}".strip("/")
         site.host.mkdir(site.host.at(f"{top}/{made}"))
     with site.agent() as who:
-        born = start_check.Births(who=who)
-        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
-        one = Scene(site, who, desk)
+        handler = silent(who)
+        one = Scene(site, who, handler)
         one.happens(Event.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
 
         assert "0-4" != site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip()
         assert one.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
-        assert 0 == desk.kept
+        assert 0 == handler.kept
 
 
 def test_what_crun_nests_in_a_scope(ram: Path) -> None:
@@ -291,12 +305,11 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
         cpus=cpuset.CPUSet.parse("1"), cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}
     )
     with site.agent() as who:
-        born = start_check.Births(who=who)
-        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
-        desk._given[box.id] = start_check.Given(
+        handler = silent(who)
+        handler._given[box.id] = start_check.Given(
             wanted=wanted, asked=dataclasses.replace(box, cpus="")
         )
-        Scene(site, who, desk).happens(Event.START_CONTAINER, box=box)
+        Scene(site, who, handler).happens(Event.START_CONTAINER, box=box)
 
         journal = {
             path.removeprefix(f"{top}/{scope}/"): entry.original
@@ -319,7 +332,7 @@ def test_who_knows_a_pod(scene: Scene) -> None:
     """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
     web = messages.Pod(id="w", uid="w", name="web", cgroup_parent="/web")
     scene.happens(Event.RUN_POD_SANDBOX, pod=web)
-    names = [one.key for one in scene.who.line.pods]
+    names = [one.key for one in scene.who.tick.observation.pods]
     assert len(names) == len(set(names))
     outside = messages.Pod(id="o", uid="o", name="o", cgroup_parent="/../etc")
     assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
@@ -331,9 +344,9 @@ def test_pods_go(scene: Scene) -> None:
     assert "u1" in scene.known()
     scene.happens(Event.REMOVE_POD_SANDBOX)
     assert "u1" not in scene.known()
-    scene.desk.found([POD], [])
+    scene.handler.on_synchronize([POD], [])
     assert "u1" in scene.known()
-    scene.desk.found([], [])
+    scene.handler.on_synchronize([], [])
     assert "u1" not in scene.known()
 
 
@@ -342,29 +355,29 @@ def test_trust_ends(scene: Scene) -> None:
     for number in range(2):
         box = messages.Container(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)
         scene.group("kubepods/besteffort/podu1", "0-4")
-        scene.desk.pass_now = lambda: False
+        scene.handler.run_pass = lambda: False
         assert not scene.happens(Event.CREATE_CONTAINER, box).empty
         scene.happens(Event.STOP_CONTAINER, box)
     last = messages.Container(id="9", name="c9", cgroup=BOX.cgroup)
 
     assert scene.happens(Event.CREATE_CONTAINER, last).empty
-    assert (2, True) == (scene.desk.failed, scene.desk.trust.state.ceased)
+    assert (2, True) == (scene.handler.failed, scene.handler.trust.state.ceased)
 
 
 def test_a_late_answer_is_no_answer(scene: Scene) -> None:
     """What becomes of that container says nothing about us."""
     assert not adjusted(scene).empty
-    scene.desk.late(
+    scene.handler.on_timeout(
         session.Heard(stream=1, event=Event.CREATE_CONTAINER, timeout=2.0, pod=POD, container=BOX)
     )
     scene.happens(Event.STOP_CONTAINER)
 
-    assert 0 == scene.desk.failed
+    assert 0 == scene.handler.failed
 
 
 def test_a_failure_is_said_and_costs_one_event(scene: Scene) -> None:
     """The asker gets the exception and starts the container as it is."""
-    scene.who.line.newcomers.add = _broken  # type: ignore[method-assign]
+    scene.who.tick.announcements.pods.add = _broken  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="out of order"):
         scene.sandbox()
 
@@ -374,14 +387,14 @@ def _broken(*_: object, **__: object) -> None:
     raise RuntimeError(msg)
 
 
-def test_a_closed_desk_and_an_observing_agent(scene: Scene) -> None:
+def test_a_closed_handler_and_an_observing_agent(scene: Scene) -> None:
     """Neither adjusts anything."""
-    scene.desk.open = False
+    scene.handler.answers = False
     assert scene.happens(Event.CREATE_CONTAINER).empty
-    scene.desk.open = True
+    scene.handler.answers = True
     scene.who.switch(enforce=False)
     scene.group("kubepods/besteffort/podu1", "0-4")
 
     assert scene.happens(Event.CREATE_CONTAINER).empty
     assert "0-4" == scene.cpus("kubepods/besteffort/podu1")
-    assert cpuset.CPUSet.parse("0-4") == scene.desk.newborn.cpus("kubepods/besteffort/podu1")
+    assert cpuset.CPUSet.parse("0-4") == scene.handler.check.cpus("kubepods/besteffort/podu1")

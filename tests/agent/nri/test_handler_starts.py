@@ -15,7 +15,7 @@ from tests.agent.nri.test_handler import BOX, GROUP, Scene, be_pool, stage
 
 @pytest.fixture
 def scene(ram: Path) -> Iterator[Scene]:
-    """An agent and its desk."""
+    """An agent and its handler."""
     with stage(ram) as made:
         yield made
 
@@ -27,7 +27,7 @@ def test_a_request_outside_of_the_pod_s_group(scene: Scene, *, ceased: bool) -> 
     pool = be_pool(scene)
     carries = dataclasses.replace(BOX, cpus="0-4")
     inside = dataclasses.replace(BOX, name="fits", cpus=pool)
-    scene.desk.trust.state = trust.State(ceased=ceased)
+    scene.handler.trust.state = trust.State(ceased=ceased)
 
     assert pool == str(scene.happens(Event.CREATE_CONTAINER, carries).cpus)
     assert scene.happens(Event.CREATE_CONTAINER, inside).empty
@@ -53,17 +53,17 @@ def test_a_container_that_never_started_is_told(scene: Scene) -> None:
     for _ in range(2):
         scene.happens(Event.CREATE_CONTAINER)
         scene.happens(Event.REMOVE_CONTAINER)
-    assert ["default/new container main"] == list(scene.desk.unstarted)
-    assert f"CPUs {be_pool(scene)}" in scene.desk.unstarted["default/new container main"]
+    assert ["default/new container main"] == list(scene.handler.unstarted)
+    assert f"CPUs {be_pool(scene)}" in scene.handler.unstarted["default/new container main"]
 
     scene.happens(Event.CREATE_CONTAINER)
     scene.group(GROUP, be_pool(scene))
     scene.happens(Event.START_CONTAINER)
-    assert {} == scene.desk.unstarted
+    assert {} == scene.handler.unstarted
     scene.happens(Event.STOP_CONTAINER)
-    assert {} == scene.desk.unstarted
+    assert {} == scene.handler.unstarted
 
     scene.happens(Event.CREATE_CONTAINER)
     scene.happens(Event.REMOVE_CONTAINER)
     scene.happens(Event.REMOVE_POD_SANDBOX)
-    assert {} == scene.desk.unstarted
+    assert {} == scene.handler.unstarted

@@ -176,10 +176,11 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
     before = site.image()
     with site.agent() as who:
         agents.settle(who, site.clock)
-        assert who.teller.view is not None
-        told = [one for one in who.teller.view.plan.conditions if one.type == "GroupsNotFollowed"]
+        assert who.publisher.view is not None
+        conditions = who.publisher.view.plan.conditions
+        told = [one for one in conditions if one.type == "GroupsNotFollowed"]
         assert [("host/batch", True)] == [(one.subject, one.status) for one in told]
-        counted = who.teller.view.snapshot.counted
+        counted = who.publisher.view.snapshot.counted
         assert not [path for path in counted if path.startswith("batch/jobs/")]
         assert "1-4\n" == site.host.text(site.host.at(f"{top}/batch/jobs/cpuset.cpus"))
     site.restore()
@@ -188,7 +189,7 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
         for path in inside[1:]:
             site.host.rmdir(site.host.at(path))
         agents.settle(who, site.clock)
-        assert who.teller.view is not None
-        kinds = [one.type for one in who.teller.view.plan.conditions]
+        assert who.publisher.view is not None
+        kinds = [one.type for one in who.publisher.view.plan.conditions]
 
     assert "GroupsNotFollowed" not in kinds

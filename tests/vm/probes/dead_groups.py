@@ -64,13 +64,13 @@ def passed(who: lifecycle.Agent, clock: agents.Clock) -> int:
     """One pass; how many policies failed in it."""
     who.one_pass(slow=True)
     clock.tick()
-    assert who.teller.view is not None
-    return len(who.teller.view.plan.failures)
+    assert who.publisher.view is not None
+    return len(who.publisher.view.plan.failures)
 
 
 def held(who: lifecycle.Agent) -> dict[str, object]:
     """What the agent knows and keeps now."""
-    shown = who.teller.view
+    shown = who.publisher.view
     assert shown is not None
     return {
         "groups": sorted(path for path in shown.snapshot.groups if path.startswith("dead")),
@@ -91,7 +91,7 @@ def main() -> None:
         place.mkdir()
         (place / "cgroup.subtree_control").write_text("+cpuset +memory")
     state = paths.choose({}, root=True, state_dir=tempfile.mkdtemp())
-    run = tick.Line(root.LiveHost(), agents.effective(CONFIG))
+    run = tick.Tick(root.LiveHost(), agents.effective(CONFIG))
     who, clock = lifecycle.Agent(run, state, enforce=True), agents.Clock()
     failed = sum(passed(who, clock) for _ in range(5))
     said: dict[str, object] = {"before": held(who)}

@@ -31,20 +31,22 @@ class Desk:
     pods: list[tuple[messages.Pod, ...]] = field(default_factory=list)
     error: Exception | None = None
 
-    def heard(self, one: session.Heard) -> adjustment.Adjustment:
+    def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
         """Keep it."""
-        self.events.append(one)
+        self.events.append(heard)
         if self.error is not None:
             raise self.error
         return ONE
 
-    def late(self, one: session.Heard) -> None:
+    def on_timeout(self, heard: session.Heard) -> None:
         """Keep it."""
-        self.missed.append(one)
+        self.missed.append(heard)
 
-    def found(self, pods: tuple[messages.Pod, ...], boxes: tuple[messages.Container, ...]) -> None:
+    def on_synchronize(
+        self, pods: tuple[messages.Pod, ...], containers: tuple[messages.Container, ...]
+    ) -> None:
         """Keep it."""
-        del boxes
+        del containers
         self.pods.append(pods)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from koordlet.agent import optional_reads
+from koordlet.agent import observation
 from koordlet.host import observe
 from koordlet.host.recording import directory
 from koordlet.model import plan
@@ -23,8 +23,8 @@ def test_nobody_asks_for_links_while_the_policy_is_off(tmp_path: Path) -> None:
         network_qos.STEM: network_qos.Settings(interfaces=("eth0",)),
     }
     for mode in ({}, {network_qos.STEM: plan.Mode.OFF}):
-        assert optional_reads.complete(seen, observer, settings, mode, slow=True) is seen
+        assert observation.read_optional(seen, observer, settings, mode, slow=True) is seen
 
     shadowed = {network_qos.STEM: plan.Mode.SHADOW}
-    assert optional_reads.complete(seen, observer, settings, shadowed, slow=True) == seen
+    assert observation.read_optional(seen, observer, settings, shadowed, slow=True) == seen
     assert seen.blocks is None
