@@ -13,11 +13,11 @@ from koordlet.config import sections
 
 
 class AdaptiveLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_percent: Annotated[int | None, Field(ge=0, le=100)] = Field(
         default=None,
-        description="Best-effort work never gets more than this part of the node's CPU.",
+        description="Upper bound for best-effort work, in percent of the node's CPU.",
     )
 
 
@@ -26,30 +26,31 @@ class Adaptive(sections.Section):
 
     mode: sections.PolicyModeField = Field(
         default="enforce",
-        description="What may be done with its decisions. It steps back where an object of the"
-        " cluster or `policies.cpu_suppress` decides.",
+        description="`off` does not run the policy, `shadow` only reports its decisions,"
+        " `enforce` applies them. The policy pauses while a cluster object or"
+        " `policies.cpu_suppress` limits best-effort work.",
     )
     limits: AdaptiveLimits = Field(
-        default_factory=AdaptiveLimits, description="Upper bounds, applied last."
+        default_factory=AdaptiveLimits, description="Upper bounds that no source can exceed."
     )
     tolerance_percent: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=15,
-        description="How much longer, in percent of its CPU time, latency-sensitive work may wait"
-        " for a CPU than it does among itself, before that is told.",
+        description="Tolerated extra CPU wait of latency-sensitive work beside best-effort work,"
+        " in percent of its CPU time. The policy reports more than this.",
     )
     cycles_tolerance_percent: Annotated[int, Field(ge=0, le=1000)] = Field(
         default=25,
-        description="How many more cycles for each instruction, in percent of its usual ones,"
-        " latency-sensitive work may need beside best-effort work before that is told, where"
-        " `counters.cpi` counts them; 0: it is never told.",
+        description="Tolerated extra cycles per instruction of latency-sensitive work beside"
+        " best-effort work, in percent of its usual value (needs `counters.cpi`). The policy"
+        " reports more than this; 0 switches the report off.",
     )
     floor_milli: Annotated[int, Field(ge=10, le=1000)] = Field(
         default=50,
-        description="Without effect: nothing is taken from best-effort work any more. It is still"
-        " accepted.",
+        description="Deprecated: accepted, but has no effect, because the policy no longer takes"
+        " CPU from best-effort work.",
     )
     max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
         default=30,
-        description="Without effect: nothing is taken from best-effort work any more. It is still"
-        " accepted.",
+        description="Deprecated: accepted, but has no effect, because the policy no longer takes"
+        " CPU from best-effort work.",
     )

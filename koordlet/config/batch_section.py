@@ -16,45 +16,53 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class BatchResourcesLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     cpu_percent: Percent | None = Field(
-        default=None, description="At most this part of the node's CPU is offered."
+        default=None, description="Upper bound of the offered CPU, in percent of the node's CPU."
     )
     memory_percent: Percent | None = Field(
-        default=None, description="At most this part of the node's memory is offered."
+        default=None,
+        description="Upper bound of the offered memory, in percent of the node's memory.",
     )
 
 
 class BatchResources(sections.Section):
     """What of the node may be promised to batch and mid workloads."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: BatchResourcesLimits = Field(
-        default_factory=BatchResourcesLimits, description="Upper bounds, applied last."
+        default_factory=BatchResourcesLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
     enable: bool = Field(
         default=False,
-        description="Compute batch and mid resources. An object of the cluster decides instead,"
-        " with this and the other keys of the peer's names.",
+        description="Compute batch and mid resources. In a cluster the slo-controller-config"
+        " ConfigMap overrides this key and the other keys with Koordinator's names.",
     )
     cpu_reclaim_threshold_percent: Percent = Field(
-        default=60, description="Part of the node's CPU that all may use together."
+        default=60,
+        description="Target use of the node's CPU by all workloads together, in percent.",
     )
     memory_reclaim_threshold_percent: Percent = Field(
-        default=65, description="Part of the node's memory that all may use together."
+        default=65,
+        description="Target use of the node's memory by all workloads together, in percent.",
     )
     cpu_calculate_policy: Literal["usage", "maxUsageRequest"] = Field(
-        default="usage", description="What of other workloads is taken off."
+        default="usage",
+        description="What is subtracted for prod workloads: their usage, or the"
+        " larger of usage and request.",
     )
     memory_calculate_policy: Literal["usage", "request", "maxUsageRequest"] = Field(
-        default="usage", description="The same for memory."
+        default="usage",
+        description="What is subtracted for prod workloads: their usage, their"
+        " request, or the larger of both.",
     )
     degrade_time_minutes: Annotated[int, Field(ge=1, le=1440)] = Field(
-        default=15, description="How long an offer stands when nothing is measured."
+        default=15, description="How long an offer stays valid without new measurements."
     )
     formula: Literal["peer", "seed"] = Field(
-        default="peer", description="What the base is: `peer` capacity, `seed` allocatable."
+        default="peer",
+        description="What the calculation starts from: node capacity (`peer`, as"
+        " Koordinator does) or node allocatable (`seed`).",
     )

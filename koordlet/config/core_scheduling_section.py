@@ -19,13 +19,16 @@ class CoreScheduling(sections.Section):
 
     mode: sections.PolicyModeField = Field(
         default="off",
-        description="What may be done with its decisions. It costs capacity: a thread stays idle"
-        " while its core runs others than its own.",
+        description="`off` does not run the policy, `shadow` only reports its decisions,"
+        " `enforce` applies them. Core scheduling costs capacity: a thread idles while its"
+        " core runs another group.",
     )
     limits: cpu_sections.NoLimits = Field(
-        default_factory=cpu_sections.NoLimits, description="Upper bounds, applied last."
+        default_factory=cpu_sections.NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
     classes: Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)] = Field(
         default=("LSR", "LS", "BE"),
-        description="Whose workloads take part; `LSR` is LSE, too. A NodeSLO replaces it.",
+        description="QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO"
+        " replaces this list.",
     )

@@ -18,41 +18,50 @@ Idle = Annotated[int, Field(ge=0, le=1)]
 class CpuQosClass(sections.Section):
     """What pods of a latency-sensitive class are."""
 
-    enable: bool = Field(default=False, description="Whether the class has a strategy.")
+    enable: bool = Field(default=False, description="Apply the settings of this class.")
     group_identity: Identity = Field(
-        default=2, description="-1 goes aside for everybody, 2 for nobody (`cpu.bvt_warp_ns`)."
+        default=2,
+        description="Group identity (`cpu.bvt_warp_ns`): 2 preempts other classes, -1"
+        " yields to all of them.",
     )
 
 
 class BeCpuQosClass(sections.Section):
     """What best-effort pods are."""
 
-    enable: bool = Field(default=False, description="Whether the class has a strategy.")
-    group_identity: Identity = Field(default=-1, description="The same.")
+    enable: bool = Field(default=False, description="Apply the settings of this class.")
+    group_identity: Identity = Field(
+        default=-1,
+        description="Group identity (`cpu.bvt_warp_ns`): -1 yields to all other classes.",
+    )
     sched_idle: Idle = Field(
         default=0,
-        description="1: they run when nobody else wants to (`cpu.idle`, in groups that koordlet"
-        " made).",
+        description="1: run BE pods as `SCHED_IDLE` (`cpu.idle`, in cgroups that koordlet"
+        " created).",
     )
 
 
 class CpuQosLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_identity: Identity = Field(
-        default=2, description="No group is told more, whatever a NodeSLO or a pod asks for."
+        default=2,
+        description="Highest group identity; larger values of a NodeSLO or a pod are"
+        " reduced to it.",
     )
 
 
 class CpuQos(sections.Section):
     """What the scheduler is told, by class. A NodeSLO replaces the classes."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: CpuQosLimits = Field(
-        default_factory=CpuQosLimits, description="Upper bounds, applied last."
+        default_factory=CpuQosLimits, description="Upper bounds that no source can exceed."
     )
-    lsr_class: CpuQosClass = Field(default_factory=CpuQosClass, description="LSE and LSR pods.")
-    ls_class: CpuQosClass = Field(default_factory=CpuQosClass, description="LS pods.")
-    be_class: BeCpuQosClass = Field(default_factory=BeCpuQosClass, description="BE pods.")
+    lsr_class: CpuQosClass = Field(
+        default_factory=CpuQosClass, description="Settings of LSE and LSR pods."
+    )
+    ls_class: CpuQosClass = Field(default_factory=CpuQosClass, description="Settings of LS pods.")
+    be_class: BeCpuQosClass = Field(
+        default_factory=BeCpuQosClass, description="Settings of BE pods."
+    )

@@ -19,61 +19,63 @@ class NoLimits(sections.Section):
 class BoundQuota(sections.Section):
     """No limit of CPU time for pods that have CPUs of their own."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
+    mode: sections.PolicyModeField = "enforce"
+    limits: NoLimits = Field(
+        default_factory=NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
-    limits: NoLimits = Field(default_factory=NoLimits, description="Upper bounds, applied last.")
 
 
 class CpuNormalizationLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_ratio: Annotated[float | None, Field(ge=1, le=5)] = Field(
-        default=None, strict=False, description="No ratio counts as more; null is no bound."
+        default=None,
+        strict=False,
+        description="Highest normalization ratio; larger ones are"
+        " reduced to it; null sets no bound.",
     )
 
 
 class CpuNormalization(sections.Section):
     """CPU limits of shared pods, scaled to how fast this node's CPUs are."""
 
-    mode: sections.PolicyModeField = Field(
-        default="shadow", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "shadow"
     limits: CpuNormalizationLimits = Field(
-        default_factory=CpuNormalizationLimits, description="Upper bounds, applied last."
+        default_factory=CpuNormalizationLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
 
 
 class BatchLimits(sections.Section):
     """Shares, CPU time and memory of pods that ask for batch or mid resources."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
+    mode: sections.PolicyModeField = "enforce"
+    limits: NoLimits = Field(
+        default_factory=NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
-    limits: NoLimits = Field(default_factory=NoLimits, description="Upper bounds, applied last.")
 
 
 class ReservedCpusLimits(sections.Section):
     """What no reservation exceeds, wherever it comes from."""
 
     max_cpus: Annotated[int | None, Field(ge=0)] = Field(
-        default=None, description="At most this many CPUs are reserved; null is no bound."
+        default=None, description="Highest number of reserved CPUs; null sets no bound."
     )
 
 
 class ReservedCpus(sections.Section):
     """CPUs that are kept away from every pod."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: ReservedCpusLimits = Field(
-        default_factory=ReservedCpusLimits, description="Upper bounds, applied last."
+        default_factory=ReservedCpusLimits, description="Upper bounds that no source can exceed."
     )
-    cpus: fieldtypes.CpuList = Field(default=None, description="The reserved CPUs, such as `0-1`.")
+    cpus: fieldtypes.CpuList = Field(default=None, description="CPUs to reserve, such as `0-1`.")
     quantity: fieldtypes.OptionalQuantity = Field(
         default=None,
-        description="How much CPU to reserve; rounded up to whole CPUs. `cpus` wins over it.",
+        description="Amount of CPU to reserve, rounded up to whole CPUs. Ignored if `cpus` is set.",
     )
 
 
@@ -84,17 +86,17 @@ class SharedPoolsLimits(sections.Section):
 class SharedPools(sections.Section):
     """The CPU pools of workloads without exclusive CPUs."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: SharedPoolsLimits = Field(
-        default_factory=SharedPoolsLimits, description="Upper bounds, applied last."
+        default_factory=SharedPoolsLimits, description="Upper bounds that no source can exceed."
     )
     enable_controllers: bool = Field(
         default=False,
-        description="Switch the cpuset controller on in the cgroups above a workload (v2 only).",
+        description="Enable the cpuset controller in the parent cgroups of a workload (cgroup v2"
+        " only).",
     )
     tiers: bool = Field(
         default=True,
-        description="Narrow the kubelet's tiers, so that new containers are right from the start.",
+        description="Also set the cpusets of the kubelet's QoS cgroups, so that new containers"
+        " start on the right CPUs.",
     )

@@ -23,15 +23,14 @@ class EvictLimits(sections.Section):
 class Evict(sections.Section):
     """What these sections share."""
 
-    mode: sections.PolicyModeField = Field(
-        default="shadow", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "shadow"
     limits: EvictLimits = Field(
-        default_factory=EvictLimits, description="Upper bounds, applied last."
+        default_factory=EvictLimits, description="Upper bounds that no source can exceed."
     )
     enable: bool = Field(
         default=False,
-        description="Whether anybody goes. A NodeSLO decides instead, with these keys.",
+        description="Enable evictions by this policy. In a cluster a NodeSLO overrides this and"
+        " the keys below.",
     )
 
 
@@ -41,33 +40,41 @@ class CpuEvict(Evict):
     cpu_evict_be_satisfaction_upper_percent: Annotated[int, Field(ge=1, le=99)] | None = Field(
         default=None,
         alias="cpuEvictBESatisfactionUpperPercent",
-        description="What part of their requests best-effort pods shall have afterwards.",
+        description="Stop evicting when best-effort pods get this percent of their CPU requests.",
     )
     cpu_evict_be_satisfaction_lower_percent: Annotated[int, Field(ge=1, le=60)] | None = Field(
         default=None,
         alias="cpuEvictBESatisfactionLowerPercent",
-        description="At or below what part they go; null: not for that reason.",
+        description="Evict when best-effort pods get this percent of their CPU requests or less;"
+        " null disables this reason.",
     )
     cpu_evict_be_usage_threshold_percent: _Percent = Field(
         default=90,
         alias="cpuEvictBEUsageThresholdPercent",
-        description="Part of their limit that they must use, beyond one core.",
+        description="Evict only if best-effort pods use at least this percent of their CPU limit,"
+        " and more than one core.",
     )
     cpu_evict_time_window_seconds: Annotated[int, Field(ge=1, le=600)] | None = Field(
-        default=None, description="Over how long averages count; null: the newest second."
+        default=None, description="Averaging window; null uses the newest second."
     )
     cpu_evict_policy: Literal["evictByRealLimit", "evictByAllocatable"] = Field(
         default="evictByRealLimit",
-        description="What they may have: their limits in force, or the node's `batch-cpu`.",
+        description="What counts as the CPU of best-effort pods: their limits in force, or the"
+        " node's `batch-cpu`.",
     )
     cpu_evict_threshold_percent: _Percent | None = Field(
-        default=None, description="Use of the node from which on consenting pods go; null: none."
+        default=None,
+        description="Evict pods that allow eviction when the node's CPU use reaches"
+        " this percent; null disables this reason.",
     )
     cpu_evict_lower_percent: _Percent | None = Field(
-        default=None, description="Down to which use; null is two percent less."
+        default=None,
+        description="Stop evicting at this percent; null is two percent below the threshold.",
     )
     evict_enabled_priority_threshold: int | None = Field(
-        default=None, description="Up to which priority consenting pods go; null: none."
+        default=None,
+        description="Highest priority of pods that may be evicted because of node"
+        " use; null disables this reason.",
     )
 
 
@@ -75,28 +82,32 @@ class MemoryEvict(Evict):
     """Pods go while the node uses too much memory."""
 
     memory_evict_threshold_percent: _Percent = Field(
-        default=70, description="Part of the node's memory in use from which on pods go."
+        default=70, description="Evict pods when the node's memory use reaches this percent."
     )
     memory_evict_lower_percent: _Percent | None = Field(
-        default=None, description="Down to which part; null is two percent less."
+        default=None,
+        description="Stop evicting at this percent; null is two percent below the threshold.",
     )
     evict_enabled_priority_threshold: int | None = Field(
         default=None,
-        description="Pods of any class up to this priority that consented go as well; null: none.",
+        description="Also evict pods of other classes that allow eviction, up to this priority;"
+        " null disables this.",
     )
 
 
-_PRIORITY = "Up to which priority requests count and consenting pods go."
+_PRIORITY = "Highest priority of pods whose requests count and that may be evicted."
 
 
 class CpuAllocatableEvict(Evict):
     """Pods go that asked for more CPU than the node offers to mid and batch work."""
 
     cpu_allocatable_evict_threshold_percent: _Share | None = Field(
-        default=None, description="Requests by what is offered above which pods go; null: none."
+        default=None,
+        description="Evict pods when requests exceed this percent of the offered"
+        " resources; null disables this reason.",
     )
     cpu_allocatable_evict_lower_percent: _Share | None = Field(
-        default=None, description="Down to which part."
+        default=None, description="Stop evicting at this percent."
     )
     allocatable_evict_priority_threshold: Annotated[int, Field(le=7999)] | None = Field(
         default=None, description=_PRIORITY
@@ -107,10 +118,12 @@ class MemoryAllocatableEvict(Evict):
     """Pods go that asked for more memory than the node offers to mid and batch work."""
 
     memory_allocatable_evict_threshold_percent: _Share | None = Field(
-        default=None, description="Requests by what is offered above which pods go; null: none."
+        default=None,
+        description="Evict pods when requests exceed this percent of the offered"
+        " resources; null disables this reason.",
     )
     memory_allocatable_evict_lower_percent: _Share | None = Field(
-        default=None, description="Down to which part."
+        default=None, description="Stop evicting at this percent."
     )
     allocatable_evict_priority_threshold: Annotated[int, Field(le=7999)] | None = Field(
         default=None, description=_PRIORITY

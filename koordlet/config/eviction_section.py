@@ -17,10 +17,11 @@ class Eviction(sections.Section):
 
     by: Literal["auto", "api", "delete", "local"] = Field(
         default="auto",
-        description="`api` asks the API server, which heeds disruption budgets; `delete` deletes"
-        " without them; `local` stops units and ends processes. `auto` is `api` in a cluster and"
-        " `local` on a machine of its own.",
+        description="`api` uses the eviction API, which respects PodDisruptionBudgets; `delete`"
+        " deletes pods without them; `local` stops units and kills processes. `auto` is `api`"
+        " in a cluster and `local` elsewhere.",
     )
     dry_run: bool = Field(
-        default=False, description="Ask the API server what would be, and evict nobody."
+        default=False,
+        description="Send evictions to the API server as dry runs: no pod is removed.",
     )

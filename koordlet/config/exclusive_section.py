@@ -13,34 +13,32 @@ from koordlet.config import sections
 
 
 class ExclusiveCpusLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_cpus: Annotated[int | None, Field(ge=0)] = Field(
-        default=None, description="At most this many CPUs are held alone; null is no bound."
+        default=None, description="Highest number of exclusive CPUs; null sets no bound."
     )
 
 
 class ExclusiveCpus(sections.Section):
     """CPUs that single workloads hold."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: ExclusiveCpusLimits = Field(
-        default_factory=ExclusiveCpusLimits, description="Upper bounds, applied last."
+        default_factory=ExclusiveCpusLimits, description="Upper bounds that no source can exceed."
     )
     choose: bool = Field(
         default=True,
-        description="Choose CPUs for a workload that asks for a number of them and that no"
-        " scheduler decided about.",
+        description="Choose exclusive CPUs for workloads that request a number of them and have"
+        " no CPUs from a scheduler.",
     )
     repack: bool = Field(
         default=False,
-        description="Move sets that were chosen here whenever that scatters them less;"
-        " `koordlet plan --defragment` shows what would move.",
+        description="Move exclusive cpusets that koordlet chose when that reduces fragmentation;"
+        " `koordlet plan --defragment` shows the moves.",
     )
     trust_annotations: bool = Field(
         default=False,
-        description="Give CPUs that a pod's annotation `resource-status` names whatever its class,"
-        " priority and request. Whoever may write pods can take a node's CPUs then.",
+        description="Trust the `resource-status` annotation whatever the pod's class, priority"
+        " and request. Whoever may write pods can then take the node's CPUs.",
     )

@@ -17,10 +17,15 @@ Right = Literal["read", "report", "reserve", "admin"]
 class Tls(sections.Section):
     """Certificates as files, read again when they change."""
 
-    certificate: fieldtypes.Directory = Field(default=None, description="Ours, in PEM.")
-    key: fieldtypes.Directory = Field(default=None, description="Its key, in PEM.")
+    certificate: fieldtypes.Directory = Field(
+        default=None, description="Certificate file of the agent, in PEM."
+    )
+    key: fieldtypes.Directory = Field(
+        default=None, description="Private key file of the certificate, in PEM."
+    )
     authority: fieldtypes.Directory = Field(
-        default=None, description="Whose certificates are believed, in PEM."
+        default=None,
+        description="CA file that must have signed the other side's certificate, in PEM.",
     )
 
     @property
@@ -33,10 +38,10 @@ class Client(sections.Section):
     """Who is let in over TCP."""
 
     name: Annotated[str, Field(min_length=1)] = Field(
-        description="A name of the client's certificate (DNS or URI); `*.` stands for one label."
+        description="DNS or URI name in the client's certificate; `*.` matches one label."
     )
     rights: Annotated[tuple[Right, ...], Field(strict=False)] = Field(
-        default=("read",), description="What it may do."
+        default=("read",), description="What the client may do."
     )
 
 
@@ -44,15 +49,17 @@ class Grpc(sections.Section):
     """The gRPC server: the node feed."""
 
     socket: fieldtypes.SocketPath = Field(
-        default=None, description="Its Unix socket; null is `koordlet.sock` in the run directory."
+        default=None,
+        description="Unix socket of the server; null is `koordlet.sock` in the run directory.",
     )
-    enabled: bool = Field(default=True, description="Whether it is started.")
+    enabled: bool = Field(default=True, description="Start this server.")
     address: fieldtypes.OptionalAddress = Field(
-        default=None, description="Where it listens beside the socket, with mutual TLS only."
+        default=None,
+        description="TCP address to listen on in addition to the socket; requires mutual TLS.",
     )
-    tls: Tls = Field(default_factory=Tls, description="Certificates, needed for an address.")
+    tls: Tls = Field(default_factory=Tls, description="Certificates for the TCP address.")
     clients: Annotated[tuple[Client, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(), description="Who is let in over TCP; nobody by default."
+        default=(), description="Clients that may connect over TCP; empty allows none."
     )
 
     @model_validator(mode="after")
@@ -70,16 +77,19 @@ class Scheduler(sections.Section):
     """The scheduler that this agent tells of its node."""
 
     address: str | None = Field(
-        default=None, description="`unix:/path`, or `host:port` with TLS; null: nobody is told."
+        default=None,
+        description="Scheduler to report this node to: `unix:/path`, or `host:port`"
+        " with TLS; null reports to none.",
     )
     tls: Tls = Field(
         default_factory=Tls,
-        description="The certificate must name the node, as DNS or URI name, unless a token does.",
+        description="Certificates for the scheduler. The certificate must contain the node's name"
+        " as DNS or URI name unless `token` is set.",
     )
     token: fieldtypes.Directory = Field(
         default=None,
-        description="A file with a token of our pod's service account, for a scheduler with"
-        " `--audience`; read again at each connection.",
+        description="File with a service account token of the agent's pod, for a scheduler with"
+        " `--audience`; re-read for each connection.",
     )
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ class Guard(sections.Section):
 
     enabled: bool = Field(
         default=True,
-        description="Compare what latency-sensitive work feels before and after a step of a policy"
-        " that only optimises; under the same load, take back for ten minutes what made it clearly"
-        " worse. What protects is never taken back.",
+        description="Measure latency-sensitive work before and after each change by a policy that"
+        " only optimizes. If it got clearly worse under the same load, undo the change for"
+        " ten minutes. Protective changes stay.",
     )

@@ -13,18 +13,21 @@ from koordlet.config import cpu_sections, sections
 class Housekeeping(sections.Section):
     """Interrupts and kernel threads keep off CPUs that workloads hold alone."""
 
-    mode: sections.PolicyModeField = Field(
-        default="off", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "off"
     limits: cpu_sections.NoLimits = Field(
-        default_factory=cpu_sections.NoLimits, description="Upper bounds, applied last."
+        default_factory=cpu_sections.NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
-    interrupts: bool = Field(default=True, description="Move interrupts; stop `irqbalance` first.")
+    interrupts: bool = Field(
+        default=True,
+        description="Move interrupts away from exclusive CPUs. Stop `irqbalance` first.",
+    )
     kernel_threads: bool = Field(
-        default=True, description="Move the kernel threads of unbound work queues."
+        default=True,
+        description="Move the kernel threads of unbound workqueues away from exclusive CPUs.",
     )
     onto_reserved: bool = Field(
         default=False,
-        description="Only onto the reserved CPUs, where there are some; else onto all CPUs that no"
-        " workload holds alone.",
+        description="Move both to the reserved CPUs, if there are any; false uses all CPUs that"
+        " are not exclusive.",
     )

@@ -14,12 +14,14 @@ class Secure(sections.Section):
     """A second listener for other machines: TLS, and tokens that the API server confirms."""
 
     address: fieldtypes.OptionalAddress = Field(
-        default=None, description="Where it listens; null: nowhere."
+        default=None, description="Address to listen on; null does not listen."
     )
     certificate: fieldtypes.Directory = Field(
-        default=None, description="Ours, in PEM; read again when it changes."
+        default=None, description="Certificate file of the agent, in PEM; re-read when it changes."
     )
-    key: fieldtypes.Directory = Field(default=None, description="Its key, in PEM.")
+    key: fieldtypes.Directory = Field(
+        default=None, description="Private key file of the certificate, in PEM."
+    )
 
     @model_validator(mode="after")
     def _never_in_the_open(self) -> Secure:
@@ -35,8 +37,11 @@ class Secure(sections.Section):
 class Http(sections.Section):
     """The HTTP server: health, metrics, the current plan."""
 
-    address: fieldtypes.Address = Field(default="127.0.0.1:9316", description="Where it listens.")
-    enabled: bool = Field(default=True, description="Whether it is started.")
+    address: fieldtypes.Address = Field(
+        default="127.0.0.1:9316", description="Address to listen on."
+    )
+    enabled: bool = Field(default=True, description="Start this server.")
     secure: Secure = Field(
-        default_factory=Secure, description="The same for other machines of a cluster."
+        default_factory=Secure,
+        description="A second listener for other machines of the cluster, with TLS and tokens.",
     )

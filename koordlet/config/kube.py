@@ -15,10 +15,12 @@ class Kube(sections.Section):
 
     mode: kubelet.Mode = Field(
         default="auto",
-        description="`auto` asks it inside of a cluster (a service account and"
-        " `KUBERNETES_SERVICE_HOST`), or where a kubeconfig is given.",
+        description="`auto` uses the API server inside a cluster (a service account and"
+        " `KUBERNETES_SERVICE_HOST`) or if a kubeconfig is set.",
     )
     kubeconfig: fieldtypes.Directory = Field(
-        default=None, description="Credentials; null is the service account of this pod."
+        default=None, description="Kubeconfig file; null uses the service account of this pod."
     )
-    context: str = Field(default="", description="A context of the kubeconfig; empty: the current.")
+    context: str = Field(
+        default="", description="Context of the kubeconfig; empty uses its current context."
+    )

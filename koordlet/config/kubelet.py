@@ -25,59 +25,64 @@ class Kubelet(sections.Section):
 
     mode: Mode = Field(
         default="auto",
-        description="`auto` asks it where its directory holds `cpu_manager_state`, which every"
-        " kubelet writes, or where an address is given.",
+        description="`auto` uses the kubelet if its directory contains `cpu_manager_state`, which"
+        " every kubelet writes, or if an address is set.",
     )
     address: fieldtypes.OptionalAddress = Field(
-        default=None, description="Where it listens; null is `127.0.0.1` and its usual port."
+        default=None, description="Address of the kubelet; null is `127.0.0.1` and its usual port."
     )
     read_only_port: bool = Field(
-        default=False, description="Ask the read-only port: no TLS, no token, no configuration."
+        default=False,
+        description="Use the kubelet's read-only port: no TLS, no token, no configuration.",
     )
     server_name: fieldtypes.NodeName = Field(
         default=None,
-        description="The name in its certificate; null is the host of the address, or the node's"
-        " name, or the host's.",
+        description="Name expected in the kubelet's certificate; null is the host of the address,"
+        " the node name or the host name.",
     )
     ca_file: fieldtypes.Directory = Field(
         default=None,
-        description="Who signed its certificate; null is the service account's authority, or the"
-        " kubelet itself: `pki/kubelet.crt` in its directory, which kubeadm's kubelets make.",
+        description="CA file of the kubelet's certificate; null is the service account's CA, or"
+        " else `pki/kubelet.crt` in the kubelet's directory, which kubeadm creates.",
     )
     token_file: fieldtypes.Directory = Field(
         default=None,
-        description="The token to show; read for each request; null is the service account's.",
+        description="Token file for the kubelet, re-read for each request; null is the service"
+        " account's token.",
     )
     insecure_skip_verify: bool = Field(
-        default=False, description="Believe whoever answers there, whatever its certificate."
+        default=False, description="Do not verify the kubelet's certificate."
     )
     directory: fieldtypes.Directory = Field(
-        default="/var/lib/kubelet", description="Its directory, for checkpoints and sockets."
+        default="/var/lib/kubelet",
+        description="Directory of the kubelet with its checkpoints and sockets.",
     )
     config_file: fieldtypes.Directory = Field(
         default=None,
-        description="The kubelet's own configuration (a KubeletConfiguration). With it a threshold"
-        " that is to be acted on beside the kubelet, and is not earlier than the kubelet's, is"
-        " refused at once; null: it is not acted on, as soon as the kubelet says its own.",
+        description="The kubelet's own configuration file (a KubeletConfiguration). If set,"
+        " koordlet refuses at load time an eviction threshold that the kubelet would reach"
+        " first. If null, koordlet ignores such a threshold once it has read the kubelet's"
+        " configuration.",
     )
     statistics: bool = Field(
-        default=True, description="Whether `/stats/summary` is asked, for volumes and images."
+        default=True, description="Read `/stats/summary` for volumes and images."
     )
     pod_resources: bool = Field(
-        default=False, description="Whether the pod-resources socket is asked, for devices."
+        default=False, description="Read the pod-resources socket for devices."
     )
     pod_resources_socket: fieldtypes.SocketPath = Field(
         default=None,
-        description="That socket; null is `pod-resources/kubelet.sock` in its directory.",
+        description="Pod-resources socket; null is `pod-resources/kubelet.sock` in the kubelet's"
+        " directory.",
     )
     interval_seconds: Annotated[int, Field(ge=1, le=300)] = Field(
-        default=10, description="How often it is asked."
+        default=10, description="How often koordlet polls the kubelet."
     )
     timeout_seconds: Annotated[int, Field(ge=1, le=60)] = Field(
-        default=3, description="How long a whole answer may take."
+        default=3, description="Timeout of one request."
     )
     max_age_seconds: Annotated[int, Field(ge=1, le=3600)] = Field(
         default=60,
-        description="How long its last answer is believed; then pods are stale: nobody is evicted"
-        " and no set shrinks because of them.",
+        description="How long the last answer stays valid. After that the pods count as stale:"
+        " koordlet evicts none of them and shrinks no cpuset because of them.",
     )

@@ -15,6 +15,7 @@ class Manifests(sections.Section):
 
     directory: fieldtypes.Directory = Field(
         default=sourced.MANIFESTS,
-        description="Where they are: `*.yaml`, `*.yml` and `*.json`, followed while the agent runs."
-        " The built-in directory counts where it exists when the agent starts; null: none.",
+        description="Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the"
+        " agent runs. The built-in directory is used if it exists when the agent starts; null"
+        " reads none.",
     )

@@ -18,58 +18,66 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 class MemoryQosClass(sections.Section):
     """What pods of one class are promised."""
 
-    enable: bool = Field(default=False, description="Whether the class has a strategy.")
+    enable: bool = Field(default=False, description="Apply the settings of this class.")
     min_limit_percent: Percent = Field(
-        default=0, description="Part of a pod's request that is never reclaimed (`memory.min`)."
+        default=0,
+        description="Percent of the memory request that the kernel never reclaims (`memory.min`).",
     )
     low_limit_percent: Percent = Field(
         default=0,
-        description="Part of the request that is reclaimed last (`memory.low`).",
+        description="Percent of the memory request that the kernel reclaims last (`memory.low`).",
     )
     throttling_percent: Percent = Field(
         default=0,
-        description="A container is slowed down this far on the way from its request to its limit"
-        " (`memory.high`); 0 is never.",
+        description="Position of `memory.high` between request and limit, in percent; 0 sets no"
+        " throttling.",
     )
     oom_kill_group: Annotated[int, Field(ge=0, le=1)] = Field(
-        default=0, description="1: out of memory ends all of a group's processes, not one."
+        default=0,
+        description="1: an OOM kill ends all processes of the cgroup (`memory.oom.group`).",
     )
     wmark_ratio: Percent = Field(
-        default=0, description="Background reclaim from this part of the limit on (vendor kernels)."
+        default=0,
+        description="Percent of the limit at which background reclaim starts (vendor kernels).",
     )
     wmark_scale_permill: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=50, description="How far background reclaim goes, in 1/1000 (vendor kernels)."
+        default=50,
+        description="How much background reclaim frees, in 1/1000 of the limit (vendor kernels).",
     )
     wmark_min_adj: Annotated[int, Field(ge=-25, le=50)] = Field(
-        default=0, description="Shift of the global watermark, in percent (vendor kernels)."
+        default=0,
+        description="Adjustment of the global minimum watermark, in percent (vendor kernels).",
     )
     priority_enable: Annotated[int, Field(ge=0, le=1)] = Field(
-        default=0, description="1: out of memory, groups of low priority go first (vendor kernels)."
+        default=0, description="1: the OOM killer prefers cgroups of low priority (vendor kernels)."
     )
     priority: Annotated[int, Field(ge=0, le=12)] = Field(
-        default=0, description="That priority (vendor kernels)."
+        default=0, description="Priority for the OOM killer (vendor kernels)."
     )
 
 
 class MemoryQosLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_percent: Percent = Field(
-        default=100, description="No promise to one pod beyond this part of the node's memory."
+        default=100,
+        description="Upper bound of the protection of one pod, in percent of the node's memory.",
     )
 
 
 class MemoryQos(sections.Section):
     """Protection and throttling of memory, by class. A NodeSLO replaces the classes."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: MemoryQosLimits = Field(
-        default_factory=MemoryQosLimits, description="Upper bounds, applied last."
+        default_factory=MemoryQosLimits, description="Upper bounds that no source can exceed."
     )
     lsr_class: MemoryQosClass = Field(
-        default_factory=MemoryQosClass, description="LSE and LSR pods."
+        default_factory=MemoryQosClass, description="Settings of LSE and LSR pods."
     )
-    ls_class: MemoryQosClass = Field(default_factory=MemoryQosClass, description="LS pods.")
-    be_class: MemoryQosClass = Field(default_factory=MemoryQosClass, description="BE pods.")
+    ls_class: MemoryQosClass = Field(
+        default_factory=MemoryQosClass, description="Settings of LS pods."
+    )
+    be_class: MemoryQosClass = Field(
+        default_factory=MemoryQosClass, description="Settings of BE pods."
+    )

@@ -18,27 +18,29 @@ class Nri(sections.Section):
 
     mode: kubelet.Mode = Field(
         default="auto",
-        description="`auto` connects on a node of a cluster where the socket is there when the"
-        " agent starts; `on` connects always, and without a cluster takes the runtime's word for"
-        " which pods there are.",
+        description="`auto` connects on a node of a cluster if the socket exists when the agent"
+        " starts; `on` always connects and, without a cluster, takes the list of pods from"
+        " the container runtime.",
     )
     socket: fieldtypes.SocketPath = Field(
-        default="/var/run/nri/nri.sock", description="Where the runtime listens."
+        default="/var/run/nri/nri.sock", description="NRI socket of the container runtime."
     )
     index: Annotated[str, Field(pattern="^[0-9]{2}$")] = Field(
-        default="10", description="Our place among plugins: two digits, lower ones are asked first."
+        default="10",
+        description="Index of the NRI plugin: two digits; the runtime calls lower ones first.",
     )
     deadline_milliseconds: Annotated[int, Field(ge=10, le=10_000)] = Field(
         default=1000,
-        description="How long a container waits for our answer; then it starts as the runtime has"
-        " it, and is put right through its files. Never more than 70 % of the runtime's own limit.",
+        description="How long a container start waits for koordlet. After that the container"
+        " starts unadjusted and koordlet corrects it through its cgroup files. Capped at 70 %"
+        " of the runtime's own timeout.",
     )
     quiet_seconds: Annotated[int, Field(ge=10, le=86_400)] = Field(
         default=300,
-        description="Without any event for so long the connection is made anew: it may be dead.",
+        description="Reconnect after this time without an event.",
     )
     failed_starts: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=5,
-        description="After so many containers within an hour that we adjusted and that never"
-        " started we cease to adjust, until the agent is told to reload (SIGHUP).",
+        description="Stop adjusting after this many adjusted containers failed to start within an"
+        " hour, until SIGHUP reloads the agent.",
     )

@@ -17,37 +17,40 @@ class Objects(sections.Section):
 
     mode: kubelet.Mode = Field(
         default="auto",
-        description="`auto` writes them in a cluster while the agent enforces: an agent that only"
-        " observes may run beside another one that writes them.",
+        description="`auto` writes objects in a cluster if the agent enforces. An agent that only"
+        " observes leaves them to another program.",
     )
-    topology: bool = Field(default=True, description="NodeResourceTopology.")
+    topology: bool = Field(default=True, description="Write NodeResourceTopology.")
     available: Literal["exact", "peer"] = Field(
         default="exact",
-        description="What `available` of a zone means: `exact` is without exclusive CPUs, `peer` is"
+        description="Meaning of `available` of a zone: `exact` excludes exclusive CPUs, `peer` is"
         " all that is allocatable, as Koordinator's agent writes it for its scheduler.",
     )
-    metric: bool = Field(default=True, description="The status of NodeMetric.")
+    metric: bool = Field(default=True, description="Write the status of NodeMetric.")
     device: bool = Field(
         default=False,
-        description="Device: GPUs as the PCI bus shows them, without their memory. Leave it off"
-        " where another program writes this object.",
+        description="Write Device: GPUs as listed on the PCI bus, without their memory. Leave it"
+        " off if another program writes this object.",
     )
     status: bool = Field(
-        default=True, description="Batch and mid resources and our conditions in the Node's status."
+        default=True,
+        description="Write batch and mid resources and koordlet's conditions to the Node's status.",
     )
     taints: Literal["NoSchedule", "PreferNoSchedule"] | None = Field(
         default=None,
-        description="Effect of taints `koordlet.io/…` on the Node while a condition of pressure"
-        " holds; null: none. It needs the verb `patch` for `nodes` (`deploy/overlays/taints`).",
+        description="Effect of the taints `koordlet.io/…` that koordlet puts on the Node while a"
+        " pressure condition is true; null sets none. Requires the verb `patch` for `nodes`"
+        " (`deploy/overlays/taints`).",
     )
     events: bool = Field(
         default=True,
-        description="Events on pods and other objects whose labels, annotations or fields cannot be"
-        " read.",
+        description="Write events on pods and other objects whose labels, annotations or fields"
+        " koordlet cannot read.",
     )
     tolerance_percent: Annotated[int, Field(ge=0, le=100)] = Field(
-        default=10, description="An offered resource is written when it moves by more than this."
+        default=10,
+        description="Write an offered resource when it changes by more than this percent.",
     )
     resync_seconds: Annotated[int, Field(ge=30, le=86_400)] = Field(
-        default=300, description="How often what is written is compared with what stands there."
+        default=300, description="How often koordlet compares its objects with the API server."
     )

@@ -13,9 +13,8 @@ from koordlet.config import cpu_sections, sections
 class OomScore(sections.Section):
     """``oom_score_adj`` of every workload's processes, by its class or its annotation."""
 
-    mode: sections.PolicyModeField = Field(
-        default="off", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "off"
     limits: cpu_sections.NoLimits = Field(
-        default_factory=cpu_sections.NoLimits, description="Upper bounds, applied last."
+        default_factory=cpu_sections.NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )

@@ -17,35 +17,38 @@ class PageCacheClass(sections.Section):
     """How much page cache pods of one class may have."""
 
     page_cache_limit_enable: bool = Field(
-        default=False, description="Whether the class has a limit."
+        default=False, description="Limit the page cache of pods of this class."
     )
     page_cache_limit_size: fieldtypes.OptionalQuantity = Field(
-        default=None, description="Bytes of page cache of each pod, such as `512Mi`."
+        default=None, description="Page cache limit of each pod, such as `512Mi`."
     )
     page_cache_limit_percent: Annotated[int, Field(ge=0, le=100)] = Field(
-        default=0, description="Part of a pod's memory limit, where no size is given."
+        default=0,
+        description="Page cache limit in percent of the pod's memory limit, if no size is set.",
     )
 
 
 class PageCacheLimits(sections.Section):
-    """Bounds, applied last."""
+    """Bounds that no source can exceed."""
 
     max_bytes: Annotated[int, Field(ge=1 << 20, le=2**50)] = Field(
-        default=256 << 20, description="At most this much is taken from a pod at once."
+        default=256 << 20, description="Most bytes to reclaim from a pod at once."
     )
 
 
 class PageCacheReclaim(sections.Section):
     """Page cache beyond a pod's part. A NodeSLO replaces the classes."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: PageCacheLimits = Field(
-        default_factory=PageCacheLimits, description="Bounds, applied last."
+        default_factory=PageCacheLimits, description="Bounds that no source can exceed."
     )
     lsr_class: PageCacheClass = Field(
-        default_factory=PageCacheClass, description="LSE and LSR pods."
+        default_factory=PageCacheClass, description="Settings of LSE and LSR pods."
     )
-    ls_class: PageCacheClass = Field(default_factory=PageCacheClass, description="LS pods.")
-    be_class: PageCacheClass = Field(default_factory=PageCacheClass, description="BE pods.")
+    ls_class: PageCacheClass = Field(
+        default_factory=PageCacheClass, description="Settings of LS pods."
+    )
+    be_class: PageCacheClass = Field(
+        default_factory=PageCacheClass, description="Settings of BE pods."
+    )

@@ -16,7 +16,7 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from koordlet.config import plain
@@ -104,4 +104,11 @@ def _policy_mode(value: object) -> object:
     return "off" if value is False else value
 
 
-PolicyModeField = Annotated[PolicyMode, BeforeValidator(_policy_mode)]
+PolicyModeField = Annotated[
+    PolicyMode,
+    BeforeValidator(_policy_mode),
+    Field(
+        description="`off` does not run the policy, `shadow` only reports its decisions, `enforce`"
+        " applies them."
+    ),
+]

@@ -16,42 +16,45 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class CpuSuppressLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_percent: Annotated[int | None, Field(ge=0, le=100)] = Field(
         default=None,
-        description="Best-effort work never gets more than this part of the node's CPU.",
+        description="Upper bound for best-effort work, in percent of the node's CPU.",
     )
 
 
 class CpuSuppress(sections.Section):
     """How much CPU best-effort work may have, by the peer's formula."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: CpuSuppressLimits = Field(
-        default_factory=CpuSuppressLimits, description="Upper bounds, applied last."
+        default_factory=CpuSuppressLimits, description="Upper bounds that no source can exceed."
     )
     enable: bool = Field(
         default=False,
-        description="Limit best-effort work by the formula. A NodeSLO decides instead, with the"
-        " three keys that begin with `cpuSuppress`.",
+        description="Limit best-effort work by the formula. In a cluster a NodeSLO overrides this"
+        " and the three `cpuSuppress…` keys.",
     )
     cpu_suppress_threshold_percent: Percent = Field(
-        default=65, description="Part of the node's CPU that all workloads may use together."
+        default=65,
+        description="Target use of the node's CPU by all workloads together, in percent.",
     )
     cpu_suppress_min_percent: Percent | None = Field(
-        default=None, description="Best-effort work keeps at least this part of the node's CPU."
+        default=None, description="Least CPU of best-effort work, in percent of the node's CPU."
     )
     cpu_suppress_policy: Literal["cpuset", "cfsQuota"] = Field(
-        default="cpuset", description="What holds the limit: a set of CPUs, or a quota of CPU time."
+        default="cpuset",
+        description="How the limit is enforced: `cpuset` limits the CPUs,"
+        " `cfsQuota` limits the CPU time.",
     )
     formula: Literal["peer", "seed"] = Field(
         default="peer",
-        description="What is reserved: `peer` takes the larger of capacity less allocatable and the"
-        " reservation annotation, `seed` the annotation alone.",
+        description="What counts as reserved: `peer` uses the larger of capacity minus"
+        " allocatable and the reservation annotation, `seed` uses the annotation only.",
     )
     max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
-        default=30, description="How long a limit is held when counters are old, before it falls."
+        default=30,
+        description="How long the last limit stays when counters are stale; after"
+        " that koordlet lowers it.",
     )
