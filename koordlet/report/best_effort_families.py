@@ -47,7 +47,7 @@ def _offered(now: view.View) -> families.Rows:
 FAMILIES = (
     families.Family(
         name="koordlet_best_effort_offered",
-        help="Batch and mid resources of this node: CPU in cores, memory in bytes.",
+        help="Batch and mid resources offered by this node: CPU in cores, memory in bytes.",
         labels=("resource",),
         bound="4",
         rows=_offered,
@@ -55,27 +55,27 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_best_effort_limit_cores",
-        help="CPUs that best-effort work may use; missing where nothing limits it.",
+        help="CPU limit of best-effort work, in cores; absent if there is no limit.",
         labels=("policy", "actuator"),
-        bound="one at a time",
+        bound="1 per node",
         rows=_limits,
     ),
     families.Family(
         name="koordlet_be_suppress_cpu_cores",
-        help="CPUs that best-effort work may use.",
+        help="CPU limit of best-effort work, under Koordinator's metric name.",
         labels=("node", "type"),
-        bound="one at a time",
+        bound="1 per node",
         rows=_suppressed,
     ),
     families.Family(
         name="koordlet_be_suppress_ls_used_cpu_cores",
-        help="CPUs that latency-sensitive work uses.",
+        help="CPU use of latency-sensitive work, in cores.",
         labels=("node",),
         rows=_cores(lambda one: one.ls_milli),
     ),
     families.Family(
         name="koordlet_be_suppress_be_used_cpu_cores",
-        help="CPUs that best-effort work uses.",
+        help="CPU use of best-effort work, in cores.",
         labels=("node",),
         rows=_cores(lambda one: one.be_milli),
     ),

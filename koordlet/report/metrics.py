@@ -142,14 +142,14 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
     return (
         families.Family(
             name="koordlet_build_info",
-            help="1; the label is the agent's version.",
+            help="1, with the agent's version as label.",
             labels=("version",),
             rows=lambda _: (((version,), 1),),
             form="%d",
         ),
         families.Family(
             name="koordlet_surface_events",
-            help="What happened to clients: requests, refused, busy, dropped, timeouts.",
+            help="Events of client connections by surface: requests, refused, busy, dropped, timeouts.",
             type=families.COUNTER,
             labels=("surface", "event"),
             bound="9 for each of 5 surfaces",
@@ -162,7 +162,7 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
 def _dropped(counted: Mapping[str, int]) -> families.Family:
     return families.Family(
         name="koordlet_series_dropped",
-        help="Series that a family has beyond its bound; they are not shown.",
+        help="Series of a family beyond its bound, which are not exported.",
         labels=("family",),
         bound="one for each family that was cut",
         rows=lambda _: (((name,), number) for name, number in counted.items()),

@@ -15,8 +15,8 @@ from koordlet.report import families, view
 #: Labels and group of one subject that a family has a series for.
 Subjects = Callable[[view.View], Iterator[tuple[tuple[str, ...], str]]]
 
-_WORKLOADS = "one for each workload, at most 4096"
-_CONTAINERS = "one for each container, at most 8192"
+_WORKLOADS = "one per workload, at most 4096"
+_CONTAINERS = "one per container, at most 8192"
 
 
 def workloads(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -132,14 +132,18 @@ def is_host_application(one: pod.Pod) -> bool:
 
 
 _GROUP = (
-    ("cpu_throttled_ratio", "Share of CPU periods that ran into the limit.", meter.THROTTLED),
-    ("memory_working_set_bytes", "Memory without the inactive page cache.", meter.WORKING_SET),
-    ("memory_usage_bytes", "Memory with the page cache.", meter.MEMORY),
-    ("memory_cold_bytes", "Memory that was not touched for five minutes.", meter.MEMORY_COLD),
-    ("memory_oom_kills_rate", "Processes killed for lack of memory, a second.", meter.OOM_KILLS),
-    ("io_read_bytes_rate", "Bytes read from block devices, a second.", meter.IO_READ),
-    ("io_write_bytes_rate", "Bytes written to block devices, a second.", meter.IO_WRITE),
-    ("pids", "Tasks.", meter.PIDS),
+    ("cpu_throttled_ratio", "share of CFS periods that were throttled.", meter.THROTTLED),
+    (
+        "memory_working_set_bytes",
+        "working set, that is memory without inactive page cache.",
+        meter.WORKING_SET,
+    ),
+    ("memory_usage_bytes", "memory including page cache.", meter.MEMORY),
+    ("memory_cold_bytes", "cold memory, not accessed for five minutes.", meter.MEMORY_COLD),
+    ("memory_oom_kills_rate", "OOM kills per second.", meter.OOM_KILLS),
+    ("io_read_bytes_rate", "bytes read from block devices per second.", meter.IO_READ),
+    ("io_write_bytes_rate", "bytes written to block devices per second.", meter.IO_WRITE),
+    ("pids", "processes and threads.", meter.PIDS),
 )
 #: Those of them that are counts.
 _WHOLE = ("memory_working_set_bytes", "memory_usage_bytes", "memory_cold_bytes", "pids")
@@ -148,7 +152,7 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_workload_{name}",
-            help=f"{text} Of a workload.",
+            help=f"Per workload: {text}",
             labels=("namespace", "name", "qos"),
             bound=_WORKLOADS,
             most=4096,
@@ -159,23 +163,24 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_workload_pressure_ratio",
-        help="Share of time in which some or all tasks of a workload waited for a resource.",
+        help="PSI of a workload: share of time in which some or all of its tasks stalled on a"
+        " resource.",
         labels=("namespace", "name", "qos", "resource", "degree"),
-        bound="6 for each workload, at most 16384",
+        bound="6 per workload, at most 16384",
         most=16384,
         rows=_pressures(workloads),
     ),
     families.Family(
         name="koordlet_workload_network_bytes_rate",
-        help="Bytes through the network of a workload that has one of its own, a second.",
+        help="Network traffic of a workload with its own network namespace, in bytes per second.",
         labels=("namespace", "name", "qos", "direction"),
-        bound="2 for each workload, at most 8192",
+        bound="2 per workload, at most 8192",
         most=8192,
         rows=_traffic,
     ),
     families.Family(
         name="koordlet_container_cpu_cores",
-        help="CPU that a container uses, in cores.",
+        help="CPU use of a container, in cores.",
         labels=("namespace", "pod", "container"),
         bound=_CONTAINERS,
         most=8192,
@@ -184,7 +189,7 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_container_{name}",
-            help=f"{text} Of a container.",
+            help=f"Per container: {text}",
             labels=("namespace", "pod", "container"),
             bound=_CONTAINERS,
             most=8192,
@@ -195,7 +200,8 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_container_cycles_per_instruction",
-        help="Cycles per instruction of a container, or of a workload without any (no name).",
+        help="Cycles per instruction of a container, or of a workload without containers (empty"
+        " label).",
         labels=("namespace", "pod", "container"),
         bound=_CONTAINERS,
         most=8192,
@@ -203,23 +209,24 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_workload_memory_numa_bytes",
-        help="Memory of a workload on a NUMA node, where there are several.",
+        help="Memory of a workload by NUMA node, on machines with several.",
         labels=("namespace", "name", "qos", "numa_node"),
-        bound="one for each workload and NUMA node, at most 8192",
+        bound="one per workload and NUMA node, at most 8192",
         most=8192,
         rows=_memory_by_node,
         form="%d",
     ),
     families.Family(
         name="koordlet_share_cpu_cores",
-        help="CPU that a class of workloads uses; system is what nobody declared.",
+        help="CPU use by QoS class; class system is everything that is not a workload.",
         labels=("class",),
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.CPU_SHARE)),
     ),
     families.Family(
         name="koordlet_share_memory_bytes",
-        help="Memory without page cache of a class of workloads; system is what nobody declared.",
+        help="Memory without page cache by QoS class; class system is everything that is not a"
+        " workload.",
         labels=("class",),
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.MEMORY_SHARE)),
@@ -228,24 +235,30 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_share_{name}",
-            help=f"{text} of a class of workloads.",
+            help=f"Per QoS class: {text}",
             labels=("class",),
             bound="4",
             rows=_each(lambda used: used.shares, ("", what)),
             form=form,
         )
         for name, text, what, form in (
-            ("pids", "Tasks", meter.PIDS_SHARE, "%d"),
-            ("io_read_bytes_rate", "Bytes read a second", meter.IO_READ_SHARE, "%.6g"),
-            ("io_write_bytes_rate", "Bytes written a second", meter.IO_WRITE_SHARE, "%.6g"),
-            ("cpu_throttled_ratio", "Throttled of all periods", meter.THROTTLED_SHARE, "%.6g"),
+            ("pids", "processes and threads.", meter.PIDS_SHARE, "%d"),
+            ("io_read_bytes_rate", "bytes read per second.", meter.IO_READ_SHARE, "%.6g"),
+            ("io_write_bytes_rate", "bytes written per second.", meter.IO_WRITE_SHARE, "%.6g"),
+            (
+                "cpu_throttled_ratio",
+                "share of CFS periods that were throttled.",
+                meter.THROTTLED_SHARE,
+                "%.6g",
+            ),
         )
     ),
     families.Family(
         name="koordlet_share_network_bytes_rate",
-        help="Bytes a second through the networks of a class of workloads that have their own.",
+        help="Network traffic by QoS class of workloads with their own network namespace, in"
+        " bytes per second.",
         labels=("class", "direction"),
-        bound="2 for each of 4 classes",
+        bound="2 per QoS class, 8",
         rows=_each(
             lambda used: used.shares,
             ("received", meter.RECEIVED_SHARE),
@@ -254,9 +267,10 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_share_pressure_ratio",
-        help="Share of time in which tasks of the most stalled workload of a class waited.",
+        help="PSI by QoS class: share of time in which some tasks of its most stalled workload"
+        " stalled.",
         labels=("class", "resource"),
-        bound="3 for each of 4 classes",
+        bound="3 per QoS class, 12",
         rows=_each(
             lambda used: used.shares,
             *(
@@ -267,15 +281,15 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_cpu_usage_ratio",
-        help="Use of a CPU.",
+        help="Busy share of a CPU.",
         labels=("cpu",),
-        bound="one for each online CPU, at most 1024",
+        bound="one per online CPU, at most 1024",
         most=1024,
         rows=_each(lambda used: used.cpus, ("", meter.CPU)),
     ),
     families.Family(
         name="koordlet_node_memory_bytes",
-        help="Memory of the node.",
+        help="Memory of the node by kind.",
         labels=("kind",),
         bound="6",
         rows=_node(
@@ -290,42 +304,43 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_node_pressure_ratio",
-        help="Share of time in which some or all tasks waited for a resource.",
+        help="PSI of the node: share of time in which some or all tasks stalled on a resource.",
         labels=("resource", "degree"),
         bound="6",
         rows=_node_pressures,
     ),
     families.Family(
         name="koordlet_node_pressure_percent",
-        help="The kernel's averages of that share, in percent, by seconds.",
+        help="PSI averages of the kernel in percent, by window in seconds.",
         labels=("resource", "degree", "seconds"),
         bound="18",
         rows=_node_averages,
     ),
     families.Family(
         name="koordlet_node_load",
-        help="Load averages.",
+        help="Load average by minutes.",
         labels=("minutes",),
         bound="3",
         rows=_node(("1", meter.LOAD_1), ("5", meter.LOAD_5), ("15", meter.LOAD_15)),
     ),
     families.Family(
         name="koordlet_node_run_delay_ratio",
-        help="Time that runnable tasks waited for a CPU, summed over CPUs, a second.",
+        help="Time that runnable tasks waited for a CPU, in seconds per second, summed over all"
+        " CPUs.",
         rows=lambda now: (((), now.used.node.value("", meter.RUN_DELAY)),),
     ),
     families.Family(
         name="koordlet_link_bytes_rate",
-        help="Bytes through a network interface, a second.",
+        help="Traffic of a network interface in bytes per second.",
         labels=("interface", "direction"),
-        bound="2 for each interface with a device",
+        bound="2 per physical interface",
         rows=_each(lambda used: used.links, ("received", meter.RECEIVED), ("sent", meter.SENT)),
     ),
     families.Family(
         name="koordlet_disk_bytes",
-        help="Space of the filesystem that holds a directory.",
+        help="Space of the file system that contains a directory.",
         labels=("directory", "kind"),
-        bound="2 for each watched directory",
+        bound="2 per watched directory",
         rows=_each(
             lambda used: used.disks,
             ("total", meter.SPACE_TOTAL),
@@ -335,9 +350,9 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_disk_inodes",
-        help="Inodes of the filesystem that holds a directory.",
+        help="Inodes of the file system that contains a directory.",
         labels=("directory", "kind"),
-        bound="2 for each watched directory",
+        bound="2 per watched directory",
         rows=_each(
             lambda used: used.disks, ("total", meter.INODES_TOTAL), ("free", meter.INODES_FREE)
         ),
@@ -345,7 +360,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_counter_files",
-        help="Counter files read, opened, gone and damaged, and mounts that hung.",
+        help="Counter files read, opened, gone and malformed, and mounts that did not answer.",
         type=families.COUNTER,
         labels=("event",),
         bound="5",
@@ -354,7 +369,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_counter_descriptors",
-        help="Descriptors that are kept for counters; each pins a page of kernel memory.",
+        help="Open file descriptors of counter files; each pins a page of kernel memory.",
         rows=lambda now: (((), now.counters.descriptors),),
         form="%d",
     ),
