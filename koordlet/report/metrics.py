@@ -149,7 +149,7 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
         ),
         families.Family(
             name="koordlet_surface_events",
-            help="Events of client connections by surface: requests, refused, busy, dropped, timeouts.",
+            help="Client events by surface: requests, refused, busy, dropped, timeouts.",
             type=families.COUNTER,
             labels=("surface", "event"),
             bound="9 for each of 5 surfaces",

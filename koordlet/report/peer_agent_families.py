@@ -132,7 +132,7 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_container_scaled_cfs_{what}_us",
-            help=f"{text} of a container last written by cpu_burst, in microseconds per CFS period.",
+            help=f"{text} of a container as cpu_burst last wrote it, in microseconds.",
             labels=("node", "pod_namespace", "pod_name", "container_id", "container_name"),
             bound="one per container, at most 8192",
             most=8192,

@@ -51,14 +51,14 @@ to the command line; koordlet ignores names that begin with `KOORDLET_RDT_` or `
 koordlet reloads the file when it changes and on SIGHUP. If the new file is invalid, missing or
 empty, koordlet reports it once and keeps the last good configuration.
 
-Once ready, the agent saves its configuration as `last-config.yaml` beside its journal. An agent that
-starts with an invalid file runs with that saved text until the file is repaired. It reports this on
-standard error, in the check `configuration`, in the condition `ConfigurationRefused` and in
+Once ready, the agent saves its configuration as `last-config.yaml` beside its journal. An agent
+that starts with an invalid file runs with that saved text until the file is repaired. It reports
+this on standard error, in the check `configuration`, in the condition `ConfigurationRefused` and in
 `systemctl status`. If there is no saved text, or another user could have written it, the agent only
-observes, with the built-in values; it is alive but not ready. Limits of the previous agent then stay
-until their deadline, and the agent starts anew with the first valid file. If `state.dir` is not the
-usual directory, set it by `--state-dir` or the variable, because koordlet needs it before it reads
-the file. An error on the command line or in a variable prevents the start.
+observes, with the built-in values; it is alive but not ready. Limits of the previous agent then
+stay until their deadline, and the agent starts anew with the first valid file. If `state.dir` is
+not the usual directory, set it by `--state-dir` or the variable, because koordlet needs it before
+it reads the file. An error on the command line or in a variable prevents the start.
 """
 
 #: A value of the reference table that has no variable or default.

@@ -268,7 +268,7 @@ function gauges(signals, evictions) {
   box.firstChild.textContent = `${unknown.length} ${unknown.length === 1 ? "unknown signal" : "unknown signals"}`;
   box.lastChild.replaceChildren(...unknown.map(gauge));
   at("evictions").replaceChildren(...evictions.map((one) => make("li", {}, make("b", {}, one.pod),
-    ` ${one.held ? `not evicted yet: ${one.held}` : "being evicted"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
+    ` ${one.held ? `not evicted yet: ${one.held}` : "selected for eviction"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
 }
 function heads() {
   at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
