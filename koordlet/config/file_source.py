@@ -119,7 +119,7 @@ def _text(raw: bytes, path: str) -> str:
 
 
 def _too_large(path: str, size: str) -> errors.ConfigError:
-    message = f"{size}, more than a configuration can have ({MAX_BYTES})"
+    message = f"{size}, more than the limit ({MAX_BYTES})"
     return errors.ConfigError(message, culprit=path, fix="name the right file")
 
 

@@ -23,7 +23,7 @@ class Cut:
 
     def __str__(self) -> str:
         what, by = places.dotted(self.loc), places.dotted(self.limit)
-        return f"{what}: {self.was} exceeds {by} and is cut to {self.now or 'nothing'}"
+        return f"{what}: {self.was} exceeds {by} and is reduced to {self.now or 'nothing'}"
 
 
 def apply(config: schema.Config) -> tuple[schema.Config, tuple[Cut, ...]]:

@@ -59,11 +59,11 @@ def from_text(
     layer = None if text is None else file_layer(text, path)
     if kept and layer is None:
         what = "the file vanished" if text is None else "the file became empty"
-        fix = "write it again, or restart the agent to return to the defaults"
-        raise errors.ConfigError(f"{what}: its last content stays", culprit=path, fix=fix)
+        fix = "restore the file, or restart the agent to return to the defaults"
+        raise errors.ConfigError(f"{what}: the last content stays in force", culprit=path, fix=fix)
     if text is not None:
         if layer is None:
-            warnings.append(f"{path}: the file is empty: everything is at its default")
+            warnings.append(f"{path}: the file is empty: all values are defaults")
         else:
             found.append(layer)
     found += [environment.layer(env), flag_layer(flags)]
@@ -205,4 +205,4 @@ def _late(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
 def _ignored(config: schema.Config) -> Iterable[str]:
     section = config.policies.reserved_cpus
     if section.cpus is not None and section.quantity is not None:
-        yield "policies.reserved_cpus.quantity is not used because cpus is given"
+        yield "policies.reserved_cpus.quantity is ignored because cpus is set"

@@ -33,7 +33,7 @@ class NetworkClass(sections.Section):
             return None
         if isinstance(said, int):
             if not 0 <= said <= 100:
-                fieldtypes.refuse(f"{said} is no percentage", "a number is percent, 0 to 100")
+                fieldtypes.refuse(f"{said} is not a percentage", "a number is percent, 0 to 100")
         elif quantity.units(str(said)) < 0:
             fieldtypes.refuse(f"{said} is negative", "give bits per second")
         return said

@@ -114,7 +114,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
         _say(f"observing only, changing nothing: {why}")
         return Stage(here, flags, why)
     here.observer.close()
-    _say(f"{why}: the demo plays on a recorded machine with two sockets, and touches nothing here")
+    _say(f"{why}: the demo runs on a recorded machine with two sockets and changes nothing here")
     return Elsewhere(args, flags)
 
 
@@ -125,7 +125,7 @@ def _say(text: str) -> None:
 def farewell(left: int) -> str:
     """The demo's last line: whether everything was put back."""
     if not left:
-        return "The demo is over: everything is as it was before."
+        return "The demo is over: all changes are undone."
     return (
         f"The demo is over, and {left} changes could not be undone:"
         " `koordlet restore` tries again and names them"

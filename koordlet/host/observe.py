@@ -82,7 +82,9 @@ class Observer:
         try:
             self.events = self.host.events()
         except OSError as error:
-            gap = absence.Unsupported("inotify", f"{error.strerror}; groups are polled")
+            gap = absence.Unsupported(
+                "inotify", f"{error.strerror}; koordlet polls the cgroups instead"
+            )
             self._polled = (gap,)
             self.unsupported = (*self.unsupported, gap)
         else:

@@ -47,9 +47,9 @@ def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
             message.error(
                 403,
                 "forbidden",
-                "only this machine may ask",
+                "this address answers only clients on the same machine",
                 culprit=peer.host,
-                fix="ask from the machine itself",
+                fix="send the request from the machine itself, or set report.http.secure",
             )
         )
     if request.method not in {"GET", "HEAD"}:
@@ -67,7 +67,7 @@ def rebound(request: message.Request, peer: message.Peer) -> Verdict:
         message.error(
             421,
             "misdirected",
-            "not a name of this server",
+            "the Host header does not name this server",
             culprit=host[:200],
             fix="use localhost or an IP address",
         )

@@ -30,9 +30,9 @@ class Certificate:
             self._newest = self._read()
         except (OSError, ssl.SSLError) as error:
             raise errors.HostError(
-                f"cannot use a certificate: {error.strerror or error}",
+                f"cannot load the certificate: {error.strerror or error}",
                 culprit=f"{certificate}, {key}",
-                fix="set report.http.secure.{certificate,key} to a pair in PEM that we may read",
+                fix="set report.http.secure.{certificate,key} to a readable PEM pair",
             ) from error
         #: Asks for the newest pair whenever a client says hello, with or without a server's name.
         self.context = _bare()

@@ -158,7 +158,7 @@ class _Connection:
                 }
                 return Response(event.status_code, names)
             if not isinstance(event, h11.InformationalResponse):
-                raise _garbled("an answer without a head")
+                raise _garbled("the response has no header")
 
     async def data(self) -> bytes:
         """The next piece of the body; empty at its end."""
@@ -168,7 +168,7 @@ class _Connection:
                 return bytes(event.data)
             if isinstance(event, h11.EndOfMessage):
                 return b""
-            raise _garbled("a body that is none")
+            raise _garbled("the response body is malformed")
 
     async def _next(self) -> h11.Event | type[h11.PAUSED]:
         http = self._http
@@ -212,7 +212,7 @@ class Stream:
             async with asyncio.timeout(seconds):
                 return await self._connection.data()
         except TimeoutError:
-            raise TransportError(f"silent for {seconds:.0f} s", culprit=self._name) from None
+            raise TransportError(f"no data for {seconds:.0f} s", culprit=self._name) from None
         except (OSError, h11.ProtocolError) as error:
             raise _broken(self._name, error) from error
 
@@ -289,9 +289,9 @@ class Client:
             found = await connection.whole(method, target, self._headers(headers, body), body)
             if len(found.body) > self.limits.body_bytes:
                 raise TransportError(
-                    f"an answer of over {self.limits.body_bytes >> 20} MiB",
+                    f"the response exceeds {self.limits.body_bytes >> 20} MiB",
                     culprit=str(self.endpoint),
-                    fix="is this the right server?",
+                    fix="check the server's address",
                 )
             done = connection.reuse() and not (self._closed or self._retired)
             return found
@@ -337,7 +337,9 @@ class Client:
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
             raise CertificateError(
-                f"no trust between us: {why}", culprit=str(where), fix="check CA and certificates"
+                f"TLS verification failed: {why}",
+                culprit=str(where),
+                fix="check CA and certificates",
             ) from error
         except TimeoutError:
             raise TransportError(
@@ -377,7 +379,8 @@ async def _opened(where: Endpoint) -> tuple[asyncio.StreamReader, asyncio.Stream
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split(b" ", 2)[1:2] != [b"200"]:
             words = answer.partition(b"\r\n")[0].decode("latin-1")
-            raise TransportError(f"the proxy refuses: {words[:200]}", culprit=str(where))  # noqa: TRY301
+            why = f"the proxy refused the connection: {words[:200]}"
+            raise TransportError(why, culprit=str(where))  # noqa: TRY301
         if where.tls is not None:
             await writer.start_tls(where.tls, server_hostname=name)
     except BaseException as error:

@@ -213,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         error = verdict.exception()
         if error is not None:
             self._owner.failed("authorise", error)
-            self._refuse(message.error(500, "failed", "the request could not be authorised"))
+            self._refuse(message.error(500, "failed", "the request could not be authorized"))
             return
         self._transport.resume_reading()
         self._judged(verdict.result())
@@ -233,7 +233,7 @@ class Connection(asyncio.BufferedProtocol):
         self._body += data
         if len(self._body) > self._owner.limits.body_bytes:
             most = self._owner.limits.body_bytes
-            self._refuse(message.error(413, "too_large", f"the body is over {most} bytes"))
+            self._refuse(message.error(413, "too_large", f"the request body exceeds {most} bytes"))
 
     def _on_end(self) -> None:
         request = self._request
@@ -251,7 +251,10 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 - an endpoint that fails costs its answer only
             self._owner.failed(request.path, error)
             response = message.error(
-                500, "failed", "the answer could not be made", fix="the log says why"
+                500,
+                "failed",
+                "the response could not be created",
+                fix="see the agent's log for the error",
             )
         if isinstance(response, message.Stream) and request.method == "GET":
             self._stream(request, response)
@@ -389,6 +392,6 @@ class Connection(asyncio.BufferedProtocol):
         elif phase is Phase.AUTHORISE:
             if self._waiting is not None:
                 self._waiting.cancel()
-            self._refuse(message.error(503, "timeout", "the authorisation took too long"))
+            self._refuse(message.error(503, "timeout", "the authorization took too long"))
         else:
             self._transport.abort()

@@ -41,9 +41,9 @@ class Routes:
             return message.error(
                 404,
                 "not_found",
-                "there is nothing at this path",
+                "no such path",
                 culprit=request.path[:200],
-                fix="GET / lists what is served",
+                fix="GET / lists the paths",
             )
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is not None:
@@ -61,7 +61,7 @@ def not_allowed(request: message.Request, allowed: str) -> message.Response:
     return message.error(
         405,
         "method_not_allowed",
-        f"{request.method[:40]} is not served here",
+        f"{request.method[:40]} is not allowed for this path",
         culprit=request.path[:200],
         fix=f"use one of: {allowed}",
         headers={"allow": allowed},

@@ -207,10 +207,10 @@ async def _why_not(address: str, setting: str, error: OSError) -> errors.HostErr
         why, fix = f"the host has no address: {error.strerror}", "use an IP address of this machine"
     elif error.errno == errno.EADDRINUSE:
         who = await _who(host, port)
-        why = f"{who} listens there already"
+        why = f"{who} already listens there"
         fix = f"stop it (`ss -ltnp 'sport = :{port}'` names the process), or set another {setting}"
     elif error.errno == errno.EADDRNOTAVAIL:
-        why, fix = "not an address of this machine", f"set {setting} to one that is"
+        why, fix = "not an address of this machine", f"set {setting} to an address of this machine"
     elif error.errno in {errno.EACCES, errno.EPERM}:
         why, fix = "no permission to listen there", f"set {setting} to a port above 1023"
     else:

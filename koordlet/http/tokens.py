@@ -78,12 +78,12 @@ class Tokens:
         if found is not None:
             return found
         if self._open >= self._manners.reviews:
-            return _later("too many questions about tokens are open")
+            return _later("too many token reviews are pending")
         self._open += 1
         try:
             verdict = await self._judge(token, request.path)
         except refusals.ObjectsError as error:
-            return _later(f"the API server was asked in vain: {error}"[:300])
+            return _later(f"the API server could not review the token: {error}"[:300])
         finally:
             self._open -= 1
         self._remember(key, verdict)
@@ -96,7 +96,7 @@ class Tokens:
         status = _part(review, "status")
         user = _part(status, "user")
         if status.get("authenticated") is not True or not user.get("username"):
-            return _stranger("the API server does not know the token")
+            return _stranger("the API server rejected the token")
         asked = {
             "user": user["username"],
             "groups": list(user.get("groups") or ()),
@@ -113,7 +113,7 @@ class Tokens:
             message.error(
                 403,
                 "forbidden",
-                "no role of yours allows it",
+                "no role allows this request",
                 culprit=f"{user['username']}: get {path}"[:300],
                 fix="bind a ClusterRole with this path among its nonResourceURLs",
             )

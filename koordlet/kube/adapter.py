@@ -286,7 +286,7 @@ class Kube:
         try:
             raw = b"" if request.body is None else msgspec.json.encode(request.body)
         except (TypeError, ValueError, RecursionError) as error:
-            raise refusals.Malformed(f"no JSON: {error}", culprit=request.culprit) from error
+            raise refusals.Malformed(f"not JSON: {error}", culprit=request.culprit) from error
         patience, reloaded = self._manners.limits.answer_seconds, False
         while True:
             access, answer = await self._send(request, raw)

@@ -123,12 +123,14 @@ class Credentials:
             return await asyncio.wait_for(asyncio.shield(future), DEADLINE)
         except TimeoutError:
             raise refusals.Unavailable(
-                f"no credentials within {DEADLINE:.0f} s",
+                f"reading the credentials took over {DEADLINE:.0f} s",
                 culprit=self._name,
-                fix="does the credential plugin hang?",
+                fix="check whether the credential plugin hangs",
             ) from None
         except RuntimeError as error:
-            raise refusals.Unavailable(f"not read: {error}", culprit=self._name) from error
+            raise refusals.Unavailable(
+                f"the credentials cannot be read: {error}", culprit=self._name
+            ) from error
 
     # In the thread.
 
@@ -189,7 +191,7 @@ def _load(source: Source, *, plugins: bool = True) -> tuple[Configuration, tuple
     )
     loader.load_and_set(configuration)
     if "exec" in user and not configuration.api_key and not configuration.cert_file:
-        msg = "the credential plugin failed, or gave neither a token nor a certificate"
+        msg = "the credential plugin failed, or returned neither token nor certificate"
         raise ValueError(msg)
     named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     files = [*paths, *(Path(one) for one in named if one)]
@@ -215,8 +217,8 @@ def _name(source: Source) -> str:
 
 def _fix(source: Source) -> str:
     if source.kubeconfig:
-        return "name a kubeconfig that kubectl can use as well"
-    return "mount the service account's token into the pod, or name a kubeconfig"
+        return "use a kubeconfig that works with kubectl"
+    return "mount the service account's token into the pod, or set a kubeconfig"
 
 
 def _why(error: Exception) -> str:
@@ -224,7 +226,7 @@ def _why(error: Exception) -> str:
     told = isinstance(error, OSError | ValueError | config_exception.ConfigException)
     mark = getattr(error, "problem_mark", None)
     unread = f"it cannot be read ({type(error).__name__})"
-    other = unread if mark is None else f"it is no YAML (line {mark.line + 1})"
+    other = unread if mark is None else f"it is not YAML (line {mark.line + 1})"
     why = str(error)[:300] if told else other
     return f"no usable credentials: {why}"
 
@@ -240,7 +242,7 @@ def _clean(found: Mapping[str, object] | None) -> str:
 def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
     parts = urllib.parse.urlsplit(configuration.host)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        msg = f"not the address of a server: {configuration.host!r}"
+        msg = f"not a server address: {configuration.host!r}"
         raise ValueError(msg)
     return parts
 

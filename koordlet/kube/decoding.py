@@ -56,7 +56,7 @@ def split(raw: bytes, culprit: str) -> List:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise garbled(culprit, error) from error
     if not found.metadata.resource_version:
-        raise refusals.Unavailable("a list without a revision", culprit=culprit)
+        raise refusals.Unavailable("the list has no resourceVersion", culprit=culprit)
     return found
 
 
@@ -126,7 +126,7 @@ def change(line: bytes, culprit: str, remarks: Remarks) -> objects.Change:
         raise garbled(culprit, error) from error
     revision = objects.revision(event.object)
     if not revision:
-        raise refusals.Garbled("a change without a revision", culprit=culprit)
+        raise refusals.Garbled("the watch event has no resourceVersion", culprit=culprit)
     if mended:
         remarks.mended(event.object, str(event.object.get("kind") or culprit))
     return objects.Change(verb, {} if verb is objects.Verb.BOOKMARK else event.object, revision)
@@ -145,9 +145,9 @@ def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tup
 def garbled(culprit: str, error: Exception) -> refusals.Garbled:
     """An answer that makes no sense."""
     return refusals.Garbled(
-        f"not what an API server says: {str(error)[:200]}",
+        f"the response is not one of an API server: {str(error)[:200]}",
         culprit=culprit,
-        fix="is this the right server, and is there a proxy in between?",
+        fix="check the server's address, and whether a proxy is in between",
     )
 
 
@@ -172,5 +172,5 @@ class Lines:
         del self._buffer[:start]
         if len(self._buffer) > self._most:
             raise refusals.Garbled(
-                f"a line of over {self._most >> 20} MiB in a watch", culprit=self._culprit
+                f"a watch event exceeds {self._most >> 20} MiB", culprit=self._culprit
             )

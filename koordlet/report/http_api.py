@@ -89,7 +89,10 @@ class Api:
         """The newest state now and after every tick."""
         if self.channel.full:
             return message.error(
-                503, "busy", "too many consoles are open", fix="close one, or ask /api/v1/node"
+                503,
+                "busy",
+                "too many console pages are open",
+                fix="close one, or read /api/v1/node",
             )
         return message.Stream(self.channel)
 
@@ -151,9 +154,9 @@ class Api:
             return message.error(
                 404,
                 "usage",
-                "no workload here has this name",
+                "no workload on this node has this name",
                 culprit=name[:200] or "?name=",
-                fix="ask for namespace/name or a UID; `koordlet get workloads` lists all",
+                fix="give namespace/name or a UID; `koordlet get workloads` lists all workloads",
             )
         return message.document(found)
 
@@ -228,10 +231,10 @@ class Api:
 
     def _fresh(self, now: view.View | None) -> view.Check:
         if now is None:
-            return view.Check(name="ticks", ok=False, detail="no tick is done")
+            return view.Check(name="ticks", ok=False, detail="no tick is complete")
         age = self._monotonic() - now.snapshot.at
         late = age > STALE_SECONDS
-        detail = f"the newest is {age:.0f} s old" if late else ""
+        detail = f"the last tick is {age:.0f} s old" if late else ""
         return view.Check(name="ticks", ok=not late, detail=detail)
 
     def _once(
@@ -247,7 +250,9 @@ class Api:
 
 
 def _starting() -> message.Response:
-    return message.error(503, "starting", "the first tick is not done", fix="try again in a second")
+    return message.error(
+        503, "starting", "the first tick is not complete", fix="try again in a second"
+    )
 
 
 def _health(request: message.Request, checks: list[view.Check]) -> message.Response:

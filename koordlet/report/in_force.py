@@ -47,7 +47,7 @@ def allowance(found: best_effort.Limit) -> str:
 def banner(now: view.View) -> Iterator[str]:
     """A sentence for each thing that somebody might take for done."""
     if now.mode != "enforce":
-        yield "This agent only observes: nothing is written."
+        yield "This agent only observes and changes nothing."
     found = now.plan.limit
     if found is not None and found.idle and now.mode == "enforce":
         yield (
@@ -56,4 +56,4 @@ def banner(now: view.View) -> Iterator[str]:
         )
     for one in now.plan.conditions:
         if one.type == "PolicyRolledBack" and one.status:
-            yield f"A step of {one.subject} is taken back: {one.message}."
+            yield f"A change by {one.subject} was undone: {one.message}."

@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
     from koordlet.model import spread
 
 #: Every agent is so at first.
-STARTING = "the first verified tick is not done"
+STARTING = "the first verified tick is not complete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

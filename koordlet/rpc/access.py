@@ -77,17 +77,19 @@ class Access:
         """End the call that is too much, or whose caller has none of the rights."""
         if not self.spend(context.peer()):
             self.refused += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls: slow down")
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls per second: slow down"
+            )
         if not services.secured(context):
             return
         names = services.names(context)
         if not rights & self.rights(names):
             self.refused += 1
-            who = ", ".join(names) or "a certificate without names"
+            who = ", ".join(names) or "the client certificate contains no names"
             least = rights - {permissions.Right.ADMIN} or rights
             wanted = " or ".join(one.value for one in permissions.Right if one in least)
             await context.abort(
-                grpc.StatusCode.PERMISSION_DENIED, f"{who}: not allowed to {wanted}"
+                grpc.StatusCode.PERMISSION_DENIED, f"{who} lacks the right to {wanted}"
             )
 
     def spend(self, peer: str) -> bool:

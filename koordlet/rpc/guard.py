@@ -78,7 +78,8 @@ class Guard(grpc.aio.ServerInterceptor):
             await self._peers.looked()
             if row.changes and self._peers.doubtful:
                 await context.abort(
-                    grpc.StatusCode.UNAVAILABLE, "a foreign connection was just cut: try again"
+                    grpc.StatusCode.UNAVAILABLE,
+                    "an untrusted connection was just closed: try again",
                 )
             return
         admin = permissions.Right.ADMIN in self._access.rights(services.names(context))

@@ -121,7 +121,9 @@ class Ingest:
         hello = await self._hello(line, context)
         if hello.node not in self._nodes and len(self._nodes) >= self._most:
             self._counts["refused"] += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes")
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes report to this scheduler"
+            )
         known = self._nodes.setdefault(hello.node, _Known())
         known.turn += 1
         turn = known.turn
@@ -139,7 +141,7 @@ class Ingest:
                 self._counts["refused"] += 1
                 # A part of it may have been taken in: nothing is known any more.
                 known.state = feed_pb2.Node()
-                await context.abort(_BAD, f"a report that cannot be: {error}")
+                await context.abort(_BAD, f"invalid report: {error}")
             if not follows:
                 self._counts["resyncs"] += 1
                 await context.write(_reply(known))
@@ -148,9 +150,9 @@ class Ingest:
         first = await self._next(line, context)
         if first is None or not first.hello.node:
             self._counts["refused"] += 1
-            await context.abort(_BAD, "the first message is a Hello that names the node")
+            await context.abort(_BAD, "the first message must be a Hello with the node's name")
         if not self._decides():
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica decides")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica is the leader")
         refusal = await speakers.refusal(self._speaks, context, first.hello.node)
         if refusal is not None:
             self._counts["refused"] += 1

@@ -78,14 +78,14 @@ class NodeFeed:
     async def _get(self, request: bytes, context: services.Context) -> bytes:
         await services.parsed(feed_pb2.GetNodeRequest, request, context)
         if not self._feed.epoch:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not done")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not complete")
         return self._feed.node()
 
     async def _watch(self, request: bytes, context: services.Context) -> None:
         known = await services.parsed(feed_pb2.WatchRequest, request, context)
         if len(self._watchers) >= self._limits.watchers:
             self._counts["refused"] += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers")
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watch calls are open")
         self._counts["watches"] += 1
         wake = asyncio.Event()
         self._watchers.add(wake)

@@ -65,7 +65,7 @@ class Client:
             code, words = error.code(), error.details()
             if code is grpc.StatusCode.UNAVAILABLE:
                 raise errors.HostError(
-                    "no scheduler listens there",
+                    "no scheduler listens on this socket",
                     culprit=str(self._path),
                     fix="start one: koordlet scheduler --standalone",
                 ) from error

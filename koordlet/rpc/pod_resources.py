@@ -54,13 +54,14 @@ class Lister:
                 raise Unanswered(
                     f"{error.code().name}: {error.details() or 'no details'}",
                     culprit=f"pod-resources socket {self.path}",
-                    fix="does the kubelet run, is kubelet.podResourcesSocket its socket?",
+                    fix="check that the kubelet runs, and that kubelet.podResourcesSocket is right",
                 ) from error
         try:
             return decode(podresources_pb2.ListPodResourcesResponse.FromString(answer))
         except message.DecodeError as error:
             raise Unanswered(
-                "what came is no list of pod resources", culprit=f"pod-resources socket {self.path}"
+                "the response is not a list of pod resources",
+                culprit=f"pod-resources socket {self.path}",
             ) from error
 
 

@@ -163,7 +163,9 @@ class Reporting:
         words = self._token.read_bytes().decode("ascii", "replace").strip()
         if not words.isascii() or not words.isprintable() or " " in words:
             raise errors.HostError(
-                "not a token", culprit=str(self._token), fix="set report.scheduler.token"
+                "the file contains no token",
+                culprit=str(self._token),
+                fix="set report.scheduler.token",
             )
         return (("authorization", f"Bearer {words}"),)
 

@@ -91,9 +91,9 @@ class Reservations:
         try:
             body = surrogates.whole(json.loads(request.manifest))
         except (ValueError, RecursionError) as error:
-            raise refusals.Malformed(f"manifest is no JSON: {str(error)[:100]}") from error
+            raise refusals.Malformed(f"manifest is not JSON: {str(error)[:100]}") from error
         if not isinstance(body, Mapping):
-            raise refusals.Malformed("manifest is no object")
+            raise refusals.Malformed("manifest is not a JSON object")
         found = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
         return messages.message(found)
 
@@ -174,7 +174,7 @@ class Lister:
                 raise refusals.Unavailable(
                     f"no answer: {error.code().name}",
                     culprit=f"scheduler {self._socket}",
-                    fix="does `koordlet scheduler` run, is scheduler.socket its socket?",
+                    fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
                 ) from error
         return f"[{','.join(one.manifest for one in found.reservations)}]".encode()
 
@@ -205,9 +205,9 @@ class Client:
         if known is not None:
             return known(details)
         return refusals.Unavailable(
-            f"nobody answers: {failures.plain(details) or code.name}",
+            f"the scheduler does not answer: {failures.plain(details) or code.name}",
             culprit=str(self._path),
-            fix="does `koordlet scheduler` run there? or name --kubeconfig",
+            fix="start `koordlet scheduler` there, or give --kubeconfig",
         )
 
     def create(

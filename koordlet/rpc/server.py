@@ -160,7 +160,9 @@ def _mounted(offered: services.Service) -> grpc.GenericRpcHandler:
     for name in methods:
         method = f"{offered.name}/{name}"
         if method not in permissions.METHODS:
-            raise errors.BugError("nobody said who may call it", culprit=method)
+            raise errors.BugError(
+                "the permissions table has no row for this method", culprit=method
+            )
     return grpc.method_handlers_generic_handler(offered.name, dict(methods))
 
 

@@ -63,7 +63,7 @@ class Names:
             accepted.add(f"spiffe://{self._domain}/node/{node}")
         if node and not accepted.isdisjoint(services.names(context)):
             return ""
-        return f"the certificate is not that of node {node}: it names none of {sorted(accepted)}"
+        return f"the certificate is not of node {node}: it contains none of {sorted(accepted)}"
 
 
 #: Without a trust domain.
@@ -77,7 +77,7 @@ async def refusal(
     try:
         why = await speaks(context, node)
     except refusals.ObjectsError as error:
-        return grpc.StatusCode.UNAVAILABLE, f"no review of a token: {error}"
+        return grpc.StatusCode.UNAVAILABLE, f"the API server could not review the token: {error}"
     return (grpc.StatusCode.PERMISSION_DENIED, why) if why else None
 
 
@@ -110,11 +110,19 @@ class Tokens:
             user = _part(status, "user")
             account = str(user.get("username") or "")
             if account not in self._accounts:
-                return f"a token of {account}, no agent" if account else "an unknown token"
+                return (
+                    f"the token belongs to {account}, which is not an agent"
+                    if account
+                    else "the API server rejected the token"
+                )
             bound = await self._node(account, _part(user, "extra"))
         if bound == node:
             return ""
-        return f"the token is that of node {bound}, not {node}" if bound else "an unknown token"
+        return (
+            f"the token belongs to node {bound}, not {node}"
+            if bound
+            else "the API server rejected the token"
+        )
 
     async def _reviewed(self, token: str) -> Mapping[str, Any]:
         """What the API server says of a token that was made for us; empty of any other one."""

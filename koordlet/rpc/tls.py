@@ -44,9 +44,9 @@ class Reloading:
             self.contents = self._read()
         except OSError as error:
             raise errors.HostError(
-                f"cannot read a certificate: {error.strerror}",
+                f"cannot read the certificate: {error.strerror}",
                 culprit=str(error.filename),
-                fix="name files that may be read: --tls, or report.grpc.tls of the agent",
+                fix="set --tls, or report.grpc.tls of the agent, to readable files",
             ) from error
         self._stamp = self._stamps()
 

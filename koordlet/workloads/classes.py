@@ -35,7 +35,7 @@ def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
         return None
     found = _QOS.get(text)
     if found is None:
-        problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is no QoS class")
+        problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is not a QoS class")
     return found
 
 
@@ -47,7 +47,7 @@ def band(
     if text:
         found = qos.Band.labelled(text)
         if found is None:
-            problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is no priority class")
+            problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is not a priority class")
         return found
     return qos.Band.of(priority) if priority else qos.Band.default_of(kind)
 

@@ -102,6 +102,6 @@ def _percent(said: str) -> int:
     except ValueError:
         part = math.nan
     if not 0 <= part <= _MOST:
-        msg = f"expected a part such as 0.6, found {shapes.shown(said)}"
+        msg = f"expected a fraction such as 0.6, found {shapes.shown(said)}"
         raise ValueError(msg)
     return int(part * 100)

@@ -48,7 +48,7 @@ class _Health:
 
     ok: bool = False
     last_good: float | None = None
-    problem: str = "not asked yet"
+    problem: str = "not requested yet"
 
 
 class Gatherer:

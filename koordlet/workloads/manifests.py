@@ -93,12 +93,14 @@ def collect(found: list[object], where: str) -> Manifests:
             if one is None:
                 continue
             if one.uid in pods:
-                warnings.append(f"{place}: UID {one.uid} again ({one.key}); the later one counts")
+                warnings.append(
+                    f"{place}: UID {one.uid} occurs twice ({one.key}); the later one is used"
+                )
             if one.active:
                 pods[one.uid] = one
         elif kind in _SINGLE or (kind == "ConfigMap" and _is_config(body)):
             if kind in single:
-                warnings.append(f"{place}: one {kind} more; the first one is used")
+                warnings.append(f"{place}: more than one {kind}; the first one is used")
             single.setdefault(kind, body)
         else:
             skipped[kind or "nothing"] = skipped.get(kind or "nothing", 0) + 1
@@ -166,7 +168,7 @@ def _objects(found: list[object], where: str, left_out: list[str]) -> Iterator[t
                 if isinstance(item, dict):
                     yield f"{place}: items[{index}]", cast("Object", item)
                 else:
-                    left_out.append(f"{place}: items[{index}]: no object; it is left out")
+                    left_out.append(f"{place}: items[{index}]: not an object; it is ignored")
         else:
             yield place, cast("Object", document)
 
@@ -179,5 +181,5 @@ def _pod(body: Object, place: str, left_out: list[str]) -> pod.Pod | None:
     try:
         return poddecode.from_object(body, "manifest", place)
     except ValueError as error:
-        left_out.append(f"{error}; it is left out")
+        left_out.append(f"{error}; it is ignored")
         return None

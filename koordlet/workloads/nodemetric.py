@@ -42,7 +42,7 @@ def _windows(
         text = one.get("duration")
         match = _DURATION.match(text) if isinstance(text, str) and text else None
         if match is None:
-            problems.append(f"aggregatedNodeUsages: {shapes.shown(text)} is no duration")
+            problems.append(f"aggregatedNodeUsages: {shapes.shown(text)} is not a duration")
             continue
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         usage = shapes.section(one, "usage", problems)

@@ -129,7 +129,7 @@ def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
     text = notes.get(matching.ANNOTATION, "")
     if source != "manifest":
         if text:
-            problems.append(f"{matching.ANNOTATION}: counts in manifests of this machine only")
+            problems.append(f"{matching.ANNOTATION}: only used in manifests of this machine")
         return ""
     try:
         return matching.parse(text)

@@ -160,10 +160,10 @@ def split(data: bytes) -> list[bytes]:
             spelled = surrogates.spelled(data)
             listed = _LIST.decode(spelled)
     except (msgspec.DecodeError, RecursionError) as error:
-        msg = f"no list of pods: {error}"
+        msg = f"not a list of pods: {error}"
         raise ValueError(msg) from error
     if not listed.kind.endswith("List") and listed.items is None:
-        msg = f"no list of pods: kind {shapes.shown(listed.kind)} without items"
+        msg = f"not a list of pods: kind {shapes.shown(listed.kind)} without items"
         raise ValueError(msg)
     items = [bytes(item) for item in listed.items or ()]
     # As they came: each pod is to say for itself what is wrong with it.
@@ -205,7 +205,7 @@ def convert(body: object, problems: list[str]) -> Pod:
         except RecursionError as error:
             msg = "nested too deeply"
             raise ValueError(msg) from error
-    msg = f"more than {_REPAIRS} parts are wrong"
+    msg = f"more than {_REPAIRS} parts are invalid"
     raise ValueError(msg)
 
 

@@ -73,7 +73,7 @@ def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservatio
         msg = "nested too deeply"
         raise ValueError(msg) from error
     if not isinstance(found, list):
-        msg = "no list of reservations"
+        msg = "not a list of reservations"
         raise ValueError(msg)
     found = surrogates.whole(found)
     several = tuple(decode(one) for one in found if isinstance(one, Mapping))
@@ -131,7 +131,7 @@ def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[st
     try:
         found = json.loads(str(spelled))
     except (ValueError, RecursionError) as error:
-        problems.append(f"{key}: no JSON: {str(error)[:80]}")
+        problems.append(f"{key}: not JSON: {str(error)[:80]}")
         return {}
     return found if isinstance(found, Mapping) else {}
 

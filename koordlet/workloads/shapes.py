@@ -163,7 +163,7 @@ def units(value: object, problems: list[str]) -> int:
         raise ValueError(msg)
     found = quantity.units(value)
     if found < 0:
-        msg = f"a quantity here is not negative, found {shown(value)}"
+        msg = f"a quantity must not be negative, found {shown(value)}"
         raise ValueError(msg)
     return found
 
@@ -227,7 +227,7 @@ def instant(value: object, problems: list[str]) -> float:
     try:
         return moment.parse(found)
     except ValueError as error:
-        msg = f"{shown(found)} is no time"
+        msg = f"{shown(found)} is not a time"
         raise ValueError(msg) from error
 
 

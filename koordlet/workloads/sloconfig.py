@@ -132,7 +132,7 @@ def _holds(one: _Object, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return key not in labels
         case _:
-            msg = f"matchExpressions: {shapes.shown(operator)} is no operator"
+            msg = f"matchExpressions: {shapes.shown(operator)} is not an operator"
             raise ValueError(msg)
 
 

@@ -74,7 +74,9 @@ class Polled(Generic[_T]):
             self.value = self._decode(data, problems)
         except ValueError as error:
             raise Unusable(
-                f"the answer cannot be used: {error}", culprit=self.name, fix="the last one is kept"
+                f"the answer is invalid: {error}",
+                culprit=self.name,
+                fix="the last valid answer stays in force",
             ) from error
         self._mark = mark
         self.problems = tuple(problems)

@@ -60,7 +60,7 @@ def revive(body: Mapping[str, object]) -> Mapping[str, object] | None:
     """The words of a checkpoint; ``ValueError`` where they are not what was written."""
     text = body.get("words")
     if not isinstance(text, str) or zlib.crc32(text.encode()) != body.get("crc32"):
-        raise ValueError("its checksum is another one")
+        raise ValueError("its checksum does not match")
     return shapes.mapping(shapes.parse(text)) if text else None
 
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.browser
         ("#gauges", "cpu.suppress LS and system 1.30 cores"),
         ("#gauges", "3.90 cores left"),
         ("#gauges", "20.0 MiB below the threshold"),
-        ("#evictions", "default/batch not evicted yet: one is on its way; memory.available is 80Mi"),
+        ("#evictions", "default/batch not evicted yet: one is on its way; memory.available is"),
         ("#offers", "kubernetes.io/batch-cpu 2500 8000 - 65 % - what LS uses"),
         ("#offers", "NUMA node 1: kubernetes.io/batch-cpu 1500"),
         ("#offers", "reduced: no metrics of one pod"),

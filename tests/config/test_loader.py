@@ -155,7 +155,7 @@ def test_quantity_without_use(write: Write) -> None:
     """A quantity beside a CPU list is not used, and that is said."""
     path = write("policies: {reserved_cpus: {cpus: '0', quantity: 2}}\n")
 
-    assert ("policies.reserved_cpus.quantity is not used because cpus is given",) == loader.load(
+    assert ("policies.reserved_cpus.quantity is ignored because cpus is set",) == loader.load(
         path, {}, {}
     ).warnings
 

@@ -17,7 +17,7 @@ class TestKeys:
 
         error = refused(path)
 
-        assert (f"{path}:5:1: mode", "the key is here and on line 3") == (
+        assert (f"{path}:5:1: mode", "duplicate key, also on line 3") == (
             error.culprit,
             error.message,
         )

@@ -131,7 +131,7 @@ def test_no_surface_shows_one_that_is_not() -> None:
 def test_the_banner_of_the_others() -> None:
     """An agent that observes, and a step that the guard took back."""
     assert list(in_force.banner(shown(None, mode="observe"))) == [
-        "This agent only observes: nothing is written."
+        "This agent only observes and changes nothing."
     ]
     back = decision.Condition(
         type="PolicyRolledBack", status=True, reason="Guard", subject="cpu_burst", message="it hurt"

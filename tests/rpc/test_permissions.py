@@ -194,7 +194,7 @@ def test_a_method_without_a_row_is_not_served(loop: loops.LoopThread, ram: Path)
             return {"Call": grpc.unary_unary_rpc_method_handler(call)}
 
     it = server.Server(ram / "s.sock", (Odd(),))
-    with pytest.raises(errors.BugError, match="nobody said who may call it"):
+    with pytest.raises(errors.BugError, match="the permissions table has no row for this method"):
         loop.run(it.start())
 
 

@@ -238,7 +238,7 @@ def test_a_token_is_sent_and_read_anew(loop: loops.LoopThread, ram: Path) -> Non
         agent.start()
         try:
             async with asyncio.timeout(20):
-                await deadline.comes(lambda: "not a token" in agent.problem)
+                await deadline.comes(lambda: "the file contains no token" in agent.problem)
                 token.write_text("one\n")
                 await deadline.comes(lambda: len(seen) == 1)
         finally:

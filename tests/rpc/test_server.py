@@ -274,7 +274,7 @@ def test_second_agent_is_refused(serve: conftest.Serve, loop: loops.LoopThread) 
     served = serve()
     served.publish(views.view())
 
-    with pytest.raises(errors.HostError, match="listens there already"):
+    with pytest.raises(errors.HostError, match="already listens there"):
         loop.run(agent.Agent(served.path, "1").start())
 
     with client.Client(served.path) as user:

@@ -61,7 +61,7 @@ def test_live_socket_is_left(tmp_path: Path) -> None:
     """A socket that somebody listens on stays, and the error names it and the fix."""
     path = tmp_path / "k.sock"
     with bound(path, listening=True):
-        with pytest.raises(errors.HostError, match="listens there already") as caught:
+        with pytest.raises(errors.HostError, match="already listens there") as caught:
             unix_socket.prepare(path)
 
         assert path.exists()
@@ -80,7 +80,7 @@ def test_busy_socket_is_left(tmp_path: Path) -> None:
             one.connect_ex(str(path))
             waiting.append(one)
 
-        with pytest.raises(errors.HostError, match="listens there already"):
+        with pytest.raises(errors.HostError, match="already listens there"):
             unix_socket.prepare(path)
     for one in waiting:
         one.close()

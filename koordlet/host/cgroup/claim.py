@@ -53,7 +53,7 @@ def _lock(host: root.HostRoot, path: str, kind: int) -> int:
         raise errors.HostError(
             f"cannot open the cgroup root: {error.strerror}",
             culprit=directory,
-            fix="make the group, or correct cgroups.root",
+            fix="create the cgroup, or correct cgroups.root",
             errno=error.errno,
         ) from error
     try:

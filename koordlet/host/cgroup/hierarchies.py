@@ -71,7 +71,7 @@ def _release(host: root.HostRoot) -> tuple[int, int]:
 def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy, *, takes: bool) -> cgroup.Hierarchy:
     """With what is known only from its directories, and of the kernel."""
     if one.base and one.writable and not host.exists(host.at(one.directory(""))):
-        one = dataclasses.replace(one, writable=False, why=f"it has no group {one.base}")
+        one = dataclasses.replace(one, writable=False, why=f"the cgroup {one.base} does not exist")
     return dataclasses.replace(one, lacks=_lacks(host, one), empty_sets=takes and one.unified)
 
 
@@ -187,7 +187,7 @@ def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:
     hierarchies = tuple(
         one
         if not one.writable or host.access(host.at(one.directory("")), os.W_OK)
-        else dataclasses.replace(one, writable=False, why="this user may not write there")
+        else dataclasses.replace(one, writable=False, why="this user has no write permission")
         for one in layout.hierarchies
     )
     return cgroup.Layout(hierarchies=hierarchies)

@@ -93,7 +93,7 @@ class Single:
     def __call__(self, texts: Sequence[bytes]) -> Columns:
         numbers = list(map(int, texts))
         if max(numbers, default=0) >> 64:
-            raise ValueError("more than the kernel counts to, or cut")
+            raise ValueError("larger than a kernel counter, or truncated")
         return (numbers if self._scale == 1.0 else [one * self._scale for one in numbers],)
 
 
@@ -142,11 +142,11 @@ class Keyed:
     def _learn(self, text: bytes) -> _Layout:
         words = text.split()
         if not words or len(words) % 2:
-            raise ValueError(f"not lines of a key and a number: {words[:4]!r}")
+            raise ValueError(f"expected lines of a key and a number: {words[:4]!r}")
         positions = {key: 2 * n for n, key in enumerate(words[::2])}
         chosen = [key for _, keys in self._sums for key in keys if key in positions]
         if not chosen:
-            raise ValueError(f"none of the keys that are read: {words[:4]!r}")
+            raise ValueError(f"contains none of the expected keys: {words[:4]!r}")
         if len(self._layouts) >= self._MAX_LAYOUTS:
             self._layouts.clear()
         first = min(positions[key] for key in chosen)
@@ -226,7 +226,7 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
         rows = []
         for text in texts:
             if len(text) >= _SIZE_OF_DISKS:
-                raise ValueError("more disks than are read")
+                raise ValueError("more disks than koordlet reads")
             found = pattern.findall(text)
             if not found and not _NO_IO.fullmatch(text):
                 raise ValueError(f"no I/O counters: {text[:60]!r}")

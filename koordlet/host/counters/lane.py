@@ -324,7 +324,7 @@ class Lane:
         try:
             return [array("d", one) for one in self.file.columns(texts)]
         except OverflowError:
-            raise ValueError("a number of hundreds of digits") from None
+            raise ValueError("a number with hundreds of digits") from None
 
     def _bearable(
         self, slots: list[int], texts: list[bytes]

@@ -33,13 +33,13 @@ _AGAIN = 600.0
 _OLD = 1800.0
 #: What the kernel answers to why nothing is counted.
 WHY = {
-    errno.ENOENT: "the processor offers no counters of cycles, as in most virtual machines",
-    errno.EOPNOTSUPP: "the processor offers no counters of cycles, as in most virtual machines",
+    errno.ENOENT: "the processor has no cycle counters, as in most virtual machines",
+    errno.EOPNOTSUPP: "the processor has no cycle counters, as in most virtual machines",
     errno.ENOSYS: "this kernel has no perf_event_open",
-    errno.EINVAL: "this kernel counts no cgroups (CONFIG_CGROUP_PERF)",
+    errno.EINVAL: "this kernel cannot count by cgroup (CONFIG_CGROUP_PERF)",
     errno.EACCES: "not permitted: CAP_PERFMON is missing (kernel.perf_event_paranoid)",
     errno.EPERM: "not permitted: CAP_PERFMON is missing (kernel.perf_event_paranoid)",
-    errno.EBUSY: "somebody else holds the processor's counters",
+    errno.EBUSY: "another program uses the processor's counters",
     errno.EMFILE: "too many open files",
 }
 
@@ -122,7 +122,7 @@ class Reader:
             (one for one in layout.hierarchies if one.unified), None
         )
         if holder is None:
-            self._why = "no hierarchy of cgroups in which the kernel counts (perf_event)"
+            self._why = "no cgroup hierarchy has the perf_event controller"
             return
         try:
             if self._counters is None:

@@ -243,7 +243,7 @@ class Reader:
     def _memory(self) -> cgroup.Hierarchy:
         where = self._layout.holder("memory") or self._layout.tree
         if where is None:
-            raise ValueError("no mounted hierarchy counts memory")
+            raise ValueError("no mounted cgroup hierarchy has the memory controller")
         return where
 
     def _read(self, path: str) -> bytes:
@@ -297,7 +297,7 @@ class Reader:
     ) -> pressure.FileSystem | None:
         found = next((disks[path] for path in paths if path in disks), None)
         if found is None and paths:
-            self._problems[what] = f"nothing is known of {' or '.join(paths)}"
+            self._problems[what] = f"no statistics for {' or '.join(paths)}"
         return found
 
 

@@ -43,7 +43,7 @@ def stat(text: bytes) -> tuple[Values, dict[str, float]]:
         else:
             cpus[words[0][3:].decode()] = (user + system) * _TICK
     if not node:
-        raise ValueError("/proc/stat has no line of all CPUs")
+        raise ValueError("/proc/stat has no line for all CPUs")
     return node, cpus
 
 

@@ -22,7 +22,7 @@ def values(text: bytes) -> tuple[float, ...]:
     """Some and full: three averages and the stall time in seconds, each. ``ValueError`` else."""
     found = _FILE.match(text)
     if found is None:
-        raise ValueError(f"no pressure file: {text[:60]!r}")
+        raise ValueError(f"not a pressure file: {text[:60]!r}")
     some = found.group(1, 2, 3, 4)
     full = found.group(5, 6, 7, 8)
     return (*_half(some), *(_half(full) if full[3] is not None else (counters.NAN,) * 4))

@@ -115,7 +115,7 @@ class Reader:
     def _origin(self) -> None:
         """Rule 4."""
         self._own = self._namespace("1")
-        self._why = "" if self._own else "the network of process 1 cannot be seen"
+        self._why = "" if self._own else "the network namespace of process 1 cannot be read"
 
     def _look(self, one: _Subject, layout: cgroup.Layout) -> tuple[float, float]:
         """The totals of one workload; missing where it has no network of its own."""

@@ -138,7 +138,7 @@ class Reader:
         return (
             *self.node.unsupported,
             *(
-                absence.Unsupported(f"counters.{name}", "no group here has this file")
+                absence.Unsupported(f"counters.{name}", "no cgroup has this file")
                 for name in sorted(self.groups.missing)
             ),
             *(self._traffic.unsupported if self._traffic is not None else ()),

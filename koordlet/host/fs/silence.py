@@ -73,7 +73,7 @@ class Silence:
         met = self.so_far()
         more = f" and {len(met) - 1} more reads" if len(met) > 1 else ""
         return errors.HostError(
-            f"the kernel gives no answer ({errors.errno_name(met[0].errno)}) to this{more}",
+            f"the kernel does not answer ({errors.errno_name(met[0].errno)}) to this{more}",
             culprit=met[0].path,
             fix=met[0].fix,
             errno=met[0].errno,

@@ -38,7 +38,7 @@ _THREAD, _PROCESS = 0, 1
 _EVERY = 5.0
 _WHY = {
     errno.EINVAL: "this kernel has no core scheduling (CONFIG_SCHED_CORE)",
-    errno.ENODEV: "no core of this machine has two threads that are online",
+    errno.ENODEV: "no core of this machine has two online threads",
     errno.ENOSYS: "nothing runs here",
     errno.EPERM: "not permitted: CAP_SYS_PTRACE is missing",
 }
@@ -99,7 +99,7 @@ class Cores:
             except OSError as error:
                 if error.errno in (errno.EINVAL, errno.ENODEV):
                     raise
-        raise root.fail(errno.ESRCH, "a process without a cookie")
+        raise root.fail(errno.ESRCH, "the process has no cookie")
 
     def _call(self, command: int, pid: int, scope: int, address: int = 0) -> None:
         arguments = (ctypes.c_ulong(one) for one in (command, pid, scope, address))

@@ -62,7 +62,7 @@ class PlayedHost(archive.ArchiveHost):
         for name in folders:
             here = here.children.setdefault(name, self._entry(root.Kind.DIRECTORY))
             if here.kind is not root.Kind.DIRECTORY:
-                raise ValueError(f"{path}: {name} is no directory")
+                raise ValueError(f"{path}: {name} is not a directory")
         entry = here.children.get(last)
         kind = root.Kind.FILE if link is None else root.Kind.LINK
         if entry is None or entry.kind is not kind:
@@ -99,7 +99,7 @@ class Recording:
         #: The machine; ``play`` moves it on.
         self.host = PlayedHost(roots.inside(name, top))
         if "0.jsonl" not in self._frames:
-            why = "has no frames: it is a machine, and not a recording of one"
+            why = "has no frames: it is a machine snapshot, not a recording"
             raise errors.ConfigError(why, culprit=name, fix=_FIX)
 
     def play(self) -> Iterator[machine.Now]:
@@ -137,14 +137,14 @@ def _seconds(head: Mapping[str, Any], name: str) -> float:
     found: Any = head.get(name)
     if type(found) not in (int, float) or not 0 <= found <= moment.LAST:
         said = "is missing" if found is None else f"is {str(found)[:40]!r}"
-        raise ValueError(f"the time {name!r} {said}, and shall be seconds")
+        raise ValueError(f"the time {name!r} {said}, expected seconds")
     return float(found)
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
     found = json.loads(line)
     if not isinstance(found, dict):
-        raise ValueError("a line is no object")
+        raise ValueError("a line is not a JSON object")
     return cast("Mapping[str, Any]", found)
 
 

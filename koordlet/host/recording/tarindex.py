@@ -67,7 +67,7 @@ class _Stream(io.RawIOBase):
         data = self._inner.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise tarfile.ReadError("it unpacks to more than any recording holds")
+            raise tarfile.ReadError("it unpacks to more than a recording can contain")
         return data
 
 
@@ -93,7 +93,7 @@ class _Index:
         before = folder.children.get(parts[-1])
         if before is not None and root.Kind.DIRECTORY in (before.kind, entry.kind):
             if before.kind is not entry.kind:
-                raise self.refuse(member, "is there twice, once as a directory")
+                raise self.refuse(member, "occurs twice, once as a directory")
             return
         folder.children[parts[-1]] = entry
 
@@ -111,7 +111,7 @@ class _Index:
         if member.issparse():
             raise self.refuse(member, "is a sparse file")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise self.refuse(member, "is a device, a pipe or something else that is no file")
+            raise self.refuse(member, "is not a regular file")
         size = member.size if member.isreg() else 0
         if not 0 <= size <= self.limits.file_bytes:
             raise self.refuse(
@@ -122,7 +122,7 @@ class _Index:
             raise self.refuse(member, f"goes beyond {self.limits.total_bytes} bytes in total")
 
     def _parts(self, member: tarfile.TarInfo) -> list[str]:
-        return self._path(member, member.name, "has an absolute or climbing name")
+        return self._path(member, member.name, "has an absolute name or one with '..'")
 
     def _path(self, member: tarfile.TarInfo, name: str, why: str) -> list[str]:
         parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -138,7 +138,7 @@ class _Index:
             if below is None:
                 below = here.children[part] = Entry(root.Kind.DIRECTORY, inode=self._inode())
             if below.kind is not root.Kind.DIRECTORY:
-                raise self.refuse(member, f"lies below {part!r}, which is no directory")
+                raise self.refuse(member, f"lies below {part!r}, which is not a directory")
             here = below
         return here
 
@@ -188,10 +188,10 @@ class _Index:
         for part in self._path(member, member.linkname, "is a hard link out of the tree"):
             below = here.children.get(part)
             if below is None:
-                raise self.refuse(member, "is a hard link to nothing before it")
+                raise self.refuse(member, "is a hard link to a missing file")
             here = below
         if here.kind is not root.Kind.FILE:
-            raise self.refuse(member, "is a hard link to something that is no file")
+            raise self.refuse(member, "is a hard link to something other than a file")
         return here.data
 
 
@@ -215,7 +215,7 @@ def load(name: str, limits: Limits = LIMITS) -> Entry:
     except (tarfile.TarError, EOFError, zlib.error, ValueError, ArithmeticError) as error:
         raise _broken(name, str(error)) from None
     except (LookupError, RecursionError, MemoryError) as error:
-        raise _broken(name, f"its headers make no sense ({type(error).__name__})") from None
+        raise _broken(name, f"its headers are malformed ({type(error).__name__})") from None
     return index.top
 
 

@@ -56,7 +56,7 @@ class Look:
             try:
                 self._events = events.Listener()
             except OSError as error:
-                why = f"processes that start are not told of ({error.strerror}): CAP_NET_ADMIN"
+                why = f"no process events ({error.strerror}): CAP_NET_ADMIN is missing"
                 self._deaf = (absence.Unsupported("resctrl.processEvents", why),)
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ class Scan:
             if level is None:
                 return None
             read.warn(
-                f"{at(where, 'level')}: says no level; by the order of the caches it is {level}"
+                f"{at(where, 'level')}: has no level; assumed {level} from the order of the caches"
             )
         return _Kind(
             level=level,

@@ -187,5 +187,5 @@ def _power_arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
     if int(match[1]) < 8 or "ppc64" in version or "powerpc64" in version:
         return "ppc64"
     path = reader.host.proc("cpuinfo")
-    reader.warn(f"{path}: nothing says the byte order of this POWER{match[1]}; taken as ppc64le")
+    reader.warn(f"{path}: the byte order of this POWER{match[1]} is unknown; assumed ppc64le")
     return "ppc64le"

@@ -78,7 +78,7 @@ def scan(reader: sysfs.Reader) -> tuple[topology.Device, ...]:
             one = _connected(reader, one, rdma[address][0])
         found.append(one)
     if nameless:
-        reader.warn(f"/sys/bus/pci/devices: {nameless} devices do not say their class")
+        reader.warn(f"/sys/bus/pci/devices: {nameless} devices have no class")
     return tuple(found)
 
 

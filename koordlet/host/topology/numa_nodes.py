@@ -29,7 +29,7 @@ def scan(reader: sysfs.Reader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet
         online = listed
     elif listed - online:
         reader.warn(
-            f"/sys/{_DIR}/online: '{online}' leaves out the directories of nodes {listed - online}"
+            f"/sys/{_DIR}/online: '{online}' omits the nodes of the directories {listed - online}"
         )
         listed &= online
     if online - listed:
@@ -88,7 +88,7 @@ def _memory(reader: sysfs.Reader, at: str) -> int | None:
         return None
     match = _MEM_TOTAL.search(text)
     if match is None:
-        reader.damage(path, text, "says no MemTotal")
+        reader.damage(path, text, "has no MemTotal")
         return None
     return int(match[1]) << 10
 
@@ -109,7 +109,7 @@ def _distances(
     for columns in (listed, online, *_more(reader)):
         if len(row) == len(columns) and listed <= columns:
             return tuple(d for node, d in zip(columns, row, strict=True) if node in listed)
-    reader.damage(path, text, f"not one distance for each of {len(online)} nodes")
+    reader.damage(path, text, f"expected a distance for each of {len(online)} nodes")
     return ()
 
 

@@ -45,9 +45,9 @@ Rows = Iterator[dict[str, Any]]
 class Lacking(enum.Enum):
     """What is missing of the window that is reported of a node."""
 
-    NOTHING = "the use of the node is known"
-    PART = "the use of the node is known of a part of the window only"
-    ALL = "the use of the node is not known yet: NodeMetric stands as it was, with its time"
+    NOTHING = "the node's use is known"
+    PART = "the node's use is known for only a part of the window"
+    ALL = "the node's use is unknown yet: NodeMetric keeps its last values and time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ def wanted(
         type="Ready",
         status=now.ready,
         reason="Verified" if now.ready else "Starting",
-        message=f"the agent runs in the mode {now.mode}",
+        message=f"the agent runs in mode {now.mode}",
     )
     if lacking is not None:
         found["UseWindowShort"] = decision.Condition(

@@ -40,11 +40,13 @@ def _features(text: str | None, problems: list[str]) -> frozenset[str] | None:
     try:
         listed = shapes.parse(text) if text else []
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-            problems.append(f"annotation {POLICY}: expected a list of texts; nobody may evict it")
+            problems.append(
+                f"annotation {POLICY}: expected a list of texts; the pod is not evicted"
+            )
             return frozenset()
         return frozenset(listed)
     except ValueError as error:
-        problems.append(f"annotation {POLICY}: {error}; nobody may evict it")
+        problems.append(f"annotation {POLICY}: {error}; the pod is not evicted")
         return frozenset()
 
 
@@ -56,5 +58,5 @@ def int32(texts: Mapping[str, str], key: str, problems: list[str]) -> int | None
     found = int(text) if _INT.match(text) else _INT32
     if -_INT32 <= found < _INT32:
         return found
-    problems.append(f"{key}: {shapes.shown(text)} is no 32-bit number")
+    problems.append(f"{key}: {shapes.shown(text)} is not a 32-bit number")
     return None

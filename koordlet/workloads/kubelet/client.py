@@ -36,9 +36,9 @@ _NONE = "<error>"
 _BOUNDS = (0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096)
 
 _FIXES = {
-    401: "the token is not accepted: does the service account of kubelet.tokenFile exist?",
-    403: "allow its service account to get nodes/pods, nodes/configz, nodes/stats, nodes/proxy",
-    404: "this kubelet does not serve it; the read-only port serves no configz",
+    401: "the token was rejected: check that the service account of kubelet.tokenFile exists",
+    403: "let the service account get nodes/pods, nodes/configz, nodes/stats, nodes/proxy",
+    404: "this kubelet does not serve the path; the read-only port has no configz",
 }
 
 
@@ -93,13 +93,13 @@ class Client:
             raise self._wrong(path, error.message, self._distrust()) from error
         except http.TransportError as error:
             raise self._wrong(
-                path, error.message, "does the kubelet run, is the port its?"
+                path, error.message, "check that the kubelet runs and listens on this port"
             ) from error
         except OSError as error:
             raise Unreachable(
                 error.strerror or str(error),
                 culprit=str(error.filename or self.endpoint.ca),
-                fix="correct it in section kubelet",
+                fix="correct the section kubelet",
             ) from error
         finally:
             key = (path.partition("?")[0], status)
@@ -107,11 +107,13 @@ class Client:
             self.took[key] = before.with_one(self._clock() - began)
         if answer.status != _OK:
             fix = _FIXES.get(answer.status, "")
-            raise self._wrong(path, f"answered {answer.status}", fix)
+            raise self._wrong(path, f"returned {answer.status}", fix)
         kind = answer.headers.get("content-type", "")
         if "json" not in kind:
             found = kind[:40] if kind.isprintable() else ""
-            raise self._wrong(path, f"answered {found or 'no type'}, not JSON", "is the port its?")
+            raise self._wrong(
+                path, f"returned {found or 'no type'}, not JSON", "check kubelet.address"
+            )
         return answer.body
 
     async def _answer(self, path: str) -> http.Response:
@@ -179,7 +181,7 @@ class Client:
             token = file.read(_MAX_TOKEN).decode("latin-1").strip()
         if not (token and token.isprintable() and token.isascii()):
             raise Unreachable(
-                "holds no token", culprit=self.endpoint.token, fix="set kubelet.tokenFile"
+                "contains no token", culprit=self.endpoint.token, fix="set kubelet.tokenFile"
             )
         return (*common, ("authorization", f"Bearer {token}"))
 

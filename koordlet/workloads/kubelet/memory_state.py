@@ -51,14 +51,14 @@ def decode(text: str) -> kubelet.MemoryState:
     entries = _entries(shapes.find(body, "entries"))
     said = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
     if said and said != checksum.fnv1a(dump(policy, machine, entries)):
-        msg = "the checksum is wrong: the file is half-written or damaged"
+        msg = "the checksum is wrong: the file is incomplete or damaged"
         raise ValueError(msg)
     return kubelet.MemoryState(policy=policy, entries=entries)
 
 
 def _number(name: str) -> int:
     if not (name.isascii() and name.isdigit()):
-        msg = f"{shapes.shown(name)} is no NUMA node"
+        msg = f"{shapes.shown(name)} is not a NUMA node"
         raise ValueError(msg)
     found: int = _NODE(int(name), [])
     return found

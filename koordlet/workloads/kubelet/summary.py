@@ -35,7 +35,7 @@ def decode(body: object) -> kubelet.Summary:
         if isinstance(uid, str) and uid:
             pods[uid] = _pod(uid, one, problems)
         else:
-            problems.append("pods: one without podRef.uid")
+            problems.append("pods: an entry has no podRef.uid")
     return kubelet.Summary(
         node_fs=_files(node, "fs", problems),
         image_fs=_files(runtime, "imageFs", problems),

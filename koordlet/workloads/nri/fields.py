@@ -51,7 +51,7 @@ def decode(data: bytes) -> Fields:
             if kind != _BYTES:
                 value = int.from_bytes(value, "little")
         if not key >> 3:
-            raise MalformedError("a field without a number")
+            raise MalformedError("a field has no number")
         found.setdefault(key >> 3, []).append(value)
     return found
 
@@ -60,12 +60,12 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for place in range(_LONGEST):
         if at + place >= len(data):
-            raise MalformedError("a number ends early")
+            raise MalformedError("a number is truncated")
         byte = data[at + place]
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return value % _WRAP, at + place + 1
-    raise MalformedError("a number without an end")
+    raise MalformedError("a number has no end")
 
 
 def number(fields: Fields, field: int) -> int:

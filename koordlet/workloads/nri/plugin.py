@@ -273,7 +273,7 @@ class _Connection:
                 self._settle()
                 return owner.reason
             if now - looked > owner.settings.look + _STOPPED:
-                return f"this process stood still for {now - looked:.0f} s"
+                return f"this process was suspended for {now - looked:.0f} s"
             if there:
                 data = self.wire.recv(1 << 20)
                 if not data:
@@ -283,9 +283,9 @@ class _Connection:
                     self._happened(one)
                     self.wire.sendall(self.session.take())
             elif not self._synchronised and now - began > owner.settings.introduction:
-                return "the runtime did not say what is there"
+                return "the container runtime did not send its list of containers"
             elif now - heard > owner.settings.quiet:
-                return f"nothing was heard for {owner.settings.quiet:.0f} s"
+                return f"no event for {owner.settings.quiet:.0f} s"
             self._send_updates()
             looked = owner.now()
         return self._problem

@@ -179,7 +179,7 @@ class Session:
         elif one.method == "Shutdown":
             self._refuse(one.stream, "")
         elif (event := _event(one.method, said)) is None:
-            self._refuse(one.stream, f"{one.method}: not known to koordlet")
+            self._refuse(one.stream, f"{one.method}: unknown to koordlet")
         else:
             shift = 1 if one.method == "StateChange" else 0
             yield Heard(

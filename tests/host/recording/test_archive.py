@@ -252,7 +252,7 @@ def test_no_such_root(tmp_path: Path) -> None:
         (special("sys/x", tarfile.CHRTYPE), "device"),
         (special("sys/x", tarfile.BLKTYPE), "device"),
         (special("sys/x", tarfile.FIFOTYPE), "pipe"),
-        ((ONLINE[0] + "/below", b""), "which is no directory"),
+        ((ONLINE[0] + "/below", b""), "which is not a directory"),
         ((f"{ONLINE[0]}/", b""), "is there twice"),
     ],
 )

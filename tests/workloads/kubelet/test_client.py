@@ -217,5 +217,5 @@ def test_nobody_there(tmp_path: Path) -> None:
     closed = client.Endpoint(host="127.0.0.1", port=1, secure=False)
     with pytest.raises(client.Unreachable, match=":1/pods"):
         asyncio.run(client.Client(closed).get("/pods"))
-    with pytest.raises(client.Unreachable, match="holds no token"):
+    with pytest.raises(client.Unreachable, match="contains no token"):
         asyncio.run(client.Client(client.Endpoint(host="h", port=1, token=str(empty))).get("/pods"))

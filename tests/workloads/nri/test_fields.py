@@ -62,11 +62,11 @@ def test_the_other_implementation_agrees(table: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x08", "a number ends early"),
-        (b"\x08" + b"\xff" * 10, "a number without an end"),
+        (b"\x08", "a number is truncated"),
+        (b"\x08" + b"\xff" * 10, "a number has no end"),
         (b"\x0a\x05ab", "field 1 ends early"),
         (b"\x0b", "wire type 3 of field 1"),
-        (b"\x00\x01", "a field without a number"),
+        (b"\x00\x01", "a field has no number"),
         (b"\x0d\x01\x02", "field 1 ends early"),
     ],
 )
