@@ -122,7 +122,7 @@ class Directory:
             for found in one.pods:
                 if found.key in pods:
                     problems.append(
-                        f"{name}: {found.key} is also in another file, which sorts first and is used"
+                        f"{name}: {found.key} is in two files; the first by name is used"
                     )
                 pods.setdefault(found.key, found)
         if beyond > 0:

@@ -15,7 +15,7 @@ from koordlet.report.crds import fields
 
 
 class Threshold(fields.Open):
-    """From when on best-effort work is squeezed and evicted."""
+    """Thresholds at which best-effort work is limited or evicted."""
 
     enable: bool | None = None
     cpu_suppress_threshold_percent: fields.Int64 | None = None
@@ -45,7 +45,7 @@ class Threshold(fields.Open):
 
 
 class CpuQos(fields.Open):
-    """Weights of the scheduler's classes."""
+    """CPU scheduler settings of a QoS class."""
 
     enable: bool | None = None
     group_identity: fields.Int64 | None = None
@@ -54,7 +54,7 @@ class CpuQos(fields.Open):
 
 
 class MemoryQos(fields.Open):
-    """Protection and reclaim of memory."""
+    """Memory protection and reclaim of a QoS class."""
 
     enable: bool | None = None
     min_limit_percent: fields.Int64 | None = None
@@ -69,7 +69,7 @@ class MemoryQos(fields.Open):
 
 
 class IoConfig(fields.Open):
-    """Limits of one block device."""
+    """I/O limits of one block device."""
 
     read_iops: fields.Int64 | None = Field(default=None, alias="readIOPS")
     write_iops: fields.Int64 | None = Field(default=None, alias="writeIOPS")
@@ -79,7 +79,7 @@ class IoConfig(fields.Open):
 
 
 class Block(fields.Open):
-    """One block device."""
+    """A block device and its limits."""
 
     name: str | None = None
     type: str | None = None
@@ -87,14 +87,14 @@ class Block(fields.Open):
 
 
 class BlkioQos(fields.Open):
-    """Limits of block devices."""
+    """Block I/O limits of a QoS class."""
 
     enable: bool | None = None
     blocks: list[Block] | None = None
 
 
 class ResctrlQos(fields.Open):
-    """Cache ways and memory bandwidth."""
+    """Cache ways and memory bandwidth of a QoS class."""
 
     enable: bool | None = None
     cat_range_start_percent: fields.Int64 | None = None
@@ -103,7 +103,7 @@ class ResctrlQos(fields.Open):
 
 
 class NetworkQos(fields.Open):
-    """Bandwidth of the network, as a percentage or a quantity."""
+    """Network bandwidth of a QoS class, each as a percentage or a quantity."""
 
     enable: bool | None = None
     ingress_request: fields.IntOrString | None = None
@@ -113,7 +113,7 @@ class NetworkQos(fields.Open):
 
 
 class ResourceQos(fields.Open):
-    """All sections of one class."""
+    """All settings of one QoS class."""
 
     cpu_qos: CpuQos | None = Field(default=None, alias="cpuQOS")
     memory_qos: MemoryQos | None = Field(default=None, alias="memoryQOS")
@@ -123,14 +123,14 @@ class ResourceQos(fields.Open):
 
 
 class Policies(fields.Open):
-    """Which mechanism carries a section out."""
+    """Mechanisms that enforce the settings."""
 
     cpu_policy: str | None = None
     net_qos_policy: str | None = Field(default=None, alias="netQOSPolicy")
 
 
 class QosStrategy(fields.Open):
-    """The classes."""
+    """Settings by QoS class."""
 
     policies: Policies | None = None
     lsr_class: ResourceQos | None = None
@@ -141,7 +141,7 @@ class QosStrategy(fields.Open):
 
 
 class CpuBurst(fields.Open):
-    """CPU time beyond the limit."""
+    """CPU time beyond the CPU limit."""
 
     policy: str | None = None
     cpu_burst_percent: fields.Int64 | None = None
@@ -151,7 +151,7 @@ class CpuBurst(fields.Open):
 
 
 class System(fields.Open):
-    """Settings of the whole machine."""
+    """Kernel settings of the whole machine."""
 
     min_free_kbytes_factor: fields.Int64 | None = None
     watermark_scale_factor: fields.Int64 | None = None
@@ -164,7 +164,7 @@ class System(fields.Open):
 
 
 class CgroupPath(fields.Open):
-    """Where a host application's cgroup is."""
+    """Cgroup path of a host application."""
 
     base: Literal[
         "CgroupRoot", "Kubepods", "KubepodsBurstable", "KubepodsBesteffort", "KubepodsGuaranteed"
@@ -174,7 +174,7 @@ class CgroupPath(fields.Open):
 
 
 class HostApplication(fields.Open):
-    """An application outside of pods."""
+    """A host application (outside Kubernetes)."""
 
     name: str | None = None
     priority: str | None = None
@@ -184,7 +184,7 @@ class HostApplication(fields.Open):
 
 
 class Spec(fields.Open):
-    """The wishes."""
+    """Desired QoS settings."""
 
     resource_used_threshold_with_be: Threshold | None = Field(
         default=None, alias="resourceUsedThresholdWithBE"
@@ -197,7 +197,7 @@ class Spec(fields.Open):
 
 
 class NodeSLO(fields.Closed):
-    """What the control plane wants of a node's quality of service."""
+    """Desired quality-of-service settings of a node."""
 
     spec: Spec | None = None
     status: fields.Free | None = None
