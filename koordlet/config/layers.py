@@ -21,14 +21,8 @@ class Name(enum.IntEnum):
     """Every source that there can be, weakest first: the order is the precedence."""
 
     FILE = 1
-    #: The slo-controller-config ConfigMap, the NodeSLO object, annotations of node and pod: read
-    #: in a cluster only. Their layers go between these two, and nothing else changes.
-    CONFIG_MAP = 2
-    NODE_SLO = 3
-    NODE_ANNOTATION = 4
-    POD_ANNOTATION = 5
-    ENVIRONMENT = 6
-    FLAGS = 7
+    ENVIRONMENT = 2
+    FLAGS = 3
 
 
 @dataclass(slots=True)

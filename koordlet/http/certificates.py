@@ -24,7 +24,6 @@ class Certificate:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
-        self.reloads = 0
         try:
             self._stamp = self._stamps()
             self._newest = self._read()
@@ -54,7 +53,6 @@ class Certificate:
             log.get().warning("http.certificate_kept", detail=str(error))
             return
         self._stamp, self._newest = stamp, found
-        self.reloads += 1
 
     def _stamps(self) -> tuple[object, ...]:
         # Kubernetes swaps a symbolic link: the inode behind it is another one then.

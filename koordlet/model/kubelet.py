@@ -21,12 +21,7 @@ class Configuration:
     cpu_manager_options: Mapping[str, str] = field(default_factory=dict)
     topology_manager_policy: str = "none"
     topology_manager_scope: str = "container"
-    memory_manager_policy: str = "None"
     cgroup_root: str = ""
-    cgroup_driver: str = ""
-    cpu_cfs_quota: bool = True
-    max_pods: int | None = None
-    pod_pids_limit: int | None = None
     #: As written: the kubelet's explicit list, empty where it has only quantities.
     reserved_cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
     system_reserved: resources.Amounts = field(default_factory=dict)

@@ -109,7 +109,6 @@ class Pod:
     #: From a manifest of the kubelet, not from the API.
     static: bool = False
     node: str = ""
-    runtime_class: str = ""
     #: What is known of a resize in place: ``""``, ``Deferred``, ``Infeasible``, ``InProgress``.
     resize: str = ""
     #: Its cgroup below the layout's root; ``None`` while unknown or when it is gone.

@@ -62,8 +62,6 @@ class Link:
 
     name: str
     index: int
-    #: It leads to the rest of the world.
-    is_default: bool = False
     egress: str = NONE
     ingress: str = NONE
 

@@ -39,7 +39,6 @@ class Reloading:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._stamp: tuple[object, ...] = ()
-        self.reloads = 0
         try:
             self.contents = self._read()
         except OSError as error:
@@ -64,7 +63,6 @@ class Reloading:
         if contents == self.contents:
             return False
         self.contents = contents
-        self.reloads += 1
         return True
 
     def _stamps(self) -> tuple[object, ...]:

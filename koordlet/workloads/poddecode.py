@@ -104,7 +104,6 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
         ),
         static=static,
         node=spec.node_name or "",
-        runtime_class=spec.runtime_class_name or "",
         resize=resize,
         match=_match(notes, source, problems) or (f"pod={uid}" if uid else ""),
         cpus=_granted(wanted),

@@ -80,7 +80,6 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
     priority: int | None = None
     priority_class_name: str | None = None
     node_name: str | None = None
-    runtime_class_name: str | None = None
     termination_grace_period_seconds: int | None = None
     volumes: list[Volume] | None = None
     host_network: bool | None = None

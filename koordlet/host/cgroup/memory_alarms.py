@@ -54,7 +54,6 @@ class Alarms:
         #: What cannot be told, to why not.
         self.problems: dict[str, str] = {}
         #: How often the kernel told something.
-        self.rings = 0
         self._listen(pressure)
 
     @property
@@ -128,9 +127,7 @@ class Alarms:
         told = {handle for handle, _ in self._epoll.poll(0)}
         for directory in [one for one, level in self._levels.items() if level.handle in told]:
             self._off(directory)
-        rang = bool(told) or self._trigger is not None
-        self.rings += rang
-        return rang
+        return bool(told) or self._trigger is not None
 
     def close(self) -> None:
         """Give everything back; the kernel ceases to tell."""

@@ -127,7 +127,6 @@ def _links(route: Any, names: Sequence[str]) -> queueing.Links:
             queueing.Link(
                 name=name,
                 index=by_name[name],
-                is_default=by_name[name] in ways,
                 egress=_root(route, by_name[name], qdiscs),
                 ingress=_ingress(route, by_name[name], by_name, qdiscs),
             )

@@ -79,9 +79,8 @@ class Reader:
         #: Which file system it was, and when it was asked.
         self._devices: dict[str, str] = {}
         self._at: dict[str, float] = {}
-        #: How often a directory hung, and how often the child had to be started again.
+        #: How often a directory hung.
         self.hung = 0
-        self.restarts = 0
 
     @property
     def stale(self) -> tuple[str, ...]:
@@ -178,7 +177,6 @@ class Reader:
     def _died(self) -> None:
         """Whatever it had to say is not known; the next question goes to another one."""
         self._values.clear()
-        self.restarts += 1
         self._end()
 
     def _hangs(self, at: float) -> None:

@@ -27,7 +27,7 @@ from tests.kit import moments
 
 GIGA = 1_000_000_000
 Share = strategies.Share
-ETH0 = queueing.Link(name="eth0", index=2, is_default=True, egress="mq 0:")
+ETH0 = queueing.Link(name="eth0", index=2, egress="mq 0:")
 
 
 def one(name: str, kind: qos.Qos, *addresses: str, **more: Any) -> pod.Pod:

@@ -119,10 +119,9 @@ def test_the_configuration() -> None:
     """What is left to us, and the thresholds."""
     found = configz.decode(CONFIG)
 
-    assert ("static", "best-effort", "systemd", "0") == (
+    assert ("static", "best-effort", "0") == (
         found.cpu_manager_policy,
         found.topology_manager_policy,
-        found.cgroup_driver,
         str(found.reserved_cpus),
     )
     assert {"cpu": 200, "memory": 256 << 20} == found.system_reserved
