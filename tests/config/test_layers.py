@@ -46,7 +46,11 @@ def test_maps_merge_lists_do_not() -> None:
     merged = layers.merge([low, high])
 
     assert {"m": {"a": 1, "b": 2}, "l": [9]} == merged.data
-    assert {("m", "a"): "FILE", ("m", "b"): "ENVIRONMENT", ("l", 0): "ENVIRONMENT"} == merged.origins
+    assert merged.origins == {
+        ("m", "a"): "FILE",
+        ("m", "b"): "ENVIRONMENT",
+        ("l", 0): "ENVIRONMENT",
+    }
 
 
 def test_null_section() -> None:
