@@ -78,7 +78,7 @@ class Node:
         return bool(what != "heartbeat")
 
     def _copy(self) -> feed_pb2.Node:
-        """What is handed out does not change any more."""
+        """Copy a message, so that the caller's copy never changes."""
         made = feed_pb2.Node()
         made.CopyFrom(self._state)
         return made

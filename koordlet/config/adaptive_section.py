@@ -1,4 +1,4 @@
-"""The section ``policies.adaptive``: best-effort work runs when nobody else wants to.
+"""The section ``policies.adaptive``: CPU for best-effort work that adapts to other work.
 
 Covers: its fields. Does not cover: the policy (``policy.best_effort.adaptive``).
 """
@@ -22,7 +22,7 @@ class AdaptiveLimits(sections.Section):
 
 
 class Adaptive(sections.Section):
-    """Best-effort work runs when nobody else wants to; who waits all the same is told."""
+    """CPU for best-effort work, adapted to what latency-sensitive work needs."""
 
     mode: sections.PolicyModeField = Field(
         default="enforce",

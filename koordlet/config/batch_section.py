@@ -1,4 +1,4 @@
-"""The section ``policies.batch_resources``: what may be promised to batch and mid workloads.
+"""The section ``policies.batch_resources``: resources offered to batch and mid workloads.
 
 Covers: its fields under the peer's names. Does not cover: the policy
 (``policy.best_effort.batch_resources``), what the ConfigMap of a cluster says instead.
@@ -28,7 +28,7 @@ class BatchResourcesLimits(sections.Section):
 
 
 class BatchResources(sections.Section):
-    """What of the node may be promised to batch and mid workloads."""
+    """Resources of the node offered to batch and mid workloads."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: BatchResourcesLimits = Field(

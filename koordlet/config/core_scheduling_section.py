@@ -1,4 +1,4 @@
-"""The section ``policies.core_scheduling``: who may run on the threads of one core together.
+"""The section ``policies.core_scheduling``: which workloads may share a core.
 
 Covers: its fields. Does not cover: the policy (``policy.cpu.core_scheduling``).
 """
@@ -15,7 +15,7 @@ ClassName = Literal["LSR", "LS", "BE"]
 
 
 class CoreScheduling(sections.Section):
-    """Cookies of the kernel's core scheduling, by group of pods."""
+    """Core-scheduling cookies by group of pods."""
 
     mode: sections.PolicyModeField = Field(
         default="off",

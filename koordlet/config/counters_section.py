@@ -1,4 +1,4 @@
-"""The section ``counters``: what is counted beyond what every kernel counts by itself.
+"""The section ``counters``: optional hardware counters.
 
 Covers: its fields. Does not cover: counting (``host.counters.performance``).
 """
@@ -47,6 +47,6 @@ class Cpi(sections.Section):
 
 
 class Counters(sections.Section):
-    """What is counted on request."""
+    """Optional hardware counters."""
 
     cpi: Cpi = Field(default_factory=Cpi, description="Cycles and instructions of containers.")

@@ -1,4 +1,4 @@
-"""The section ``policies.cpu_qos``: what the kernel's scheduler is told of each class.
+"""The section ``policies.cpu_qos``: CPU scheduler settings by QoS class.
 
 Covers: its fields under the peer's names. Does not cover: the policy (``policy.cpu.cpu_qos``).
 """
@@ -16,7 +16,7 @@ Idle = Annotated[int, Field(ge=0, le=1)]
 
 
 class CpuQosClass(sections.Section):
-    """What pods of a latency-sensitive class are."""
+    """CPU scheduler settings of a latency-sensitive class."""
 
     enable: bool = Field(default=False, description="Apply the settings of this class.")
     group_identity: Identity = Field(
@@ -27,7 +27,7 @@ class CpuQosClass(sections.Section):
 
 
 class BeCpuQosClass(sections.Section):
-    """What best-effort pods are."""
+    """CPU scheduler settings of best-effort pods."""
 
     enable: bool = Field(default=False, description="Apply the settings of this class.")
     group_identity: Identity = Field(
@@ -52,7 +52,7 @@ class CpuQosLimits(sections.Section):
 
 
 class CpuQos(sections.Section):
-    """What the scheduler is told, by class. A NodeSLO replaces the classes."""
+    """CPU scheduler settings by class. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: CpuQosLimits = Field(

@@ -17,7 +17,7 @@ class NoLimits(sections.Section):
 
 
 class BoundQuota(sections.Section):
-    """No limit of CPU time for pods that have CPUs of their own."""
+    """No CPU quota for pods with exclusive CPUs."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: NoLimits = Field(
@@ -38,7 +38,7 @@ class CpuNormalizationLimits(sections.Section):
 
 
 class CpuNormalization(sections.Section):
-    """CPU limits of shared pods, scaled to how fast this node's CPUs are."""
+    """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
 
     mode: sections.PolicyModeField = "shadow"
     limits: CpuNormalizationLimits = Field(
@@ -48,7 +48,7 @@ class CpuNormalization(sections.Section):
 
 
 class BatchLimits(sections.Section):
-    """Shares, CPU time and memory of pods that ask for batch or mid resources."""
+    """CPU shares, CPU quota and memory limits of pods that request batch or mid resources."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: NoLimits = Field(
@@ -58,7 +58,7 @@ class BatchLimits(sections.Section):
 
 
 class ReservedCpusLimits(sections.Section):
-    """What no reservation exceeds, wherever it comes from."""
+    """Upper bounds of every reservation, whatever its source."""
 
     max_cpus: Annotated[int | None, Field(ge=0)] = Field(
         default=None, description="Highest number of reserved CPUs; null sets no bound."
@@ -66,7 +66,7 @@ class ReservedCpusLimits(sections.Section):
 
 
 class ReservedCpus(sections.Section):
-    """CPUs that are kept away from every pod."""
+    """CPUs reserved for the system and withheld from every pod."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: ReservedCpusLimits = Field(
@@ -84,7 +84,7 @@ class SharedPoolsLimits(sections.Section):
 
 
 class SharedPools(sections.Section):
-    """The CPU pools of workloads without exclusive CPUs."""
+    """CPU pools of workloads without exclusive CPUs."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: SharedPoolsLimits = Field(

@@ -1,4 +1,4 @@
-"""The sections of evictions as the co-location peer does them, under the peer's names.
+"""The sections of evictions under Koordinator's names.
 
 Covers: four sections, by CPU and memory, by use and by requests.
 Does not cover: the policies, what a NodeSLO says instead.
@@ -21,7 +21,7 @@ class EvictLimits(sections.Section):
 
 
 class Evict(sections.Section):
-    """What these sections share."""
+    """Common fields of these sections."""
 
     mode: sections.PolicyModeField = "shadow"
     limits: EvictLimits = Field(
@@ -35,7 +35,7 @@ class Evict(sections.Section):
 
 
 class CpuEvict(Evict):
-    """Pods go while best-effort work is starved of CPU, or the node uses too much of it."""
+    """Evictions while best-effort work starves of CPU, or the node's CPU use is too high."""
 
     cpu_evict_be_satisfaction_upper_percent: Annotated[int, Field(ge=1, le=99)] | None = Field(
         default=None,
@@ -79,7 +79,7 @@ class CpuEvict(Evict):
 
 
 class MemoryEvict(Evict):
-    """Pods go while the node uses too much memory."""
+    """Evictions while the node's memory use is too high."""
 
     memory_evict_threshold_percent: _Percent = Field(
         default=70, description="Evict pods when the node's memory use reaches this percent."
@@ -99,7 +99,7 @@ _PRIORITY = "Highest priority of pods whose requests count and that may be evict
 
 
 class CpuAllocatableEvict(Evict):
-    """Pods go that asked for more CPU than the node offers to mid and batch work."""
+    """Evictions while CPU requests exceed what the node offers to mid and batch work."""
 
     cpu_allocatable_evict_threshold_percent: _Share | None = Field(
         default=None,
@@ -115,7 +115,7 @@ class CpuAllocatableEvict(Evict):
 
 
 class MemoryAllocatableEvict(Evict):
-    """Pods go that asked for more memory than the node offers to mid and batch work."""
+    """Evictions while memory requests exceed what the node offers to mid and batch work."""
 
     memory_allocatable_evict_threshold_percent: _Share | None = Field(
         default=None,

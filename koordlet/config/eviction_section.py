@@ -1,4 +1,4 @@
-"""The section ``eviction``: how pods are made to go, whoever decided it.
+"""The section ``eviction``: how koordlet evicts pods, whichever policy decides.
 
 Covers: fields and defaults. Does not cover: doing it (``apply.evictor``).
 """
@@ -13,7 +13,7 @@ from koordlet.config import sections
 
 
 class Eviction(sections.Section):
-    """How pods are made to go."""
+    """How koordlet evicts pods."""
 
     by: Literal["auto", "api", "delete", "local"] = Field(
         default="auto",

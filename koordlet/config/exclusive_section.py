@@ -1,4 +1,4 @@
-"""The section ``policies.exclusive_cpus``: CPUs that single workloads hold.
+"""The section ``policies.exclusive_cpus``: exclusive CPUs of single workloads.
 
 Covers: its fields. Does not cover: the policy (``policy.cpu.exclusive_cpus``).
 """
@@ -21,7 +21,7 @@ class ExclusiveCpusLimits(sections.Section):
 
 
 class ExclusiveCpus(sections.Section):
-    """CPUs that single workloads hold."""
+    """Exclusive CPUs of single workloads."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: ExclusiveCpusLimits = Field(

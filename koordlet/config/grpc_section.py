@@ -1,4 +1,4 @@
-"""The sections ``report.grpc`` and ``report.scheduler``: who may read the feed, and who is told.
+"""The sections ``report.grpc`` and ``report.scheduler``: clients of the feed, and its scheduler.
 
 Covers: fields, defaults, what must come together. Does not cover: serving (``rpc``).
 """
@@ -35,7 +35,7 @@ class Tls(sections.Section):
 
 
 class Client(sections.Section):
-    """Who is let in over TCP."""
+    """A client that may connect over TCP."""
 
     name: Annotated[str, Field(min_length=1)] = Field(
         description="DNS or URI name in the client's certificate; `*.` matches one label."
@@ -74,7 +74,7 @@ class Grpc(sections.Section):
 
 
 class Scheduler(sections.Section):
-    """The scheduler that this agent tells of its node."""
+    """The scheduler that this agent reports to."""
 
     address: str | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""The section ``guard``: steps that hurt latency-sensitive work are taken back.
+"""The section ``guard``: undoes changes that hurt latency-sensitive work.
 
 Covers: its fields. Does not cover: the guard (``policy.framework.guard``).
 """
@@ -11,7 +11,7 @@ from koordlet.config import sections
 
 
 class Guard(sections.Section):
-    """Whether a step that hurts is taken back for a while."""
+    """Undoes changes that hurt latency-sensitive work."""
 
     enabled: bool = Field(
         default=True,

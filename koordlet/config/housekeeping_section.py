@@ -1,4 +1,4 @@
-"""The section ``policies.housekeeping``: where the kernel's own work runs.
+"""The section ``policies.housekeeping``: CPUs of interrupts and kernel threads.
 
 Covers: its fields. Does not cover: the policy (``policy.cpu.housekeeping``).
 """
@@ -11,7 +11,7 @@ from koordlet.config import cpu_sections, sections
 
 
 class Housekeeping(sections.Section):
-    """Interrupts and kernel threads keep off CPUs that workloads hold alone."""
+    """Keeps interrupts and kernel threads away from exclusive CPUs."""
 
     mode: sections.PolicyModeField = "off"
     limits: cpu_sections.NoLimits = Field(

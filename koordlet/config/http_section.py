@@ -1,4 +1,4 @@
-"""The section ``report.http``: where people and scrapers look.
+"""The section ``report.http``: the HTTP server for people and scrapers.
 
 Covers: fields, defaults, what must come together. Does not cover: serving (``http``).
 """

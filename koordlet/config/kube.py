@@ -1,4 +1,4 @@
-"""The section ``kube``: whether and how the API server is asked.
+"""The section ``kube``: connection to the API server.
 
 Covers: fields and defaults. Does not cover: asking (``kube``).
 """

@@ -1,4 +1,4 @@
-"""The section ``kubelet``: whether and how the kubelet of this node is asked.
+"""The section ``kubelet``: connection to the kubelet of this node.
 
 Covers: fields and defaults. Does not cover: asking (``workloads.kubelet``).
 """

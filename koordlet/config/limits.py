@@ -50,7 +50,7 @@ def apply(config: schema.Config) -> tuple[schema.Config, tuple[Cut, ...]]:
 
 
 def cut_cpus(cpus: cpuset.CPUSet, limit: int | None) -> cpuset.CPUSet:
-    """At most ``limit`` CPUs of a set: the lowest numbers stay."""
+    """Reduce a set to ``limit`` CPUs, keeping the lowest numbers."""
     if limit is None or len(cpus) <= limit:
         return cpus
     return cpuset.CPUSet.of(cpu for _, cpu in zip(range(limit), cpus, strict=False))

@@ -50,7 +50,7 @@ def from_text(
     *,
     kept: bool = False,
 ) -> sourced.Effective:
-    """As ``load``, with the text of the file in hand; ``None`` is no file.
+    """Load like ``load``, from the text of the file; ``None`` is no file.
 
     ``kept``: the file had content, so that it has none now is refused.
     """
@@ -188,7 +188,7 @@ def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> sche
 
 
 def _origin(origins: Mapping[places.Loc, str], loc: places.Loc) -> str | None:
-    """Who set this, or the text that it is a part of."""
+    """Origin of this value, or of the text that contains it."""
     return next(
         (origins[part] for end in range(len(loc), 0, -1) if (part := loc[:end]) in origins), None
     )

@@ -1,4 +1,4 @@
-"""The section ``manifests``: standalone workloads in files of their own.
+"""The section ``manifests``: standalone workloads as Pod manifests.
 
 Covers: its fields. Does not cover: following the files (``workloads.manifest_directory``).
 """

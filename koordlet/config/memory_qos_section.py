@@ -16,7 +16,7 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class MemoryQosClass(sections.Section):
-    """What pods of one class are promised."""
+    """Memory protection and throttling of one class."""
 
     enable: bool = Field(default=False, description="Apply the settings of this class.")
     min_limit_percent: Percent = Field(

@@ -1,4 +1,4 @@
-"""The section ``policies.network_qos``: bandwidth of the links to the world.
+"""The section ``policies.network_qos``: bandwidth of network interfaces.
 
 Covers: its fields, those of a class under the peer's names.
 Does not cover: the policy (``policy.memory_io.network_qos``).
@@ -19,7 +19,7 @@ Link = Annotated[str, Field(pattern=r"^[^/\s]{1,15}$")]
 
 
 class NetworkClass(sections.Section):
-    """What a class gets for certain (request) and at most (limit)."""
+    """Guaranteed bandwidth (request) and bandwidth limit of a class."""
 
     ingress_request: Part = Field(default=None, description="Guaranteed receive bandwidth.")
     ingress_limit: Part = Field(default=None, description="Receive bandwidth limit.")

@@ -74,7 +74,7 @@ class NodePressureLimits(sections.Section):
 
 
 class NodePressure(sections.Section):
-    """What happens when a node runs out of memory, disk, inodes or processes."""
+    """Evictions and conditions when memory, disk, inodes or processes run out."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: NodePressureLimits = Field(
@@ -220,7 +220,7 @@ class LocalStorageEvictLimits(sections.Section):
 
 
 class LocalStorageEvict(sections.Section):
-    """Pods that hold more of the node's disk than their own limits allow."""
+    """Evictions of pods that exceed their local-storage limits."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: LocalStorageEvictLimits = Field(

@@ -1,4 +1,4 @@
-"""The section ``nri``: whether and how the container runtime asks us about new containers.
+"""The section ``nri``: connection to the container runtime's plugin interface.
 
 Covers: fields and defaults. Does not cover: the protocol (``workloads.nri``), when ``auto`` is on
 (``koordlet.agent.sources``).

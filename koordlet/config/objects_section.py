@@ -1,4 +1,4 @@
-"""The section ``report.objects``: what is written to the API server of the cluster.
+"""The section ``report.objects``: objects written to the API server.
 
 Covers: fields and defaults. Does not cover: writing (``report.writing``).
 """
@@ -13,7 +13,7 @@ from koordlet.config import kubelet, sections
 
 
 class Objects(sections.Section):
-    """Objects of the API server that say what this node has and uses."""
+    """Objects of the API server that describe this node."""
 
     mode: kubelet.Mode = Field(
         default="auto",

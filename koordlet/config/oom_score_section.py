@@ -1,4 +1,4 @@
-"""The section ``policies.oom_score``: whom the kernel kills first.
+"""The section ``policies.oom_score``: which processes the OOM killer prefers.
 
 Covers: its fields. Does not cover: the policy (``policy.memory_io.oom_score``).
 """

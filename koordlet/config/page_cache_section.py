@@ -1,4 +1,4 @@
-"""The section ``policies.page_cache_reclaim``: page cache beyond a pod's part.
+"""The section ``policies.page_cache_reclaim``: page cache limits of pods.
 
 Covers: its fields under the peer's names.
 Does not cover: the policy (``policy.memory_io.page_cache_reclaim``).
@@ -14,7 +14,7 @@ from koordlet.config import fieldtypes, sections
 
 
 class PageCacheClass(sections.Section):
-    """How much page cache pods of one class may have."""
+    """Page cache limit of pods of one class."""
 
     page_cache_limit_enable: bool = Field(
         default=False, description="Limit the page cache of pods of this class."
@@ -37,7 +37,7 @@ class PageCacheLimits(sections.Section):
 
 
 class PageCacheReclaim(sections.Section):
-    """Page cache beyond a pod's part. A NodeSLO replaces the classes."""
+    """Page cache limits of pods. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: PageCacheLimits = Field(

@@ -16,7 +16,7 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class ResctrlQos(sections.Section):
-    """What the group of a class shall have."""
+    """Cache ways and memory bandwidth of a class."""
 
     enable: bool = Field(default=True, description="Create a resctrl group for this class.")
     cat_range_start_percent: Percent = Field(
@@ -47,7 +47,7 @@ class ResctrlQos(sections.Section):
 
 
 class BeResctrlQos(ResctrlQos):
-    """The same, with the peer's default for best-effort work."""
+    """Cache ways and memory bandwidth of BE, with Koordinator's default."""
 
     cat_range_end_percent: Percent = Field(
         default=30,

@@ -1,4 +1,4 @@
-"""The section ``scheduler``: the standalone scheduler that this machine belongs to.
+"""The section ``scheduler``: the standalone scheduler of this machine.
 
 Covers: fields and defaults. Does not cover: asking it (``rpc.reservations``), running it
 (``agent.scheduler_child``).

@@ -61,7 +61,7 @@ Section = sections.Section
 
 
 class Node(Section):
-    """Who this node is."""
+    """Identity of this node."""
 
     name: fieldtypes.NodeName = Field(
         default=None, description="Name of the node; null uses the host name."
@@ -77,7 +77,7 @@ class Node(Section):
 
 
 class Cgroups(Section):
-    """Where the managed cgroups are."""
+    """Location of the managed cgroups."""
 
     root: fieldtypes.CgroupRoot = Field(
         default=None,
@@ -226,7 +226,7 @@ class Metrics(Section):
 
 
 class Report(Section):
-    """What the agent shows of itself."""
+    """What the agent reports, and where."""
 
     http: http_section.Http = Field(
         default_factory=http_section.Http, description="The HTTP server."
@@ -245,7 +245,7 @@ class Report(Section):
 
 
 class State(Section):
-    """What survives a restart, and what a stop leaves behind."""
+    """State across restarts, and what a stop leaves behind."""
 
     handover_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
         default=120, description="How long limits stay in force during a restart or an upgrade."

@@ -25,7 +25,7 @@ class CpuSuppressLimits(sections.Section):
 
 
 class CpuSuppress(sections.Section):
-    """How much CPU best-effort work may have, by the peer's formula."""
+    """CPU limit of best-effort work by Koordinator's formula."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: CpuSuppressLimits = Field(

@@ -18,7 +18,7 @@ Section = sections.Section
 
 
 class Match(Section):
-    """Which cgroup a workload runs in: exactly one of the keys."""
+    """Cgroup or unit of a workload: exactly one of the keys."""
 
     unit: fieldtypes.Unit = Field(
         default=None, description="A systemd unit, such as `nginx.service`."

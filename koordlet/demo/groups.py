@@ -52,7 +52,7 @@ class State:
 
 
 def revive(body: Mapping[str, object]) -> State:
-    """Whatever a checkpoint holds, there is nothing to bring back."""
+    """Ignore the checkpoint: the demo has no state."""
     del body
     return State()
 

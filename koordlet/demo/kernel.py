@@ -157,7 +157,7 @@ class Machine(player.PlayedHost):
             self.change(f"{group}/cgroup.events", data=state.encode())
 
     def _spread(self, group: str) -> None:
-        """What is in effect in a group and below: its set within its parent's, else all of that."""
+        """Effective cpuset of a group and below: its own set within its parent's set."""
         above = self.cpus(group.rpartition("/")[0])
         wanted = cpuset.CPUSet.parse(self.text(self.at(f"{group}/cpuset.cpus")).strip())
         found = wanted & above or above

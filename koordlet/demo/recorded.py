@@ -41,7 +41,7 @@ class Recorded:
         self._folder = tempfile.TemporaryDirectory(prefix="koordlet-demo-")
 
     def settings(self) -> groups.Settings:
-        """What the policy has to know of the processes."""
+        """Settings of the demo's policy for the recorded processes."""
         return groups.Settings(
             pids=tuple(story.PIDS.items()), names=tuple(one.name for one in PODS)
         )

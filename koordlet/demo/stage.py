@@ -1,4 +1,4 @@
-"""Where the demo plays: on this machine, or, where nothing may be done here, on a recorded one.
+"""Stage of the demo: this machine, or a recorded machine where changes are not permitted.
 
 Covers: the choice, and what the agent needs to know of each.
 Does not cover: the agent (``agent.loop``), the options (``cli.run``).
@@ -52,7 +52,7 @@ class Stage:
         return here
 
     def latency(self) -> latency.Latency | None:
-        """What requests took last, where somebody asks."""
+        """Last measured request latency."""
         return None
 
     def close(self) -> None:

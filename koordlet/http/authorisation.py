@@ -1,4 +1,4 @@
-"""Who may ask what: the one seam that every request passes before its handler.
+"""Authorization: the one check that every request passes before its handler.
 
 Covers: the verdict, the policy of a loopback server, the guard against DNS rebinding.
 Does not cover: TLS (``certificates``) and tokens (``tokens``, of the same type).
@@ -41,7 +41,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]*)(?::\d{0,5})?\Z")
 
 
 def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
-    """Loopback peers may read; nobody else may do anything."""
+    """Allow reading from loopback addresses, and nothing else."""
     if not peer.loopback:
         return Verdict(
             message.error(
@@ -58,7 +58,7 @@ def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
 
 
 def rebound(request: message.Request, peer: message.Peer) -> Verdict:
-    """Refuse a request from this machine that calls us by somebody's name."""
+    """Refuse a request whose ``Host`` header names another server (DNS rebinding)."""
     host = request.headers.get("host")
     # Browsers always send one; HTTP/1.1 without it is refused by the parser.
     if not peer.loopback or host is None or is_local_name(host):
@@ -75,7 +75,7 @@ def rebound(request: message.Request, peer: message.Peer) -> Verdict:
 
 
 def is_local_name(host: str) -> bool:
-    """Whether a ``Host`` header is an IP address or a loopback name."""
+    """True if a ``Host`` header is an IP address or a loopback name."""
     match = _HOST.match(host)
     if match is None:
         return False
@@ -84,7 +84,7 @@ def is_local_name(host: str) -> bool:
 
 
 def peer(name: object, *, secure: bool) -> message.Peer:
-    """Who is at the other end, from the name that the socket has for it."""
+    """Identify the client from the socket's peer name."""
     host, port = (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("", 0)
     where = address(host)
     local = where is not None and where.is_loopback

@@ -1,4 +1,4 @@
-"""Something that is published again and again, to whoever listens: the newest only.
+"""Channels: publish a state to all listeners, who each receive the newest one.
 
 Covers: listeners of a channel, their number, a slow one. Does not cover: sockets (``connection``).
 
@@ -30,16 +30,16 @@ class Channel:
 
     @property
     def full(self) -> bool:
-        """Whether nobody else may listen."""
+        """True if the limit of listeners is reached."""
         return len(self._listeners) >= self._most
 
     @property
     def listeners(self) -> int:
-        """How many there are."""
+        """Number of listeners."""
         return len(self._listeners)
 
     def listen(self, one: Listener) -> None:
-        """From now on; the newest state comes at once."""
+        """Add a listener, which receives the newest state at once."""
         self._listeners.add(one)
         one.event(self._newest())
 

@@ -44,7 +44,7 @@ class CertificateError(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server is."""
+    """Address of a server."""
 
     host: str
     port: int
@@ -67,7 +67,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one server may cost."""
+    """Resource limits of the client for one server."""
 
     #: For requests; streams have connections of their own.
     connections: int = 8
@@ -105,7 +105,7 @@ class _Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether the server has left it open."""
+        """True if the server keeps the connection open."""
         return not (self._reader.at_eof() or self._writer.is_closing())
 
     async def whole(
@@ -185,7 +185,7 @@ class _Connection:
         return read
 
     def reuse(self) -> bool:
-        """Whether another request may be sent: the answer is over, and nothing came after it."""
+        """True if the connection is free again: the response ended and nothing follows it."""
         http, self._http = self._http, None
         if http is not None:
             over = http.our_state is h11.DONE and http.their_state is h11.DONE
@@ -264,7 +264,7 @@ class Client:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """True if no request is in progress."""
         return len(self._open) == len(self._kept)
 
     def retire(self) -> None:

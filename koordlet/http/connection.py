@@ -27,7 +27,7 @@ _READ_BYTES = 8 << 10
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A client, until it goes or is sent away."""
+    """A client connection until it is closed."""
 
     def __init__(self, owner: phases.Owner) -> None:
         self._owner = owner
@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         self._enter(Phase.IDLE, self._owner.limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end, whoever wanted it."""
+        """Release all resources after a disconnection by either side."""
         del exc
         self._enter(Phase.CLOSED, None)
         self._rest = memoryview(b"")
@@ -80,7 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         self._owner.closed(self)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        """Where the transport puts what it reads."""
+        """Buffer that the transport reads into."""
         del sizehint
         return self._buffer
 
@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         self.stalled_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Resume writing: the client has caught up."""
         self._writable = True
         self.stalled_since = None
         # Not at once: the transport calls this in the middle of its own work, and would notice a

@@ -1,4 +1,4 @@
-"""What one client may cost: sizes, counts, seconds."""
+"""Resource limits of HTTP clients: sizes, counts, seconds."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Who is at the other end of the connection."""
+    """Identity of the client."""
 
     host: str
     port: int
@@ -153,7 +153,7 @@ def parse(
 
 
 def same_tag(request: Request, response: Response) -> bool:
-    """Whether the client has this response already (weak comparison, RFC 9110 13.1.2)."""
+    """True if the client already has this response (weak comparison, RFC 9110 13.1.2)."""
     tag = response.headers.get("etag")
     known = request.headers.get("if-none-match")
     if tag is None or known is None or response.status != 200:
@@ -163,7 +163,7 @@ def same_tag(request: Request, response: Response) -> bool:
 
 
 def takes_gzip(request: Request) -> bool:
-    """Whether ``Accept-Encoding`` allows gzip."""
+    """True if ``Accept-Encoding`` allows gzip."""
     for part in request.headers.get("accept-encoding", "").lower().split(","):
         name, _, rest = part.partition(";")
         if name.strip() in {"gzip", "*"}:

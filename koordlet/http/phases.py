@@ -1,4 +1,4 @@
-"""What a connection waits for, and what it needs of its server.
+"""Phases of a connection, and the interface of its server.
 
 Covers: the names. Does not cover: going from one to the next (``connection``).
 """
@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
 
 
 class Phase(enum.Enum):
-    """What the connection waits for."""
+    """Phase of a connection: the event it waits for."""
 
     #: The first byte of a request.
     IDLE = "idle"
@@ -36,7 +36,7 @@ class Phase(enum.Enum):
 
 
 class Owner(Protocol):
-    """What a connection needs of its server."""
+    """Interface of the server for its connections."""
 
     limits: limits.Limits
     routes: routes.Routes
@@ -45,13 +45,13 @@ class Owner(Protocol):
     def authorise(
         self, request: message.Request, peer: message.Peer
     ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
-        """May this peer ask this."""
+        """Authorize a request."""
 
     def opened(self, client: Connection) -> None:
         """Count it in."""
 
     def admitted(self, client: Connection) -> bool:
-        """Whether there is a place for its request."""
+        """True if there is a free slot for the connection's request."""
 
     def closed(self, client: Connection) -> None:
         """Count it out."""

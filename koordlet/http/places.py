@@ -1,4 +1,4 @@
-"""Who keeps a place where there are more clients than places.
+"""Connection slots: which clients stay connected when there are more clients than slots.
 
 Covers: the connections of one server, whose turn it is to go. Does not cover: what a connection
 does (``connection``), handshakes (``server``).
@@ -28,7 +28,7 @@ _HEADLESS = frozenset({Phase.IDLE, Phase.HEAD})
 
 
 class Seat(Protocol):
-    """What is asked of a connection."""
+    """Interface of a connection that holds a slot."""
 
     phase: Phase
     #: Loop time at which it began to wait for a head, or for what comes after it.
@@ -61,18 +61,18 @@ class Places:
         return iter(tuple(self._seats))
 
     def enter(self, seat: Seat) -> None:
-        """Somebody has come."""
+        """Add a connection."""
         self._seats.add(seat)
         if self._excess > 0 and self._looking is None:
             # A timer that is due runs after what the sockets brought; ``call_soon`` runs before.
             self._looking = asyncio.get_running_loop().call_later(0, self._make_room)
 
     def leave(self, seat: Seat) -> None:
-        """Somebody has gone."""
+        """Remove a connection."""
         self._seats.discard(seat)
 
     def admit(self, seat: Seat, now: float) -> bool:
-        """Whether a whole head may be answered; rule 2."""
+        """True if a request with a complete head may be answered; rule 2."""
         most = self._limits.probes if seat.probe else self._limits.connections
         if len(self._seats) <= most:
             return True

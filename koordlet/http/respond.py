@@ -1,4 +1,4 @@
-"""From a handler's response to what is sent: 304, gzip, length, the headers of every response.
+"""Turns a handler's response into bytes: 304, gzip, length, common headers.
 
 Covers: content negotiation that is the same for all endpoints. Pure but for the clock passed in.
 Does not cover: sending it (``connection``).

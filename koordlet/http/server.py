@@ -104,7 +104,7 @@ class Server:
     # TLS.
 
     def _taken(self) -> asyncio.BaseProtocol:
-        """Whoever hears a new connection first."""
+        """Accept a new connection."""
         return connection.Connection(self) if self._tls is None else arrival.Arrival(self._greet)
 
     def _greet(self, transport: asyncio.Transport) -> None:
@@ -156,7 +156,7 @@ class Server:
         self.places.enter(client)
 
     def admitted(self, client: connection.Connection) -> bool:
-        """Whether there is a place for its request."""
+        """True if there is a free slot for the connection's request."""
         if self.places.admit(client, asyncio.get_running_loop().time()):
             return True
         self.count("busy")
@@ -220,7 +220,7 @@ async def _why_not(address: str, setting: str, error: OSError) -> errors.HostErr
 
 
 async def _who(host: str, port: int) -> str:
-    """Who answers at an address that is taken: another koordlet says so in its headers."""
+    """Identify the program on a used address: koordlet names itself in its headers."""
     where = host
     found = authorisation.address(host)
     if found is not None and found.is_unspecified:

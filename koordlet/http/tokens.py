@@ -1,4 +1,4 @@
-"""Who may ask over the network: a bearer token that the API server knows, and a right to the path.
+"""Authorization over the network: a bearer token the API server accepts, and a right to the path.
 
 Covers: TokenReview, then SubjectAccessReview for the path, as other exporters of a cluster do it;
 what is remembered of both, and bounds. Does not cover: TLS (``certificates``), reaching the API
@@ -31,7 +31,7 @@ _LONGEST = 8 << 10
 
 
 class Asked(Protocol):
-    """What is used of the port ``objects.Objects``."""
+    """Used part of the interface ``objects.Objects``."""
 
     async def create(self, kind: kinds.Kind, body: objects.Object) -> objects.Object:
         """A review is created, and answered in its status."""
@@ -39,7 +39,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How long a verdict counts, and how many are asked for and kept."""
+    """Lifetime of a verdict, and limits of pending and cached ones."""
 
     allowed_seconds: float = 60.0
     refused_seconds: float = 10.0

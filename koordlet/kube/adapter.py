@@ -53,7 +53,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How we treat the server."""
+    """Timeouts and page sizes of requests."""
 
     #: Who we are, in ``managedFields`` and in its log.
     manager: str = "koordlet"
@@ -134,7 +134,7 @@ class Kube:
         namespace: str = "",
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[objects.Change, None]:
-        """What changes after a revision, until the server ends it; first that it has begun."""
+        """Watch events after a revision; the first says that the watch began."""
         seconds = self._manners.watch_seconds
         query = {
             "watch": "true",
@@ -336,7 +336,7 @@ class Kube:
     async def _refused(
         self, stream: client.Stream, access: credentials.Access, culprit: str
     ) -> refusals.ObjectsError:
-        """What a watch was answered instead of a stream."""
+        """Error that the server returned instead of a watch stream."""
         head, raw = stream.response, bytearray()
         while data := await stream.read(self._manners.limits.answer_seconds):
             raw += data
@@ -361,7 +361,7 @@ class Kube:
 
 
 def _wait(refused: refusals.ObjectsError) -> float | None:
-    """When to come back, a little later than was asked; ``None``: not from here."""
+    """Delay before a retry, slightly more than asked for; ``None``: do not retry here."""
     if refused.retry_after is None:
         return None
     budget = isinstance(refused, refusals.TooMany) and any(

@@ -1,4 +1,4 @@
-"""Who we are and where the API server is: the ``kubernetes`` package reads it, a thread waits.
+"""Credentials and address of the API server, read by the ``kubernetes`` package in a thread.
 
 Covers: in-cluster and kubeconfig (contexts, client certificates, tokens and their files, exec
 plugins), rotation, TLS, proxies. Does not cover: requests.
@@ -48,7 +48,7 @@ _PLUGINS = frozenset({"exec", "auth-provider"})
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach the API server now."""
+    """Address and credentials of the API server."""
 
     endpoint: client.Endpoint
     #: Before every path, for servers behind a gateway; usually empty.
@@ -58,7 +58,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the credentials come from; nothing set: the service account of this pod."""
+    """Origin of the credentials; with nothing set, the service account of this pod."""
 
     #: Path, or several with a colon between them.
     kubeconfig: str = ""
@@ -96,7 +96,7 @@ class Credentials:
         self._checked = float("-inf")
 
     async def access(self) -> Access:
-        """How to reach the server; reads again what may have changed."""
+        """Current access to the server; re-reads what may have changed."""
         async with self._reading:
             if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
                 self._access = await self._in_thread(self._check)
@@ -173,7 +173,7 @@ class Credentials:
 
 
 def _load(source: Source, *, plugins: bool = True) -> tuple[Configuration, tuple[Path, ...]]:
-    """What is on disk, with what a plugin says, and the files that it comes from."""
+    """Credentials on disk or from a plugin, with the files they come from."""
     configuration = Configuration()
     if not source.kubeconfig:
         incluster_config.InClusterConfigLoader(
@@ -248,7 +248,7 @@ def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
 
 
 def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
-    """What a kubeconfig says of the user of a context; the very object that the package reads."""
+    """User entry of a kubeconfig's context; the very object that the package reads."""
     name = context or config["current-context"]
     found = config["contexts"].get_with_name(name)["context"].safe_get("user")
     for one in config.safe_get("users") or ():
@@ -286,7 +286,7 @@ def _proxy(configuration: Configuration) -> tuple[str, int] | None:
 
 
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
-    """What changes when a file is written or replaced, also through symbolic links."""
+    """Identity of files, which changes with writing and replacing, also through symbolic links."""
     found: list[object] = []
     for one in files:
         try:

@@ -133,7 +133,7 @@ def change(line: bytes, culprit: str, remarks: Remarks) -> objects.Change:
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tuple[_T, bool]:
-    """What a decoder reads, and whether a text in it was mended first."""
+    """Decode a value; also returns whether a text in it had to be repaired."""
     try:
         return decoder.decode(raw), False
     except msgspec.ValidationError:

@@ -28,7 +28,7 @@ Record = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked. ``None`` means any."""
+    """Filter of an audit query; ``None`` matches any."""
 
     limit: int = DEFAULT_LINES
     #: Unix time.

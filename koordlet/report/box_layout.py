@@ -55,7 +55,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one box or cell stands."""
+    """Position of a box or cell."""
 
     x: float
     y: float
@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A box with everything in it, in its place."""
+    """A positioned box with its content."""
 
     box: Box
     at: Place

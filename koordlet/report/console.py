@@ -1,4 +1,4 @@
-"""The console: what its pages are made of, and the state that it is told every tick.
+"""The console: its files, and the state it receives every tick.
 
 Covers: the files of the agent's page and of the scheduler's, the ``v1`` document of one moment of
 an agent for people to look at.
@@ -57,12 +57,12 @@ def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Res
 
 
 def event(now: view.View | None, version: str) -> bytes:
-    """One server-sent event: the state, or that there is none yet."""
+    """Server-sent event with the state, or with the news that there is none yet."""
     return told(None if now is None else document(now, version))
 
 
 def told(state: Mapping[str, object] | None) -> bytes:
-    """Any state as an event; ``None``: there is none yet."""
+    """Event with a state; ``None`` if there is none yet."""
     if state is None:
         return b"event: starting\ndata: {}\n\n"
     data = json.dumps(state, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Whose each CPU is, as the ``v1`` document of ``/api/v1/cpus``, from a view. Pure.
+"""Owner of each CPU, as the ``v1`` document of ``/api/v1/cpus``, from a view. Pure.
 
 Covers: owner, holder, why and since when, pools, place in the machine, use.
 Does not cover: the machine's boxes (``topology_json``), what workloads want (``node_json``).

@@ -1,4 +1,4 @@
-"""What the HTTP endpoints say, from the newest view.
+"""HTTP endpoints over the newest view.
 
 Covers: health, the documents below ``/api/v1``, metrics, the console's files and its stream.
 Does not cover: connections and who may ask (``http``), the content of the documents.
@@ -97,7 +97,7 @@ class Api:
         return message.Stream(self.channel)
 
     def livez(self, request: message.Request) -> message.Response:
-        """Whether ticks keep coming: an agent of which that is true is not to be killed."""
+        """Liveness: ticks continue. A live agent must not be killed."""
         return _health(request, [self._fresh(self._current())])
 
     def healthz(self, request: message.Request) -> message.Response:
@@ -109,7 +109,7 @@ class Api:
         return _health(request, checks)
 
     def readyz(self, request: message.Request) -> message.Response:
-        """Whether the agent does its work, and does it still."""
+        """Readiness: the agent's last tick was verified and is recent."""
         now = self._current()
         ready = now is not None and now.ready
         detail = "" if ready else view.STARTING if now is None else now.unready
@@ -161,7 +161,7 @@ class Api:
         return message.document(found)
 
     def plan(self, _request: message.Request) -> message.Response:
-        """What is done, and why."""
+        """The current plan with reasons."""
         now = self._current()
         if now is None:
             return _starting()

@@ -1,4 +1,4 @@
-"""What is in force and what is not: no surface shows a limit that nobody is held to as the limit.
+"""Separates limits in force from limits of inactive policies for all surfaces.
 
 Covers: a limit whose files were refused, and the sentences above every surface about what does not
 act. Does not cover: modes (``apply.planner``), rendering.
@@ -40,12 +40,12 @@ def acting(now: view.View) -> best_effort.Limit | None:
 
 
 def allowance(found: best_effort.Limit) -> str:
-    """How much that is, in words."""
+    """Amount of CPU as text."""
     return "all of its CPUs" if found.milli is None else f"{found.milli / 1000:.2f} CPUs"
 
 
 def banner(now: view.View) -> Iterator[str]:
-    """A sentence for each thing that somebody might take for done."""
+    """A sentence for each policy that is not in force."""
     if now.mode != "enforce":
         yield "This agent only observes and changes nothing."
     found = now.plan.limit

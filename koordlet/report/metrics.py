@@ -62,7 +62,7 @@ class Writer:
 
     @property
     def kept(self) -> int:
-        """How many prefixes are kept."""
+        """Number of cached prefixes."""
         return sum(map(len, self._prefixes.values()))
 
     def write(

@@ -43,7 +43,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
 
 
 def _best_effort(now: view.View) -> dict[str, object]:
-    """What best-effort work may have, and who says it; null where nobody limits it.
+    """CPU limit of best-effort work and its policy; null if there is no limit.
 
     ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
     """
@@ -110,7 +110,7 @@ def _reservation(one: reservation.Reservation) -> dict[str, object]:
 
 
 def _unmanaged(now: view.View, one: pod.Pod) -> dict[str, object]:
-    """A pod or container that nobody declared: what it wants is unknown, what it uses is not."""
+    """An undeclared pod or container: its usage is known, its requests are not."""
     used = usage_json.workload(now, one)
     return {
         "uid": one.uid,

@@ -36,7 +36,7 @@ def _collected(what: str) -> Callable[[view.View], families.Rows]:
 
 
 def _evicted(now: view.View) -> families.Rows:
-    """Those that went, by what they went for."""
+    """Evicted pods by reason."""
     counted: dict[str, int] = {}
     for (policy, signal, outcome), count in now.counters.evictions.items():
         if outcome == "evicted":
@@ -70,7 +70,7 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
 
 
 def _scores(now: view.View) -> families.Rows:
-    """Of containers, where ``oom_score`` looks: that of the process which goes first."""
+    """Highest score of each container's processes, where ``oom_score`` reads them."""
     for one in now.snapshot.pods if now.snapshot.oom_scores else ():
         for part in one.containers:
             scores = now.snapshot.oom_scores.get(part.group or "")

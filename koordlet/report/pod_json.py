@@ -14,7 +14,7 @@ from koordlet.report import plan_json, usage_json, view
 
 
 def document(now: view.View, key: str) -> dict[str, object] | None:
-    """The document of ``namespace/name`` or of a UID; ``None`` where nobody has that name."""
+    """Document of ``namespace/name`` or of a UID; ``None`` for an unknown name."""
     one = next((each for each in now.snapshot.pods if key in (each.key, each.uid)), None)
     if one is None:
         return None
@@ -62,7 +62,7 @@ def document(now: view.View, key: str) -> dict[str, object] | None:
 
 
 def names(now: view.View) -> Iterator[str]:
-    """What may be asked for."""
+    """Known names."""
     return (one.key for one in now.snapshot.pods)
 
 

@@ -40,7 +40,7 @@ class _Said:
 
 
 class Remarks:
-    """The row of events."""
+    """Writes events on objects."""
 
     name = "Event"
     period = 5.0
@@ -71,7 +71,7 @@ class Remarks:
         return wrote if asked or not due else None
 
     def _due(self, found: tuple[event.Happening, ...]) -> list[event.Happening]:
-        """Those whose time has come; rules 2 and 3."""
+        """Remarks that are due; rules 2 and 3."""
         at, due = self._clock(), []
         for told in found:
             known = self._said.get(told.ref)

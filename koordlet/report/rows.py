@@ -38,7 +38,7 @@ _UNKNOWN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How eager the rows are."""
+    """Intervals of the rows."""
 
     available: topology_object.View = topology_object.View.EXACT
     tolerance: float = 0.1
@@ -46,7 +46,7 @@ class Manners:
 
 
 class _Watched:
-    """When to look again at what stands there."""
+    """Schedule of reading an object again."""
 
     def __init__(self, manners: Manners, clock: Callable[[], float], budget: float) -> None:
         self._manners = manners
@@ -55,20 +55,20 @@ class _Watched:
         self._looked = float("-inf")
 
     def due(self) -> bool:
-        """Whether what is known may be out of date."""
+        """True if the known object may be out of date."""
         return self._clock() - self._looked >= self._manners.resync_seconds
 
     def looked(self) -> None:
-        """It was read now."""
+        """Record a read."""
         self._looked = self._clock()
 
     def turn(self) -> bool:
-        """Whether one more request is within the budget."""
+        """True if another request is within the budget."""
         return self._budget.take()
 
 
 class Topology:
-    """NodeResourceTopology."""
+    """Writes the NodeResourceTopology."""
 
     name = "NodeResourceTopology"
     period = 3.0
@@ -144,7 +144,7 @@ class Metric:
 
     @property
     def period(self) -> float:
-        """As the object's spec wishes it."""
+        """Interval from the object's spec."""
         unknown = self.lacking is metric_object.Lacking.ALL
         return _UNKNOWN_SECONDS if unknown else float(self._wish.report_seconds)
 
@@ -204,7 +204,7 @@ class Metric:
 
 
 class Device:
-    """Device."""
+    """Writes the Device."""
 
     name = "Device"
     period = 60.0
@@ -233,7 +233,7 @@ class Device:
 
 
 class Status:
-    """The Node's status."""
+    """Writes the Node's status."""
 
     name = "Node status"
     period = 1.0
@@ -309,7 +309,7 @@ class Status:
 
 
 def says(there: Any, body: Any) -> bool:
-    """Whether a merge patch would change nothing."""
+    """True if a merge patch would change nothing."""
     if not isinstance(body, Mapping):
         return bool(there == body)
     if not isinstance(there, Mapping):

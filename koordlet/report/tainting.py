@@ -1,4 +1,4 @@
-"""Keeps our taints on the Node: they come with a condition, go with it, and cost nobody else's.
+"""Keeps koordlet's taints on the Node in step with conditions, and leaves other taints alone.
 
 Covers: when the Node is read and written for it, who was faster, taking them away for good.
 Does not cover: which taints (``report.objects.node_taints``), the loop (``report.writing``).
@@ -28,7 +28,7 @@ _TRIES = 5
 
 
 class Taints:
-    """Those of one node."""
+    """Taints of one node."""
 
     name = "Node taints"
     period = 1.0

@@ -144,7 +144,7 @@ def _small(cells: Iterable[tuple[box_layout.Place, box_layout.Cell]]) -> Iterato
 def _legend(
     machine: topology.Topology, owners: Sequence[str], top: float, width: float
 ) -> Iterator[tuple[int, str]]:
-    """What the colours mean, as far as they occur: the row, and the drawing."""
+    """Legend of the colours that occur: the row, and the drawing."""
     entries = [("node", "NUMA node"), ("memory", "memory"), ("l3", "L3")]
     entries = [one for one in entries if _occurs(machine, one[0])]
     entries += [("core", "core"), ("cpu", "CPU")]

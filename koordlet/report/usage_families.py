@@ -20,14 +20,14 @@ _CONTAINERS = "one per container, at most 8192"
 
 
 def workloads(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every workload with a group."""
+    """Workloads that have a cgroup."""
     for one in now.snapshot.pods:
         if one.group is not None:
             yield (one.namespace, one.name, one.qos.value), one.group
 
 
 def containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every container with a group."""
+    """Containers that have a cgroup."""
     for one in now.snapshot.pods:
         for container in one.containers:
             if container.group is not None:
@@ -42,7 +42,7 @@ def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.View], families
 
 
 def _killed(now: view.View) -> families.Rows:
-    """Of workloads: on v1 a kill is counted in the container's group, and not in that above."""
+    """OOM kills of workloads; cgroup v1 counts them in the container's group only."""
     for one in now.snapshot.pods:
         if one.group is not None:
             groups = [one.group, *(box.group or "" for box in one.containers)]
@@ -89,14 +89,14 @@ def _work(subjects: Subjects) -> Callable[[view.View], families.Rows]:
 
 
 def _traffic(now: view.View) -> families.Rows:
-    """Of workloads that have a network of their own."""
+    """Traffic of workloads with their own network namespace."""
     for labels, group in workloads(now):
         for word, what in (("received", meter.POD_RECEIVED), ("sent", meter.POD_SENT)):
             yield (*labels, word), now.used.traffic.value(group, what)
 
 
 def _counted(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What is counted by itself: containers, and workloads that have none."""
+    """Separately counted subjects: containers, and workloads without containers."""
     yield from containers(now)
     for one in now.snapshot.pods:
         if one.group is not None and not one.containers:
@@ -127,7 +127,7 @@ def _node(*meters: tuple[str, meter.Meter]) -> Callable[[view.View], families.Ro
 
 
 def is_host_application(one: pod.Pod) -> bool:
-    """Whether a workload runs beside Kubernetes, as the peer's host applications do."""
+    """True if a workload is a host application (outside Kubernetes)."""
     return one.kube_qos is None and not one.containers
 
 

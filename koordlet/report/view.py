@@ -1,4 +1,4 @@
-"""What the line last saw, decided and did: everything that is shown comes from here.
+"""The newest observation, decision and result: the source of all reports.
 
 Covers: the published value. Does not cover: rendering it.
 """
@@ -31,7 +31,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What the line counted since it started."""
+    """Counters since the agent started."""
 
     #: Unix time of the beginning.
     started: float = 0.0
@@ -64,7 +64,7 @@ class Counters:
 
 
 class Cores(Mapping[str, float | None]):
-    """What each pod uses, looked up where somebody asks; ``None`` while unknown."""
+    """CPU use of each pod, looked up on access; ``None`` if unknown."""
 
     def __init__(self, pods: Mapping[str, str | None], groups: counters.Table) -> None:
         self._pods, self._groups = pods, groups

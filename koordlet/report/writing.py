@@ -1,4 +1,4 @@
-"""Keeps objects in the API server as this node has them: few writes, and nobody's content lost.
+"""Keeps objects in the API server up to date, with few writes and without others' content lost.
 
 Covers: the loop of each kind, tolerance, budgets, failures and their pace, what is said about them.
 Does not cover: what the objects say (``report.objects``), transport (``kube``).
@@ -37,7 +37,7 @@ _UNREADY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """How writing one kind is."""
+    """Health of writing one kind."""
 
     ok: bool = False
     #: The last failure, while it lasts.
@@ -48,7 +48,7 @@ class Health:
 
 
 class Budget:
-    """Requests of one kind: so many at once, and one more each ``seconds``."""
+    """Request budget of one kind: a burst, and one more every ``seconds``."""
 
     def __init__(
         self, clock: Callable[[], float], *, seconds: float = 10.0, burst: int = 2
@@ -71,13 +71,13 @@ class Budget:
 
 
 class Row(Protocol):
-    """One kind of objects."""
+    """Writes one kind of object."""
 
     name: str
 
     @property
     def period(self) -> float:
-        """Seconds between two looks at whether there is something to write."""
+        """Seconds between two checks for something to write."""
 
     async def bring(self, store: objects.Objects, now: view.View) -> int | None:
         """Make it so; how often something was written, ``None`` where that waits for the budget.
@@ -183,7 +183,7 @@ class Keeper:
     hand: applying.Hand = field(default_factory=applying.Hand)
 
     async def read(self) -> objects.Object | None:
-        """As it is now; ``None`` where there is none."""
+        """Read the object; ``None`` if it does not exist."""
         try:
             self.known = await self.store.get(self.ref)
         except refusals.NotServed:

@@ -1,4 +1,4 @@
-"""Who may call what, and how often: certificates to rights, calls by the second.
+"""Access to gRPC methods: rights by certificate, call rates by address.
 
 Covers: the list of names that are let in, rights of each, token buckets.
 Does not cover: TLS itself (``tls``), the credentials of a Unix socket's peers (``peers``).
@@ -65,7 +65,7 @@ class Access:
         self.refused = 0
 
     def rights(self, names: Iterable[str]) -> frozenset[permissions.Right]:
-        """What a certificate with these names may do."""
+        """Rights of a certificate with these names."""
         found: set[permissions.Right] = set()
         for name in names:
             for rule in self._rules:
@@ -93,7 +93,7 @@ class Access:
             )
 
     def spend(self, peer: str) -> bool:
-        """Whether one more call of this address is within its rate."""
+        """True if another call of this address is within its rate."""
         # A port is new with every connection; the machine behind it is not.
         address = peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
         now = self._clock()

@@ -33,12 +33,12 @@ class Agent:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
         return self.server.counts
 
     @property
     def watchers(self) -> int:
-        """How many there are now."""
+        """Number of watchers."""
         return self.feed.watchers
 
     async def start(self) -> str:
@@ -62,7 +62,7 @@ def remote(
     files: tuple[Path, Path, Path] | None,
     rules: Iterable[tuple[str, Iterable[str]]],
 ) -> server.Remote | None:
-    """The listener of a configuration; ``None`` where there is none."""
+    """Listener for other machines; ``None`` if the configuration has none."""
     if address is None or files is None:
         return None
     certificate, key, authority = files

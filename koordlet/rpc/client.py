@@ -61,7 +61,7 @@ class Client:
     def list_nodes(
         self, name: str = "", *, timeout: float = 5.0
     ) -> list[scheduler_pb2.SchedulerNode]:
-        """What a scheduler knows of its nodes, or of one."""
+        """List the scheduler's nodes, or one of them."""
         request = scheduler_pb2.ListNodesRequest(name=name)
         found: scheduler_pb2.ListNodesResponse = self._nodes(request, timeout=timeout)
         return list(found.nodes)

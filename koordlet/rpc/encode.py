@@ -17,7 +17,7 @@ from koordlet.rpc.gen import feed_pb2
 
 
 def summary(now: view.View, version: str) -> feed_pb2.Summary:
-    """Who speaks."""
+    """Identity of the agent."""
     seen = now.snapshot
     return feed_pb2.Summary(
         name=_text(seen.node.name),
@@ -56,7 +56,7 @@ def machine(found: topology.Topology) -> feed_pb2.Topology:
 
 
 def allocation(now: view.View) -> feed_pb2.Allocation:
-    """Whose is each CPU."""
+    """Owner of each CPU."""
     ledger = now.plan.ledger
     return feed_pb2.Allocation(
         claims=[
@@ -77,7 +77,7 @@ def allocation(now: view.View) -> feed_pb2.Allocation:
 
 
 def conditions(now: view.View) -> feed_pb2.Conditions:
-    """What somebody should know of."""
+    """Conditions that are true."""
     return feed_pb2.Conditions(
         conditions=[
             feed_pb2.Condition(
@@ -97,7 +97,7 @@ def conditions(now: view.View) -> feed_pb2.Conditions:
 
 
 def workload(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> feed_pb2.Workload:
-    """Who runs where, but not what it uses."""
+    """A workload and its placement, without usage."""
     group = groups.get(one.group) if one.group is not None else None
     cpus = (group.effective() or group.cpus()) if group is not None else None
     return feed_pb2.Workload(

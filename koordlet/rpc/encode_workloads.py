@@ -1,4 +1,4 @@
-"""Who runs here, as a message: built once, and then only what is used is written anew.
+"""Workload messages: built once; later only usage is rewritten.
 
 Covers: the section ``workloads``. Does not cover: the other sections (``encode``).
 
@@ -27,7 +27,7 @@ class Workloads:
         self._without_use = feed_pb2.Workloads()
 
     def made(self, now: view.View) -> feed_pb2.Workloads:
-        """The section of this view; nobody changes it afterwards."""
+        """Workload section of this view; the section is immutable afterwards."""
         seen = now.snapshot
         if seen.pods is not self._pods or seen.groups is not self._groups:
             self._pods, self._groups = seen.pods, seen.groups

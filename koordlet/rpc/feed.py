@@ -1,4 +1,4 @@
-"""What the feed says: the newest sections, their revisions, and the events between two revisions.
+"""State of the feed: current sections, their revisions, and events between revisions.
 
 Covers: revisions, deltas, resuming. Does not cover: who listens (``server``).
 
@@ -74,12 +74,12 @@ class Feed:
         self.revision = 0
 
     def publish(self, now: view.View) -> None:
-        """There is a new view. Costs nothing until somebody asks."""
+        """Take a new view. Encoding waits for the first reader."""
         self._view = now
 
     @property
     def epoch(self) -> str:
-        """Of this process; empty before the first view."""
+        """Epoch of this process; empty before the first view."""
         return "" if self._view is None else self._view.epoch
 
     def refresh(self) -> int:
@@ -106,7 +106,7 @@ class Feed:
         return self.revision
 
     def resumable(self, epoch: str, revision: int) -> bool:
-        """Whether a watcher that has this revision can go on from there."""
+        """True if a watcher with this revision can resume there."""
         return bool(epoch) and epoch == self.epoch and 0 < revision <= self.refresh()
 
     def node(self) -> bytes:

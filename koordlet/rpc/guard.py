@@ -23,7 +23,7 @@ from koordlet.rpc import access, peers, permissions, services, speakers
 
 
 class Guard(grpc.aio.ServerInterceptor):
-    """Of one server."""
+    """Guards the connections of one server."""
 
     def __init__(
         self, entry: access.Access, socket: peers.Peers, speaks: speakers.Speakers
@@ -108,7 +108,7 @@ _Make = Callable[..., services.Handler]
 
 
 def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
-    """How a handler of the same kind is made, and what it calls."""
+    """Constructor for a handler of the same kind, and the method that it calls."""
     kinds: tuple[tuple[_Make, Any], ...] = (
         (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
         (grpc.unary_stream_rpc_method_handler, handler.unary_stream),

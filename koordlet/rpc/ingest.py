@@ -89,16 +89,16 @@ class Ingest:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What came in, for an operator."""
+        """Counts of received messages."""
         return dict(self._counts)
 
     @property
     def streams(self) -> int:
-        """How many there are now."""
+        """Number of open report streams."""
         return len(self._lines)
 
     def forget(self, node: str) -> None:
-        """The node is gone for good; whoever reports for it begins anew."""
+        """Forget a removed node; a later reporter starts anew."""
         self._nodes.pop(node, None)
 
     def methods(self) -> Mapping[str, services.Handler]:
@@ -117,7 +117,7 @@ class Ingest:
             self._lines.discard(line)
 
     async def _heard_out(self, line: _Line, context: services.Context) -> None:
-        """From hello to the end."""
+        """Handle a report stream from its Hello to its end."""
         hello = await self._hello(line, context)
         if hello.node not in self._nodes and len(self._nodes) >= self._most:
             self._counts["refused"] += 1
@@ -177,7 +177,7 @@ class Ingest:
             raise
 
     def _begun(self) -> _Line:
-        """The line of the running call; somebody looks whether it falls silent."""
+        """Register the current call, so that silence is noticed."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - gRPC runs each call in a task of its own
         line = _Line(task, time.monotonic())

@@ -1,4 +1,4 @@
-"""What the clients of the feed may cost together, and each alone."""
+"""Resource limits of gRPC clients, for each and for all together."""
 
 from __future__ import annotations
 

@@ -44,12 +44,12 @@ class NodeFeed:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to watchers."""
+        """Counts of watcher events."""
         return dict(self._counts)
 
     @property
     def watchers(self) -> int:
-        """How many there are now."""
+        """Number of watchers."""
         return len(self._watchers)
 
     def methods(self) -> Mapping[str, services.Handler]:

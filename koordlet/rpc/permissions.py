@@ -1,4 +1,4 @@
-"""Who may ask for what, about whom: one row for every method of every service that we serve.
+"""Permissions: one row for every method of every service.
 
 Covers: the table. Does not cover: holding calls against it (``guard``), which rights a certificate
 has (``access``), which node a caller speaks for (``speakers``).
@@ -19,7 +19,7 @@ from koordlet.rpc.gen import scheduler_pb2
 
 
 class Right(enum.Enum):
-    """What a caller may do."""
+    """A right of a caller."""
 
     #: Look at anything.
     READ = "read"
@@ -32,7 +32,7 @@ class Right(enum.Enum):
 
 
 class About(enum.Enum):
-    """Whom a question is about."""
+    """Node that a call concerns."""
 
     #: The process that answers, and the node it runs on where it is an agent.
     SERVER = "the server"
@@ -46,7 +46,7 @@ class About(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One method."""
+    """Permission of one method."""
 
     rights: frozenset[Right]
     about: About
@@ -55,7 +55,7 @@ class Row:
 
     @property
     def changes(self) -> bool:
-        """Whether more than reading comes of it."""
+        """True if the method changes state."""
         return Right.READ not in self.rights
 
 

@@ -43,7 +43,7 @@ class Client:
         )
 
     def why(self, namespace: str, name: str) -> placing.Why:
-        """Why a pod is where it is."""
+        """Explanation of a pod's placement."""
         request = scheduler_pb2.ExplainRequest(namespace=namespace, name=name)
         answer = self._ask("Explain", request, scheduler_pb2.ExplainResponse)
         return placing.Why(

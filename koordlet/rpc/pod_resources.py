@@ -32,7 +32,7 @@ class Lister:
         self.seconds = seconds
 
     async def list(self) -> kubelet.Holdings:
-        """What every container holds."""
+        """Resources of every container."""
         room.check()
         # The kubelet's server judges the authority of a request; a socket's path is none.
         options = [

@@ -36,7 +36,7 @@ METHOD = "/koordlet.v1.NodeIngest/Report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often."""
+    """Intervals of reports."""
 
     apart_seconds: float = 1.0
     heartbeat_seconds: float = 10.0
@@ -46,7 +46,7 @@ class Pace:
 
 @dataclass(slots=True)
 class _Heard:
-    """What the scheduler said since it was last looked at."""
+    """Messages of the scheduler since the last look."""
 
     known: ingest_pb2.Known | None
     error: Exception | None = None
@@ -88,7 +88,7 @@ class Reporting:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What was sent, for an operator."""
+        """Counts of sent messages."""
         return dict(self._counts)
 
     def start(self) -> None:
@@ -222,7 +222,7 @@ class Reporting:
         return self._feed.since(sent) if sent else self._feed.full()
 
     async def _woken(self, seconds: float) -> None:
-        """Wait so long, or until there is news from either side."""
+        """Wait for this time, or until either side has news."""
         self._wake.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -245,7 +245,7 @@ class Reporting:
 
 
 def _varint(value: int) -> bytes:
-    """As protobuf writes lengths."""
+    """Encode a length as a protobuf varint."""
     made = bytearray()
     while value > 0x7F:
         made.append(value & 0x7F | 0x80)

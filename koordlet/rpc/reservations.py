@@ -1,4 +1,4 @@
-"""The service ``Reservations``: calls over whoever keeps them, and a small client.
+"""The service ``Reservations``: calls to a backend, and a small client.
 
 Covers: messages, watches, errors as a client understands them. Does not cover: listening
 (``server``), errors as a server says them (``services``), the store (``Backend``).
@@ -27,7 +27,7 @@ SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
 
 
 class Backend(Protocol):
-    """Who keeps reservations; every call may raise ``refusals.ObjectsError``."""
+    """Store of reservations; every call may raise ``refusals.ObjectsError``."""
 
     async def create(
         self, body: objects.Object, token: str = "", *, dry_run: bool = False
@@ -41,7 +41,7 @@ class Backend(Protocol):
         """All."""
 
     def watch(self, since: str) -> AsyncGenerator[objects.Change, None]:
-        """What changes after a revision."""
+        """Changes after a revision."""
 
     async def delete(self, name: str, *, uid: str = "") -> None:
         """Remove one."""
@@ -61,7 +61,7 @@ class Reservations:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
         return {"reservation_watches": self._watches}
 
     def methods(self) -> Mapping[str, services.Handler]:
@@ -246,7 +246,7 @@ class Client:
         return found
 
     def watch(self, revision: str = "", *, node: str = "") -> Iterator[pb.ReservationEvent]:
-        """Everything that there is, then what changes."""
+        """All reservations, then changes."""
         ask: Any = self.channel.unary_stream(
             f"/{SERVICE}/WatchReservations",
             request_serializer=pb.ListReservationsRequest.SerializeToString,

@@ -80,7 +80,7 @@ class Server:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
         found: dict[str, int] = {}
         for one in self._offered:
             for name, count in one.counts.items():
@@ -144,7 +144,7 @@ class Server:
         await self._guard.ended(self._limits.stop_seconds)
 
     async def say(self, *, serving: bool) -> None:
-        """What the health service answers."""
+        """Set the answer of the health service."""
         status = (
             health_pb2.HealthCheckResponse.SERVING
             if serving

@@ -1,4 +1,4 @@
-"""Who may speak for a node: whoever has its certificate, or runs as an agent's pod on it.
+"""Callers that may act for a node: its certificate, or an agent's pod on it.
 
 Covers: names of certificates; tokens of service accounts, as the API server reviews them.
 Does not cover: who may call at all (``access``), what needs it (``permissions``), reaching the API
@@ -39,7 +39,7 @@ _REVIEWS = 16
 
 
 class Asked(Protocol):
-    """What is used of the port ``objects.Objects``."""
+    """Used part of the interface ``objects.Objects``."""
 
     async def create(self, kind: kinds.Kind, body: objects.Object) -> objects.Object:
         """A review is created, and answered in its status."""
@@ -55,7 +55,7 @@ class Names:
         self._domain = trust_domain
 
     async def __call__(self, context: services.Context, node: str) -> str:
-        """Why not; empty where it may."""
+        """Reason for a refusal; empty if the caller may act for the node."""
         if not services.secured(context):
             return ""
         accepted = {node}
@@ -73,7 +73,7 @@ NAMED = Names()
 async def refusal(
     speaks: Speakers, context: services.Context, node: str
 ) -> tuple[grpc.StatusCode, str] | None:
-    """How a call about a node ends whose caller does not speak for it."""
+    """Status of a call whose caller may not act for the node."""
     try:
         why = await speaks(context, node)
     except refusals.ObjectsError as error:
@@ -100,7 +100,7 @@ class Tokens:
         self._turn = asyncio.Semaphore(reviews)
 
     async def __call__(self, context: services.Context, node: str) -> str:
-        """Why not; empty where it may."""
+        """Reason for a refusal; empty if the caller may act for the node."""
         why = await self._names(context, node)
         token = _bearer(context)
         if not why or not token:
@@ -125,7 +125,7 @@ class Tokens:
         )
 
     async def _reviewed(self, token: str) -> Mapping[str, Any]:
-        """What the API server says of a token that was made for us; empty of any other one."""
+        """Review of a token issued for this audience; empty for any other token."""
         spec = {"token": token, "audiences": [self._audience]}
         review = await self._server.create(kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": spec})
         status = _part(review, "status")
@@ -135,7 +135,7 @@ class Tokens:
         return {}
 
     async def _node(self, account: str, extra: Mapping[str, Any]) -> str:
-        """The node of the pod that bears the token; empty where nobody knows."""
+        """Node of the pod that holds the token; empty if unknown."""
         named = _listed(extra, f"{_EXTRA}node-name")
         if named:
             return named[0]

@@ -21,7 +21,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Where the certificates are."""
+    """Paths of certificate, key and authority."""
 
     certificate: Path
     key: Path
@@ -50,7 +50,7 @@ class Reloading:
         self._stamp = self._stamps()
 
     def changed(self) -> bool:
-        """Whether there are new contents now."""
+        """True if the files have new contents."""
         try:
             stamp = self._stamps()
             if stamp == self._stamp:

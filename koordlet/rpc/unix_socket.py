@@ -62,7 +62,7 @@ def prepare(path: Path) -> None:
 
 @contextlib.contextmanager
 def private() -> Iterator[None]:
-    """What is made meanwhile is for its owner alone: between bind and chmod would be too late."""
+    """Create files for their owner only: a chmod after bind would leave a gap."""
     before = os.umask(0o177)
     try:
         yield

@@ -43,7 +43,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 class Lacking(enum.Enum):
-    """What is missing of the window that is reported of a node."""
+    """Completeness of the node's window."""
 
     NOTHING = "the node's use is known"
     PART = "the node's use is known for only a part of the window"
@@ -52,7 +52,7 @@ class Lacking(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the control plane wants reported."""
+    """Collection settings of a NodeMetric's spec."""
 
     report_seconds: int = 60
     window_seconds: int = 300
@@ -60,7 +60,7 @@ class Wish:
 
 
 def wish(body: Mapping[str, Any]) -> Wish:
-    """Of the object's spec; what makes no sense there has its default."""
+    """Read the settings from the spec; invalid values get their defaults."""
     policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
     plain = Wish()
     listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
@@ -79,15 +79,15 @@ class Windows(Protocol):
     def window(
         self, subject: str, what: meter.Meter, now: float, seconds: float
     ) -> window.Window | None:
-        """What a meter was; ``None`` where too little is known."""
+        """Value of a meter over the window; ``None`` if too little is known."""
 
 
 class Past(Protocol):
-    """The parts of ``history.series.History`` that are reported."""
+    """Used part of ``history.series.History``."""
 
     @property
     def groups(self) -> Windows:
-        """By cgroup path."""
+        """Values by cgroup path."""
 
     @property
     def node(self) -> Windows:
@@ -95,11 +95,11 @@ class Past(Protocol):
 
     @property
     def numa(self) -> Windows:
-        """By node number, as text."""
+        """Values by NUMA node number, as text."""
 
     @property
     def shares(self) -> Windows:
-        """By class of workloads."""
+        """Values by QoS class."""
 
 
 def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
 
 
 def lacking(now: view.View, past: Past, want: Wish) -> Lacking:
-    """What is missing of the node's use."""
+    """Completeness of the node's window."""
     several = [
         past.node.window("", one, now.snapshot.at, want.window_seconds)
         for one in (meter.CPU, meter.WORKING_SET)
@@ -184,7 +184,7 @@ def time_text(wall: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """Somebody whose CPU and memory are reported."""
+    """A subject whose CPU and memory are reported."""
 
     where: Windows
     name: str
@@ -237,7 +237,7 @@ def _amounts(cpu: float | None, memory: float | None) -> dict[str, str]:
 
 
 def duration_text(seconds: int) -> str:
-    """As Go prints it: ``5m0s``, ``1h0m0s``."""
+    """Duration as Go prints it: ``5m0s``, ``1h0m0s``."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     if hours:

@@ -35,7 +35,7 @@ _PLACES = ("capacity", "allocatable")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What shall stand in the status."""
+    """Desired content of the Node's status."""
 
     #: ``None``: nobody of ours decides about these resources, and they are left alone.
     offered: resources.Amounts | None = None
@@ -50,7 +50,7 @@ def wanted(
     offering: bool = True,
     lacking: metric_object.Lacking | None = None,
 ) -> Wanted:
-    """Of this view. Of conditions about the node with one type, one that holds counts.
+    """Desired status of this view. Among node conditions of one type, a true one wins.
 
     Without ``offering`` the resources are left alone.
     """
@@ -119,7 +119,7 @@ def _others(there: Mapping[str, Any], name: str) -> set[str]:
 
 
 def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
-    """The strategic patch that takes away what is ours alone; empty where there is nothing."""
+    """Strategic patch that removes what only koordlet owns; empty if there is nothing."""
     made: dict[str, Any] = {}
     status = _mapping(there, "status")
     for place in _PLACES:
@@ -145,12 +145,12 @@ def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _alone(there: Mapping[str, Any], *path: str) -> bool:
-    """Whether we own a field, and nobody else does."""
+    """True if koordlet is the only owner of a field."""
     return {one.manager for one in holders.of(there, *path)} == {holders.MANAGER}
 
 
 def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
-    """What we have applied of the resources, as it stands: the promise stays as it was."""
+    """Keep the applied resources unchanged: the offer stays."""
     made: dict[str, Any] = {}
     status = _mapping(there, "status")
     for place in _PLACES:
@@ -174,7 +174,7 @@ def _mine(there: Mapping[str, Any], *path: str) -> bool:
 def _amounts(
     there: Mapping[str, Any], want: Wanted, tolerance: float
 ) -> tuple[dict[str, str | None], bool]:
-    """What shall stand there, and whether that is worth a write."""
+    """Desired resources, and whether the change justifies a write."""
     if want.offered is None:
         return {}, False
     allocatable = _mapping(_mapping(there, "status"), "allocatable")
@@ -239,7 +239,7 @@ def _status(one: decision.Condition) -> str:
 
 
 def _says(before: Mapping[str, Any], one: decision.Condition, past: decision.Condition) -> bool:
-    """Whether a condition stands there; API servers leave out a text that is empty."""
+    """True if the condition is present; API servers omit empty texts."""
     if one is past and before.get("status") == _status(one):
         return True
     said = (before.get("status"), before.get("reason") or "", before.get("message") or "")

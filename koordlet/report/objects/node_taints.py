@@ -37,7 +37,7 @@ def wanted(now: view.View) -> frozenset[str]:
 
 
 def ours(marks: Iterable[str]) -> frozenset[str]:
-    """Those of ours among taints as ``KEY:EFFECT``."""
+    """koordlet's taints as ``KEY:EFFECT``."""
     return frozenset(mark for mark in marks if mark.rpartition(":")[0] in _OURS)
 
 

@@ -1,4 +1,4 @@
-"""What could not be read of objects that others wrote: one remark for each object and mistake.
+"""Remarks about unreadable parts of objects: one for each object and problem.
 
 Covers: pods, the NodeSLO or the map that stands for it, reservations, the Node; of each of them
 also one that could not be read at all.

@@ -46,7 +46,7 @@ _PAGES = {"2048kB": "hugepages-2Mi", "1048576kB": "hugepages-1Gi", "64kB": "huge
 
 
 class View(enum.Enum):
-    """What ``available`` means."""
+    """Meaning of ``available``."""
 
     EXACT = "exact"
     PEER = "peer"
@@ -141,7 +141,7 @@ def _resources(now: view.View, one: topology.Node, how: View) -> list[dict[str, 
 def _reduced(
     seen: snapshot.Snapshot, capacity: Mapping[str, int], left: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Where the node asks for it, each zone bears its part of what the node keeps from pods."""
+    """Reduce each zone by its part of the node reservation, if the node asks for it."""
     base = dict(capacity if left is None else left)
     node = seen.node
     if node.labels.get(NUMA_RESERVATION) != "true" or not seen.topology.nodes:
@@ -227,7 +227,7 @@ def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
 
 
 def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]]:
-    """What the kubelet's static policy gave away; ours are in the pods' own annotations."""
+    """CPUs assigned by the kubelet's static policy; koordlet's are in the pods' annotations."""
     pods = {one.uid: one for one in seen.pods}
     found = []
     for claim in sorted(book.claims, key=lambda one: one.uid):
@@ -274,7 +274,7 @@ _OWN = (RESERVATION, SYSTEM_QOS, NUMA_RESERVATION)
 
 
 def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object shall say: ours, and in lists, which have one owner, the rest (rule 2)."""
+    """Merge our fields with the rest; lists have one owner (rule 2)."""
     before = there.get("metadata") or {}
     metadata: dict[str, dict[str, Any]] = {
         part: {
