@@ -33,7 +33,7 @@ if typing.TYPE_CHECKING:
     from koordlet.rpc import agent as rpc_agent
     from koordlet.rpc import reporting
 
-Current = Callable[[], view.View | None]
+Current = Callable[[], view.ReportView | None]
 
 #: Seconds that an API server may take for the last word.
 _PATIENCE = 5.0
@@ -56,7 +56,7 @@ class Surfaces:
         config: schema.Report,
         where: paths.Paths,
         *,
-        past: metric_object.Past,
+        past: metric_object.MetricHistory,
         cluster: Cluster | None = None,
         scheduler: str | None = None,
     ) -> None:
@@ -70,9 +70,9 @@ class Surfaces:
         #: The newest view, where objects are written.
         self._current: Current | None = None
         self._told: reporting.Reporting | None = None
-        self._http: http_server.Server | None = None
-        self._https: http_server.Server | None = None
-        self._rpc: rpc_agent.Agent | None = None
+        self._http: http_server.HttpServer | None = None
+        self._https: http_server.HttpServer | None = None
+        self._rpc: rpc_agent.AgentServer | None = None
         self._channel: channels.Channel | None = None
         #: Surface to why it is not there; shown by the health endpoints.
         self.problems: Mapping[str, str] = {}
@@ -94,7 +94,7 @@ class Surfaces:
             self._start_objects(self._cluster, current)
         return tuple(address for address in addresses if address)
 
-    def publish(self, now: view.View | None) -> None:
+    def publish(self, now: view.ReportView | None) -> None:
         """There is a new view. HTTP asks for it itself, unless somebody looks at the console."""
         if self._channel is not None:
             self._channel.publish()
@@ -117,7 +117,7 @@ class Surfaces:
         if self._rpc is not None:
             await self._rpc.stop()
 
-    async def _withdraw(self, store: objects.Objects, last: view.View | None) -> None:
+    async def _withdraw(self, store: objects.Objects, last: view.ReportView | None) -> None:
         """A node that nobody watches any more is not kept free of pods, and offers nothing."""
         from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
         from koordlet.report import withdrawing  # noqa: PLC0415 -- rule 2
@@ -156,7 +156,7 @@ class Surfaces:
     async def _start_http(self, api: http_api.Api) -> str:
         from koordlet.http import server  # noqa: PLC0415 -- rule 2
 
-        one = server.Server(self._config.http.address, api.routes())
+        one = server.HttpServer(self._config.http.address, api.routes())
         bound = await one.start()
         self._http, self._channel = one, api.channel
         return f"http://{bound}/"
@@ -175,10 +175,10 @@ class Surfaces:
                 fix="set kube.kubeconfig, or leave the address out",
             )
         held = certificates.Certificate(Path(said.certificate), Path(said.key))
-        one = server.Server(
+        one = server.HttpServer(
             said.address,
             api.routes(),
-            tokens.Tokens(self._cluster.store),
+            tokens.TokenAuthorisation(self._cluster.store),
             tls=held.context,
             setting="report.http.secure.address",
         )
@@ -190,7 +190,7 @@ class Surfaces:
         from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
 
         said = self._config.grpc
-        one = agent.Agent(
+        one = agent.AgentServer(
             Path(said.socket) if said.socket else self._paths.socket,
             koordlet.__version__,
             remote=agent.remote(said.address, _files(said.tls), _rules(said)),
@@ -220,19 +220,19 @@ class Surfaces:
         from koordlet.report import remarking, rows, tainting, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
-        manners = rows.Manners(
-            available=topology_object.View(said.available),
+        manners = rows.ReportTimes(
+            available=topology_object.AvailableView(said.available),
             tolerance=said.tolerance_percent / 100,
             resync_seconds=float(said.resync_seconds),
         )
         clock = time.monotonic
         metric = rows.Metric(self._past)
-        wanted: tuple[tuple[bool, writing.Row], ...] = (
-            (said.topology, rows.Topology(manners, clock)),
+        wanted: tuple[tuple[bool, writing.ObjectRow], ...] = (
+            (said.topology, rows.TopologyRow(manners, clock)),
             (said.metric, metric),
-            (said.device, rows.Device(manners, clock)),
-            (said.status, rows.Status(manners, clock, metric if said.metric else None)),
-            (said.events, remarking.Remarks(clock)),
+            (said.device, rows.DeviceRow(manners, clock)),
+            (said.status, rows.StatusRow(manners, clock, metric if said.metric else None)),
+            (said.events, remarking.EventObjects(clock)),
             (True, tainting.Taints(said.taints, clock)),
         )
         chosen = [row for on, row in wanted if on]

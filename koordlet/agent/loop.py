@@ -66,10 +66,10 @@ class Surfaces(Protocol):
     #: Surface to why it could not start.
     problems: Mapping[str, str]
 
-    async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
+    async def start(self, current: Callable[[], view.ReportView | None]) -> tuple[str, ...]:
         """Come up; the addresses, for people."""
 
-    def publish(self, now: view.View | None) -> None:
+    def publish(self, now: view.ReportView | None) -> None:
         """There is a new view."""
 
     async def stop(self, *, final: bool) -> None:
@@ -145,7 +145,7 @@ class Daemon:
         config: reload.Configuring,
         notifier: notify.Notifier,
         surfaces: Surfaces,
-        on_ready: Callable[[view.View, tuple[str, ...]], None],
+        on_ready: Callable[[view.ReportView, tuple[str, ...]], None],
         sources: Sources | None = None,
         runtime: Runtime | None = None,
         child: Child | None = None,

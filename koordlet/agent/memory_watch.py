@@ -36,7 +36,7 @@ _Seen = tuple[model.Memory | None, model.Memory | None]
 class MemoryWatch:
     """Of one machine."""
 
-    def __init__(self, reader: pressure.Reader) -> None:
+    def __init__(self, reader: pressure.PressureReader) -> None:
         self._reader = reader
         self._limits: tuple[thresholds.Threshold, ...] = ()
         #: What was available at the last tick: to the node, and to all pods.

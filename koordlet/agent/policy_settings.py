@@ -321,14 +321,14 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
     )
 
 
-def counting(config: schema.Config) -> performance.Settings | None:
+def counting(config: schema.Config) -> performance.PerformanceSettings | None:
     """How cycles and instructions are counted; ``None`` where nobody asked for it."""
     section = config.counters.cpi
     if not section.enabled:
         return None
     from koordlet.host.counters import performance  # noqa: PLC0415 -- it is off unless somebody wants it
 
-    return performance.Settings(
+    return performance.PerformanceSettings(
         window=float(section.window_seconds),
         interval=float(section.interval_seconds),
         descriptors=section.descriptors,

@@ -39,11 +39,11 @@ def of(config: schema.Config) -> node_pressure.Settings:
     )
 
 
-def places(config: schema.Config, base: str) -> pressure.Places:
+def places(config: schema.Config, base: str) -> pressure.PressurePaths:
     """Which directories and groups stand for what a node may run out of, below a cgroup root."""
     section = config.policies.node_pressure
     usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
-    return pressure.Places(
+    return pressure.PressurePaths(
         nodefs=usual if section.nodefs is None else (section.nodefs,),
         imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
         containerfs=() if section.containerfs is None else (section.containerfs,),
@@ -53,7 +53,7 @@ def places(config: schema.Config, base: str) -> pressure.Places:
 
 
 @remember.last
-def proved(found: pressure.Places, pods: tuple[pod.Pod, ...]) -> pressure.Places:
+def proved(found: pressure.PressurePaths, pods: tuple[pod.Pod, ...]) -> pressure.PressurePaths:
     """The same, after the group that pods are in as a matter of fact: a kubelet may be nested."""
     trees = (grouppath.parse(one.group).tree for one in pods if one.group is not None)
     root = next((tree.root for tree in trees if tree is not None), None)

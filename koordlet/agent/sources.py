@@ -155,7 +155,7 @@ def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reserv
     from koordlet.rpc import reservations as asked  # noqa: PLC0415 -- rule 2
     from koordlet.workloads import reservations, source  # noqa: PLC0415 -- rule 2
 
-    lister = asked.Lister(socket, node)
+    lister = asked.ReservationLister(socket, node)
     return source.Polled(
         "scheduler reservations",
         lister.fetch,
@@ -206,7 +206,7 @@ def unheard(told: observed.Observed | None) -> list[str]:
     return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Asked:
+def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.KubeletSources:
     from koordlet.workloads.kubelet import client, sources  # noqa: PLC0415 -- rule 2
 
     name, _, port = (said.address or "").rpartition(":")
@@ -214,7 +214,7 @@ def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Ask
     address = name.strip("[]") or "127.0.0.1"
     directory = said.directory or "/var/lib/kubelet"
     known = (address, node, machine.hostname(host).lower())
-    where = client.Endpoint(
+    where = client.KubeletEndpoint(
         host=address,
         port=int(port) if port else usual,
         secure=not said.read_only_port,
@@ -233,8 +233,8 @@ def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Ask
         from koordlet.rpc import pod_resources  # noqa: PLC0415 -- rule 2
 
         socket = said.pod_resources_socket or f"{directory}/pod-resources/kubelet.sock"
-        lister = pod_resources.Lister(socket, seconds=where.seconds)
-        held = sources.Held(lister.list, period=period, max_age=max_age)
+        lister = pod_resources.PodResourcesClient(socket, seconds=where.seconds)
+        held = sources.PodResourcesSource(lister.list, period=period, max_age=max_age)
     return replace(made, cpu=cpu, memory=memory, holdings=held)
 
 
@@ -248,7 +248,7 @@ def _store(said: kube.Kube, *, check: bool = False) -> objects.Objects:
     """``check``: rule 4."""
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
-    source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
+    source = credentials.CredentialSource(kubeconfig=said.kubeconfig or "", context=said.context)
     if check:
         credentials.check(source)
-    return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))
+    return adapter.KubeStore(credentials.Credentials(source), adapter.RequestTimes(cached=True))

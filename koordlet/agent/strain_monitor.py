@@ -27,7 +27,7 @@ class Feeling:
         children: Callable[[str], Iterable[str]],
     ) -> None:
         self._clock = clock
-        self._reader = strain.Reader(host, children)
+        self._reader = strain.StrainReader(host, children)
         #: Whether anything happens there: in a recording nobody waits.
         self.moves = host.live
         self._followed: tuple[object, ...] = ()

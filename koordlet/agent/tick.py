@@ -77,10 +77,10 @@ class Line:
         self.clock = clock
         self.rows = tuple(rows)
         self.history = series.History()
-        self.usage = usage.Reader(host)
+        self.usage = usage.UsageReader(host)
         #: Watches what only optimises.
         self.guard = guard.Guard(self.rows)
-        self.pressure = pressure.Reader(host)
+        self.pressure = pressure.PressureReader(host)
         self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if host.live:
         where = bootstrap.state_paths(args, config)
         entries = _remembered(where.journal, machine.identify(host))
-        question = audit_json.Question(limit=_RECORDS, target=path)
+        question = audit_json.AuditQuery(limit=_RECORDS, target=path)
         records = explain_source.rows(
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Entry]:
+def _remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journal.Entry]:
     try:
         return journal.peek(path, machine_id=identity.machine_id, boot_id=identity.boot_id)
     except OSError as error:

@@ -247,13 +247,13 @@ def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, o
     return flags | more
 
 
-def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+def _when_ready(*, demo_on: bool) -> Callable[[view.ReportView, tuple[str, ...]], None]:
     """What the start left behind goes; what stays of it no later tick waits for.
 
     A person is greeted; a service's log is not for that.
     """
 
-    def ready(now: view.View, addresses: tuple[str, ...]) -> None:
+    def ready(now: view.ReportView, addresses: tuple[str, ...]) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()

@@ -14,6 +14,7 @@ Does not cover: the messages (``koordlet.rpc.gen.feed_pb2`` has them, ``feed.pro
 from __future__ import annotations
 
 from koordlet.client.node import Node, connect, scheduler
-from koordlet.rpc.failures import NoAnswerError, RefusedError
+from koordlet.rpc.failures import RpcNoAnswerError as NoAnswerError
+from koordlet.rpc.failures import RpcRefusedError as RefusedError
 
 __all__ = ["NoAnswerError", "Node", "RefusedError", "connect", "scheduler"]

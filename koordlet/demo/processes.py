@@ -41,9 +41,9 @@ class Processes:
             self._load = _start("load", words, stdout=told, passed=(ask, answers))
         os.set_blocking(self._told, False)
 
-    def settings(self) -> groups.Settings:
+    def settings(self) -> groups.DemoSettings:
         """Settings of the demo's policy for these processes."""
-        return groups.Settings(pids=(("ls", self._service.pid), ("be", self._hog.pid)))
+        return groups.DemoSettings(pids=(("ls", self._service.pid), ("be", self._hog.pid)))
 
     def latency(self) -> latency.Latency | None:
         """Latency of the last whole second; ``None`` before the first."""

@@ -91,7 +91,7 @@ class Story:
 
     def __init__(
         self,
-        host: kernel.Machine,
+        host: kernel.DemoMachine,
         online: cpuset.CPUSet,
         memory_bytes: int,
         now: Callable[[], machine.Now],

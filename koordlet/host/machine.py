@@ -13,7 +13,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class MachineIdentity:
     """State of another machine or another boot is worthless here: these two tell."""
 
     machine_id: str
@@ -32,9 +32,9 @@ class Now:
     suspended: float = 0.0
 
 
-def identify(host: root.HostRoot) -> Identity:
+def identify(host: root.HostRoot) -> MachineIdentity:
     """Read both ids; an unreadable one is empty."""
-    return Identity(
+    return MachineIdentity(
         machine_id=_line(host, host.etc("machine-id")),
         boot_id=_line(host, host.proc("sys", "kernel", "random", "boot_id")),
     )

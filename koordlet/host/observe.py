@@ -36,25 +36,25 @@ class Observer:
 
     def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
         self.host = host
-        self._files = kept_files.Kept(host)
+        self._files = kept_files.KeptFiles(host)
         self.base = base
         self.identity = machine.identify(host)
         self.topology: shapes.Topology = discovery.first(host)
         self.layout = cgroup.Layout()
         self.unsupported: tuple[absence.Unsupported, ...] = ()
-        self.reader = tree.Reader(host, self.layout)
+        self.reader = tree.CgroupReader(host, self.layout)
         self._mounts = b""
         #: Becomes readable when something happened to groups; ``None`` where they are polled.
         self.events: inotify.Inotify | None = None
         self._polled: tuple[absence.Unsupported, ...] = ()
-        self.resctrl = resctrl_reader.Look(host)
+        self.resctrl = resctrl_reader.ResctrlReader(host)
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
         self._kernel_work: Mapping[str, str] = {}
-        self.oom_scores = oom_scores.Reader(host)
+        self.oom_scores = oom_scores.OomScoreReader(host)
         self._devices: blocks.Blocks | None = None
-        self._links: queueing_reader.Reader | None = None
-        self._cookies: core_cookies.Reader | None = None
+        self._links: queueing_reader.QueueingReader | None = None
+        self._cookies: core_cookies.CookieReader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -146,7 +146,9 @@ class Observer:
         self._mounts = mounts
         self.layout = hierarchies.writable(self.host, layout)
         self.reader.close()
-        self.reader = tree.Reader(self.host, self.layout, handles=descriptors.share(0.25, _HANDLES))
+        self.reader = tree.CgroupReader(
+            self.host, self.layout, handles=descriptors.share(0.25, _HANDLES)
+        )
         self.unsupported = tuple(
             why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
         )
@@ -214,7 +216,7 @@ class Observer:
         if self._cookies is None:
             from koordlet.host.process import core_cookies  # noqa: PLC0415 -- most never ask
 
-            self._cookies = core_cookies.Reader(self.host)
+            self._cookies = core_cookies.CookieReader(self.host)
         return self._cookies.look(at, self.layout, groups)
 
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:
@@ -222,7 +224,7 @@ class Observer:
         if self._links is None:
             from koordlet.host.devices import queueing as reader  # noqa: PLC0415 -- most never shape
 
-            self._links = reader.Reader(self.host)
+            self._links = reader.QueueingReader(self.host)
         return self._links.look(at, names)
 
     def changed(self) -> None:

@@ -21,10 +21,10 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AccessVerdict:
     """Allowed, or the response that says why not."""
 
-    refusal: message.Response | None = None
+    refusal: message.HttpResponse | None = None
 
     @property
     def allowed(self) -> bool:
@@ -32,18 +32,18 @@ class Verdict:
         return self.refusal is None
 
 
-Authorise = Callable[[message.Request, message.Peer], Verdict | Awaitable[Verdict]]
+Authorise = Callable[[message.HttpRequest, message.Peer], AccessVerdict | Awaitable[AccessVerdict]]
 
-ALLOWED = Verdict()
+ALLOWED = AccessVerdict()
 
 _NAME = re.compile(r"(?:[a-z0-9-]+\.)*localhost\.?\Z")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]*)(?::\d{0,5})?\Z")
 
 
-def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
+def local_readers(request: message.HttpRequest, peer: message.Peer) -> AccessVerdict:
     """Allow reading from loopback addresses, and nothing else."""
     if not peer.loopback:
-        return Verdict(
+        return AccessVerdict(
             message.error(
                 403,
                 "forbidden",
@@ -53,17 +53,17 @@ def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
             )
         )
     if request.method not in {"GET", "HEAD"}:
-        return Verdict(routes.not_allowed(request, "GET, HEAD"))
+        return AccessVerdict(routes.not_allowed(request, "GET, HEAD"))
     return ALLOWED
 
 
-def rebound(request: message.Request, peer: message.Peer) -> Verdict:
+def rebound(request: message.HttpRequest, peer: message.Peer) -> AccessVerdict:
     """Refuse a request whose ``Host`` header names another server (DNS rebinding)."""
     host = request.headers.get("host")
     # Browsers always send one; HTTP/1.1 without it is refused by the parser.
     if not peer.loopback or host is None or is_local_name(host):
         return ALLOWED
-    return Verdict(
+    return AccessVerdict(
         message.error(
             421,
             "misdirected",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Listener(Protocol):
+class ChannelListener(Protocol):
     """One that wants every event, or the newest."""
 
     def event(self, data: bytes) -> None:
@@ -26,7 +26,7 @@ class Channel:
     def __init__(self, newest: Callable[[], bytes], most: int = 16) -> None:
         self._newest = newest
         self._most = most
-        self._listeners: set[Listener] = set()
+        self._listeners: set[ChannelListener] = set()
 
     @property
     def full(self) -> bool:
@@ -38,12 +38,12 @@ class Channel:
         """Number of listeners."""
         return len(self._listeners)
 
-    def listen(self, one: Listener) -> None:
+    def listen(self, one: ChannelListener) -> None:
         """Add a listener, which receives the newest state at once."""
         self._listeners.add(one)
         one.event(self._newest())
 
-    def leave(self, one: Listener) -> None:
+    def leave(self, one: ChannelListener) -> None:
         """No more."""
         self._listeners.discard(one)
 

@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 
-class Client(Protocol):
+class PacedClient(Protocol):
     """A connection that waits for its turn."""
 
     def again(self) -> None:
         """Read the next request, not at once: in a turn of the loop of its own."""
 
 
-class Pace:
+class RequestPace:
     """The credit of one server."""
 
     def __init__(
@@ -48,20 +48,20 @@ class Pace:
         self._later = later
         self._at = clock()
         #: In order.
-        self._waiting: dict[Client, None] = {}
+        self._waiting: dict[PacedClient, None] = {}
         self._called = False
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def turn(self, client: Client) -> None:
+    def turn(self, client: PacedClient) -> None:
         """Schedule the next turn of an answered connection: at once if there is credit."""
         self._waiting[client] = None
         self._grant()
         if client in self._waiting:
             self._delayed()
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: PacedClient) -> None:
         """Drop a connection."""
         self._waiting.pop(client, None)
 

@@ -21,16 +21,16 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from koordlet.http import limits as bounds
-from koordlet.http.phases import Phase
+from koordlet.http.phases import ConnectionPhase
 
-_ANSWERED = frozenset({Phase.LINGER, Phase.CLOSING})
-_HEADLESS = frozenset({Phase.IDLE, Phase.HEAD})
+_ANSWERED = frozenset({ConnectionPhase.LINGER, ConnectionPhase.CLOSING})
+_HEADLESS = frozenset({ConnectionPhase.IDLE, ConnectionPhase.HEAD})
 
 
 class Seat(Protocol):
     """Interface of a connection that holds a slot."""
 
-    phase: Phase
+    phase: ConnectionPhase
     #: Loop time at which it began to wait for a head, or for what comes after it.
     since: float
     #: Loop time since which its client takes nothing; ``None`` while it takes what it is sent.
@@ -45,10 +45,12 @@ class Seat(Protocol):
         """Go now."""
 
 
-class Places:
+class ConnectionSlots:
     """The connections of one server."""
 
-    def __init__(self, limits: bounds.Limits, displaced: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, limits: bounds.ServerLimits, displaced: Callable[[], None] = lambda: None
+    ) -> None:
         self._limits = limits
         self._displaced = displaced
         self._seats: set[Seat] = set()
@@ -111,7 +113,7 @@ class Places:
     @staticmethod
     def _strength(seat: Seat) -> tuple[bool, float]:
         """The least goes first: no whole body, then nothing taken for the longest time."""
-        if seat.phase is Phase.BODY:
+        if seat.phase is ConnectionPhase.BODY:
             return False, seat.since
         return True, float("inf") if seat.stalled_since is None else seat.stalled_since
 

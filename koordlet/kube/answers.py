@@ -37,7 +37,7 @@ _FIXES = {
 }
 
 
-def refusal(answer: client.Response, culprit: str) -> refusals.ObjectsError:
+def refusal(answer: client.ClientResponse, culprit: str) -> refusals.ObjectsError:
     """The error that an answer of 400 and above is."""
     status = body(answer.body)
     return from_status(

@@ -47,17 +47,17 @@ _PLUGINS = frozenset({"exec", "auth-provider"})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ServerAccess:
     """Address and credentials of the API server."""
 
-    endpoint: client.Endpoint
+    endpoint: client.HttpEndpoint
     #: Before every path, for servers behind a gateway; usually empty.
     prefix: str
     headers: client.Headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CredentialSource:
     """Origin of the credentials; with nothing set, the service account of this pod."""
 
     #: Path, or several with a colon between them.
@@ -68,7 +68,7 @@ class Source:
     ca: Path = Path(incluster_config.SERVICE_CERT_FILENAME)
 
 
-def check(source: Source) -> None:
+def check(source: CredentialSource) -> None:
     """``ConfigError`` where they cannot be used as they are. Nobody is asked, no plugin is run."""
     try:
         configuration, _ = _load(source, plugins=False)
@@ -83,19 +83,21 @@ def check(source: Source) -> None:
 class Credentials:
     """Reads them, keeps them, and reads them again."""
 
-    def __init__(self, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, source: CredentialSource, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._source = source
         self._clock = clock
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "credentials")
         self._reading = asyncio.Lock()
         self._configuration: Configuration | None = None
-        self._access: Access | None = None
+        self._access: ServerAccess | None = None
         self._tls: ssl.SSLContext | None = None
         self._files: tuple[Path, ...] = ()
         self._marks: tuple[object, ...] = ()
         self._checked = float("-inf")
 
-    async def access(self) -> Access:
+    async def access(self) -> ServerAccess:
         """Current access to the server; re-reads what may have changed."""
         async with self._reading:
             if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
@@ -103,7 +105,7 @@ class Credentials:
                 self._checked = self._clock()
             return self._access
 
-    async def reload(self, refused: Access) -> Access:
+    async def reload(self, refused: ServerAccess) -> ServerAccess:
         """Read everything anew, because these were refused; once for all who saw it."""
         async with self._reading:
             if self._access is refused:
@@ -138,7 +140,7 @@ class Credentials:
     def _name(self) -> str:
         return _name(self._source)
 
-    def _check(self) -> Access:
+    def _check(self) -> ServerAccess:
         try:
             if self._configuration is None or _marks(self._files) != self._marks:
                 self._configuration, self._files = _load(self._source)
@@ -150,19 +152,19 @@ class Credentials:
                 _why(error), culprit=self._name, fix=_fix(self._source)
             ) from error
 
-    def _made(self, configuration: Configuration) -> Access:
+    def _made(self, configuration: Configuration) -> ServerAccess:
         # Here the package looks whether its token is still good, and fetches another one if not.
         token = _clean(configuration.auth_settings().get("BearerToken"))
         endpoint, prefix = self._endpoint(configuration)
         headers = (("authorization", token),) if token else ()
-        made = Access(endpoint, prefix, headers)
+        made = ServerAccess(endpoint, prefix, headers)
         return self._access if made == self._access and self._access is not None else made
 
-    def _endpoint(self, configuration: Configuration) -> tuple[client.Endpoint, str]:
+    def _endpoint(self, configuration: Configuration) -> tuple[client.HttpEndpoint, str]:
         parts = _parts(configuration)
         if parts.scheme == "https" and self._tls is None:
             self._tls = _tls(configuration)
-        endpoint = client.Endpoint(
+        endpoint = client.HttpEndpoint(
             host=parts.hostname or "",
             port=parts.port or (443 if parts.scheme == "https" else 80),
             tls=self._tls,
@@ -172,7 +174,9 @@ class Credentials:
         return endpoint, parts.path.rstrip("/")
 
 
-def _load(source: Source, *, plugins: bool = True) -> tuple[Configuration, tuple[Path, ...]]:
+def _load(
+    source: CredentialSource, *, plugins: bool = True
+) -> tuple[Configuration, tuple[Path, ...]]:
     """Credentials on disk or from a plugin, with the files they come from."""
     configuration = Configuration()
     if not source.kubeconfig:
@@ -211,11 +215,11 @@ def _merged(paths: list[Path]) -> kube_config.ConfigNode:
     return found
 
 
-def _name(source: Source) -> str:
+def _name(source: CredentialSource) -> str:
     return source.kubeconfig or str(source.token)
 
 
-def _fix(source: Source) -> str:
+def _fix(source: CredentialSource) -> str:
     if source.kubeconfig:
         return "use a kubeconfig that works with kubectl"
     return "mount the service account's token into the pod, or set a kubeconfig"

@@ -31,7 +31,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class List(msgspec.Struct):
+class RawList(msgspec.Struct):
     """A list that has been split."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
@@ -44,12 +44,12 @@ class _Event(msgspec.Struct):
     object: dict[str, Any]
 
 
-_LIST = msgspec.json.Decoder(List)
+_LIST = msgspec.json.Decoder(RawList)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def split(raw: bytes, culprit: str) -> List:
+def split(raw: bytes, culprit: str) -> RawList:
     """A list; ``Unavailable`` where it is none."""
     try:
         found = _split(raw)
@@ -60,7 +60,7 @@ def split(raw: bytes, culprit: str) -> List:
     return found
 
 
-def _split(raw: bytes) -> List:
+def _split(raw: bytes) -> RawList:
     try:
         return _LIST.decode(raw)
     except msgspec.DecodeError:
@@ -72,7 +72,7 @@ def _split(raw: bytes) -> List:
     return found
 
 
-class Remarks:
+class RepairLog:
     """Says which objects have a text that had to be mended: once, then at growing intervals."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +87,7 @@ class Remarks:
         )
 
 
-def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: Remarks) -> objects.Object | None:
+def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: RepairLog) -> objects.Object | None:
     """One object of a list, which says its kind as if it had been asked for alone."""
     try:
         found, mended = _decoded(_OBJECT, raw)
@@ -110,7 +110,7 @@ def one(raw: bytes, culprit: str) -> objects.Object:
         raise garbled(culprit, error) from error
 
 
-def change(line: bytes, culprit: str, remarks: Remarks) -> objects.Change:
+def change(line: bytes, culprit: str, remarks: RepairLog) -> objects.Change:
     """One line of a watch; an ``ERROR`` in it is raised as what it says."""
     try:
         event, mended = _decoded(_EVENT, line)

@@ -13,10 +13,10 @@ from koordlet.report import families, in_force, view
 _Read = Callable[[best_effort.Limit], int | None]
 
 
-def _cores(read: _Read) -> Callable[[view.View], families.Rows]:
+def _cores(read: _Read) -> Callable[[view.ReportView], families.Rows]:
     """One number of the limit, in cores, labelled with the node's name."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         limit = now.plan.limit
         value = None if limit is None else read(limit)
         yield (now.snapshot.node.name,), None if value is None else value / 1000
@@ -24,20 +24,20 @@ def _cores(read: _Read) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _limits(now: view.View) -> families.Rows:
+def _limits(now: view.ReportView) -> families.Rows:
     limit = in_force.acting(now)
     if limit is not None and limit.milli is not None:
         yield (limit.policy, limit.actuator), limit.milli / 1000
 
 
-def _suppressed(now: view.View) -> families.Rows:
+def _suppressed(now: view.ReportView) -> families.Rows:
     """The peer's form: only its two actuators are types there."""
     limit = in_force.acting(now)
     if limit is not None and limit.milli is not None and limit.actuator in ("cpuset", "cfsQuota"):
         yield (now.snapshot.node.name, limit.actuator), limit.milli / 1000
 
 
-def _offered(now: view.View) -> families.Rows:
+def _offered(now: view.ReportView) -> families.Rows:
     """CPU in cores, memory in bytes."""
     offer = now.plan.offer
     for name, amount in sorted(offer.amounts.items()) if offer is not None else ():

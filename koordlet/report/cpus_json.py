@@ -15,7 +15,7 @@ from koordlet.model import cpuset, ledger, meter, topology
 from koordlet.report import view
 
 
-def document(now: view.View) -> dict[str, object]:
+def document(now: view.ReportView) -> dict[str, object]:
     """The whole document."""
     machine, book = now.snapshot.topology, now.plan.ledger
     owned = owners(machine, book)

@@ -38,7 +38,7 @@ class Family:
 
     name: str
     help: str
-    rows: Callable[[view.View], Rows]
+    rows: Callable[[view.ReportView], Rows]
     type: str = GAUGE
     labels: tuple[str, ...] = ()
     #: How many series there can be, in words.
@@ -57,33 +57,33 @@ def spread_rows(labels: tuple[str, ...], one: spread.Spread) -> Rows:
     yield (COUNT, *labels), one.counts[-1]
 
 
-def _one(read: Callable[[view.View], float | None]) -> Callable[[view.View], Rows]:
+def _one(read: Callable[[view.ReportView], float | None]) -> Callable[[view.ReportView], Rows]:
     """The rows of a family without labels."""
     return lambda now: (((), read(now)),)
 
 
-def _count(name: str, text: str, read: Callable[[view.View], int]) -> Family:
+def _count(name: str, text: str, read: Callable[[view.ReportView], int]) -> Family:
     return Family(name=name, help=text, type=COUNTER, form="%d", rows=_one(read))
 
 
-def _failures(now: view.View) -> Rows:
+def _failures(now: view.ReportView) -> Rows:
     stems = sorted({*now.plan.explanations, *now.counters.failures})
     return (((stem,), now.counters.failures.get(stem, 0)) for stem in stems)
 
 
-def _ages(now: view.View) -> Rows:
+def _ages(now: view.ReportView) -> Rows:
     for one in now.snapshot.sources:
         age = None if one.last_good is None else max(0.0, now.snapshot.at - one.last_good)
         yield (one.name,), age
 
 
-def _signals(now: view.View) -> Rows:
+def _signals(now: view.ReportView) -> Rows:
     for one in now.plan.signals:
         if one.met is not None:
             yield (one.name, one.spelled or one.threshold), one.met
 
 
-def _pools(now: view.View) -> Rows:
+def _pools(now: view.ReportView) -> Rows:
     sizes: dict[tuple[str, ...], int] = {}
     for one in now.plan.ledger.pools:
         key = (one.kind, "" if one.node is None else str(one.node))
@@ -91,17 +91,17 @@ def _pools(now: view.View) -> Rows:
     return sizes.items()
 
 
-def _pool(kind: str) -> Callable[[view.View], Rows]:
+def _pool(kind: str) -> Callable[[view.ReportView], Rows]:
     """The peer's form: one series, labelled with the node's name."""
 
-    def rows(now: view.View) -> Rows:
+    def rows(now: view.ReportView) -> Rows:
         if any(one.kind == kind for one in now.plan.ledger.pools):
             yield (now.snapshot.node.name,), len(now.plan.ledger.pool(kind))
 
     return rows
 
 
-def _workloads(now: view.View) -> Rows:
+def _workloads(now: view.ReportView) -> Rows:
     counted: dict[str, int] = {}
     for one in now.snapshot.pods:
         counted[one.qos.value] = counted.get(one.qos.value, 0) + 1

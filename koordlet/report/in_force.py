@@ -33,7 +33,7 @@ def limit(
     return decided
 
 
-def acting(now: view.View) -> best_effort.Limit | None:
+def acting(now: view.ReportView) -> best_effort.Limit | None:
     """The limit that best-effort work is held to now."""
     found = now.plan.limit
     return None if found is None or found.idle else found
@@ -44,7 +44,7 @@ def allowance(found: best_effort.Limit) -> str:
     return "all of its CPUs" if found.milli is None else f"{found.milli / 1000:.2f} CPUs"
 
 
-def banner(now: view.View) -> Iterator[str]:
+def banner(now: view.ReportView) -> Iterator[str]:
     """A sentence for each policy that is not in force."""
     if now.mode != "enforce":
         yield "This agent only observes and changes nothing."

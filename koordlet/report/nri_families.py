@@ -10,15 +10,15 @@ from collections.abc import Callable
 from koordlet.report import families, view
 
 
-def _of(key: str) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _of(key: str) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         if key in now.runtime:
             yield (), now.runtime[key]
 
     return rows
 
 
-def _outcomes(now: view.View) -> families.Rows:
+def _outcomes(now: view.ReportView) -> families.Rows:
     for outcome in ("verified", "repaired", "wrong"):
         if outcome in now.runtime:
             yield (outcome,), now.runtime[outcome]

@@ -19,14 +19,14 @@ _RESULTS = "succeeded, failed"
 _PATHS = {"/pods": "/pods/"}
 
 
-def _node(now: view.View) -> str:
+def _node(now: view.ReportView) -> str:
     return now.snapshot.node.name
 
 
-def _collected(what: str) -> Callable[[view.View], families.Rows]:
+def _collected(what: str) -> Callable[[view.ReportView], families.Rows]:
     """Both results, once this was tried at all."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         counted = now.counters.collected.get(what)
         if counted is not None:
             yield (_node(now), "succeeded"), counted[0]
@@ -35,7 +35,7 @@ def _collected(what: str) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _evicted(now: view.View) -> families.Rows:
+def _evicted(now: view.ReportView) -> families.Rows:
     """Evicted pods by reason."""
     counted: dict[str, int] = {}
     for (policy, signal, outcome), count in now.counters.evictions.items():
@@ -45,21 +45,21 @@ def _evicted(now: view.View) -> families.Rows:
     return (((_node(now), reason), count) for reason, count in counted.items())
 
 
-def _members(kind: str) -> Callable[[view.View], families.Rows]:
+def _members(kind: str) -> Callable[[view.ReportView], families.Rows]:
     """A series of 1 for each CPU of a pool."""
     return lambda now: (((_node(now), str(cpu)), 1) for cpu in now.plan.ledger.pool(kind))
 
 
-def _allocatable(now: view.View) -> families.Rows:
+def _allocatable(now: view.ReportView) -> families.Rows:
     for name, amount in now.snapshot.node.allocatable.items():
         value = amount / 1000 if name == resources.CPU else amount
         yield (_node(now), name, peer_families.unit(name)), value
 
 
-def _scaled(what: str) -> Callable[[view.View], families.Rows]:
+def _scaled(what: str) -> Callable[[view.ReportView], families.Rows]:
     """Containers whose limit or burst we have set."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         if now.scaled:
             for one in now.snapshot.pods:
                 for part in one.containers:
@@ -69,7 +69,7 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _scores(now: view.View) -> families.Rows:
+def _scores(now: view.ReportView) -> families.Rows:
     """Highest score of each container's processes, where ``oom_score`` reads them."""
     for one in now.snapshot.pods if now.snapshot.oom_scores else ():
         for part in one.containers:
@@ -79,7 +79,7 @@ def _scores(now: view.View) -> families.Rows:
                 yield labels, max(scores.values())
 
 
-def _kubelet(now: view.View) -> families.Rows:
+def _kubelet(now: view.ReportView) -> families.Rows:
     for (path, status), one in now.took.items():
         labels = (_node(now), "get", _PATHS.get(path, path), status)
         yield from families.spread_rows(labels, one)

@@ -25,13 +25,14 @@ _PSI_RESOURCE = {"memory": "mem"}
 _PREDICTOR = "minPredictor"
 
 
-def _node(now: view.View) -> str:
+def _node(now: view.ReportView) -> str:
     return now.snapshot.node.name
 
 
 def _two(
-    cpu: Callable[[view.View], float | None], memory: Callable[[view.View], float | None]
-) -> Callable[[view.View], families.Rows]:
+    cpu: Callable[[view.ReportView], float | None],
+    memory: Callable[[view.ReportView], float | None],
+) -> Callable[[view.ReportView], families.Rows]:
     """A row of CPU and a row of memory."""
     return lambda now: (
         ((_node(now), *_CORE), cpu(now)),
@@ -39,21 +40,21 @@ def _two(
     )
 
 
-def _system(what: meter.Meter) -> Callable[[view.View], float | None]:
+def _system(what: meter.Meter) -> Callable[[view.ReportView], float | None]:
     return lambda now: now.used.shares.value("system", what)
 
 
-def _used(what: meter.Meter) -> Callable[[view.View], float | None]:
+def _used(what: meter.Meter) -> Callable[[view.ReportView], float | None]:
     return lambda now: now.used.node.value("", what)
 
 
-def _numa(now: view.View) -> families.Rows:
+def _numa(now: view.ReportView) -> families.Rows:
     for what, words in ((meter.CPU, _CORE), (meter.WORKING_SET, _BYTE)):
         for node, value in now.used.numa.values(what):
             yield (_node(now), node, *words), value
 
 
-def _host_applications(now: view.View) -> families.Rows:
+def _host_applications(now: view.ReportView) -> families.Rows:
     for one in now.snapshot.pods:
         if not usage_families.is_host_application(one) or one.group is None:
             continue
@@ -64,13 +65,13 @@ def _host_applications(now: view.View) -> families.Rows:
             yield (_node(now), one.name, word, kind, one.qos.value), value
 
 
-def _pods(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def _pods(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     for one in now.snapshot.pods:
         if one.group is not None and not usage_families.is_host_application(one):
             yield (_node(now), one.uid, one.name, one.namespace), one.group
 
 
-def _containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def _containers(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     for one in now.snapshot.pods:
         for part in one.containers:
             if part.group is not None:
@@ -78,8 +79,8 @@ def _containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
                 yield labels, part.group
 
 
-def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _psi(subjects: usage_families.Subjects) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         for labels, group in subjects(now):
             for one in meter.PRESSURES:
                 full = now.used.groups.value(group, one.full[0]) is not None
@@ -92,7 +93,7 @@ def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Ro
     return rows
 
 
-def _cpi(now: view.View) -> families.Rows:
+def _cpi(now: view.ReportView) -> families.Rows:
     for labels, group in _containers(now):
         for word, what in (("cycles", meter.CYCLES), ("instructions", meter.INSTRUCTIONS)):
             yield (*labels, word), now.used.work.value(group, what)
@@ -100,8 +101,8 @@ def _cpi(now: view.View) -> families.Rows:
 
 def _resources(
     read: Callable[[pod.Container], resources.Amounts],
-) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         for one in now.snapshot.pods:
             for part in one.containers:
                 url = part.url
@@ -122,8 +123,8 @@ def unit(name: str) -> str:
     return "byte" if sized else "integer"
 
 
-def _predicted(which: str) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _predicted(which: str) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         for name, value in getattr(now.predicted, which).items():
             unit = "core" if name == "cpu" else "byte"
             yield (_node(now), _PREDICTOR, name, unit), value

@@ -15,8 +15,10 @@ _CLASSES = ("LSR", "LS", "BE")
 _MANY = "one per group and L3 domain, at most 4096"
 
 
-def _usage(read: Callable[[resctrl.Usage], float | None]) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _usage(
+    read: Callable[[resctrl.Usage], float | None],
+) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         found = now.snapshot.resctrl
         for one in found.usage if found is not None else ():
             yield (one.group or "root", one.domain), read(one)
@@ -26,8 +28,8 @@ def _usage(read: Callable[[resctrl.Usage], float | None]) -> Callable[[view.View
 
 def _of_classes(
     read: Callable[[resctrl.Usage], tuple[tuple[tuple[str, ...], float | None], ...]],
-) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         found = now.snapshot.resctrl
         for one in found.usage if found is not None else ():
             if one.group in _CLASSES:
@@ -37,7 +39,7 @@ def _of_classes(
     return rows
 
 
-def _groups(now: view.View) -> families.Rows:
+def _groups(now: view.ReportView) -> families.Rows:
     found = now.snapshot.resctrl
     if found is not None:
         yield (), len(found.groups)

@@ -13,20 +13,20 @@ from koordlet.model import counters, meter, pod
 from koordlet.report import families, view
 
 #: Labels and group of one subject that a family has a series for.
-Subjects = Callable[[view.View], Iterator[tuple[tuple[str, ...], str]]]
+Subjects = Callable[[view.ReportView], Iterator[tuple[tuple[str, ...], str]]]
 
 _WORKLOADS = "one per workload, at most 4096"
 _CONTAINERS = "one per container, at most 8192"
 
 
-def workloads(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def workloads(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     """Workloads that have a cgroup."""
     for one in now.snapshot.pods:
         if one.group is not None:
             yield (one.namespace, one.name, one.qos.value), one.group
 
 
-def containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def containers(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     """Containers that have a cgroup."""
     for one in now.snapshot.pods:
         for container in one.containers:
@@ -34,14 +34,14 @@ def containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
                 yield (one.namespace, one.name, container.name), container.group
 
 
-def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.View], families.Rows]:
+def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.ReportView], families.Rows]:
     """The rows of one meter of groups."""
     return lambda now: (
         (labels, now.used.groups.value(group, what)) for labels, group in subjects(now)
     )
 
 
-def _killed(now: view.View) -> families.Rows:
+def _killed(now: view.ReportView) -> families.Rows:
     """OOM kills of workloads; cgroup v1 counts them in the container's group only."""
     for one in now.snapshot.pods:
         if one.group is not None:
@@ -53,10 +53,10 @@ def _killed(now: view.View) -> families.Rows:
             yield (one.namespace, one.name, one.qos.value), own
 
 
-def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
+def _pressures(subjects: Subjects) -> Callable[[view.ReportView], families.Rows]:
     """The stalled share of time by resource and degree, of groups."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         for labels, group in subjects(now):
             for one in meter.PRESSURES:
                 for degree, meters in (("some", one.some), ("full", one.full)):
@@ -66,7 +66,7 @@ def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _memory_by_node(now: view.View) -> families.Rows:
+def _memory_by_node(now: view.ReportView) -> families.Rows:
     """On a machine with several NUMA nodes: with one it is the memory that is shown anyway."""
     nodes = {node: meter.numa_memory(int(node)) for node in now.used.numa.slots}
     for labels, group in workloads(now) if len(nodes) > 1 else ():
@@ -74,28 +74,28 @@ def _memory_by_node(now: view.View) -> families.Rows:
             yield (*labels, node), now.used.groups.value(group, what)
 
 
-def _node_averages(now: view.View) -> families.Rows:
+def _node_averages(now: view.ReportView) -> families.Rows:
     for one in meter.PRESSURES:
         for degree, meters in (("some", one.some), ("full", one.full)):
             for seconds, what in zip(meter.AVERAGES, meters, strict=False):
                 yield (one.resource, degree, str(seconds)), now.used.node.value("", what)
 
 
-def _work(subjects: Subjects) -> Callable[[view.View], families.Rows]:
+def _work(subjects: Subjects) -> Callable[[view.ReportView], families.Rows]:
     """Cycles per instruction, where they were counted."""
     return lambda now: (
         (labels, now.used.work.value(group, meter.CPI)) for labels, group in subjects(now)
     )
 
 
-def _traffic(now: view.View) -> families.Rows:
+def _traffic(now: view.ReportView) -> families.Rows:
     """Traffic of workloads with their own network namespace."""
     for labels, group in workloads(now):
         for word, what in (("received", meter.POD_RECEIVED), ("sent", meter.POD_SENT)):
             yield (*labels, word), now.used.traffic.value(group, what)
 
 
-def _counted(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def _counted(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     """Separately counted subjects: containers, and workloads without containers."""
     yield from containers(now)
     for one in now.snapshot.pods:
@@ -103,7 +103,7 @@ def _counted(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
             yield (one.namespace, one.name, ""), one.group
 
 
-def _node_pressures(now: view.View) -> families.Rows:
+def _node_pressures(now: view.ReportView) -> families.Rows:
     for one in meter.PRESSURES:
         for degree, meters in (("some", one.some), ("full", one.full)):
             yield (one.resource, degree), now.used.node.value("", meters[3])
@@ -111,10 +111,10 @@ def _node_pressures(now: view.View) -> families.Rows:
 
 def _each(
     table: Callable[[counters.Usage], counters.Table], *meters: tuple[str, meter.Meter]
-) -> Callable[[view.View], families.Rows]:
+) -> Callable[[view.ReportView], families.Rows]:
     """A row for each subject of a table and each named meter; one without a name has no label."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         for word, what in meters:
             for subject, value in table(now.used).values(what):
                 yield ((subject, word) if word else (subject,)), value
@@ -122,7 +122,7 @@ def _each(
     return rows
 
 
-def _node(*meters: tuple[str, meter.Meter]) -> Callable[[view.View], families.Rows]:
+def _node(*meters: tuple[str, meter.Meter]) -> Callable[[view.ReportView], families.Rows]:
     return lambda now: (((word,), now.used.node.value("", what)) for word, what in meters)
 
 

@@ -11,7 +11,7 @@ from koordlet.model import counters, meter, pod
 from koordlet.report import view
 
 
-def node(now: view.View) -> dict[str, object]:
+def node(now: view.ReportView) -> dict[str, object]:
     """The node: what is used, by whom, and where it is tight."""
     used = now.used
     return {
@@ -71,7 +71,7 @@ def _share(table: counters.Table, name: str) -> dict[str, object]:
     }
 
 
-def workload(now: view.View, one: pod.Pod) -> dict[str, object]:
+def workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
     """One workload and its containers."""
     return {
         **_group(now.used, one.group),

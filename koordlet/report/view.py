@@ -30,7 +30,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
+class AgentCounters:
     """Counters since the agent started."""
 
     #: Unix time of the beginning.
@@ -63,7 +63,7 @@ class Counters:
     descriptors: int = 0
 
 
-class Cores(Mapping[str, float | None]):
+class PodCores(Mapping[str, float | None]):
     """CPU use of each pod, looked up on access; ``None`` if unknown."""
 
     def __init__(self, pods: Mapping[str, str | None], groups: counters.Table) -> None:
@@ -81,7 +81,7 @@ class Cores(Mapping[str, float | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ReportView:
     """One published state of the agent. A new one is published after every tick."""
 
     #: Of this process: a revision means something only within one epoch.
@@ -103,7 +103,7 @@ class View:
     #: Prediction by resource: what the prod class will not need of what it asked for, and its peak.
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
-    counters: Counters = field(default_factory=Counters)
+    counters: AgentCounters = field(default_factory=AgentCounters)
     #: CPU limits that were raised, and bursts that were allowed, by which and path of the group.
     scaled: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: What was counted of the container runtime, by name; empty where none is connected to.

@@ -26,7 +26,7 @@ _MOST = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class AccessRule:
     """One line of the list."""
 
     name: str
@@ -46,12 +46,12 @@ class _Bucket:
     at: float
 
 
-class Access:
+class CallAccess:
     """Decides about calls."""
 
     def __init__(
         self,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[AccessRule] = (),
         *,
         rate: float = 100.0,
         burst: float = 400.0,

@@ -16,7 +16,7 @@ from koordlet.report import view
 from koordlet.rpc.gen import feed_pb2
 
 
-def summary(now: view.View, version: str) -> feed_pb2.Summary:
+def summary(now: view.ReportView, version: str) -> feed_pb2.Summary:
     """Identity of the agent."""
     seen = now.snapshot
     return feed_pb2.Summary(
@@ -55,7 +55,7 @@ def machine(found: topology.Topology) -> feed_pb2.Topology:
     )
 
 
-def allocation(now: view.View) -> feed_pb2.Allocation:
+def allocation(now: view.ReportView) -> feed_pb2.Allocation:
     """Owner of each CPU."""
     ledger = now.plan.ledger
     return feed_pb2.Allocation(
@@ -76,7 +76,7 @@ def allocation(now: view.View) -> feed_pb2.Allocation:
     )
 
 
-def conditions(now: view.View) -> feed_pb2.Conditions:
+def conditions(now: view.ReportView) -> feed_pb2.Conditions:
     """Conditions that are true."""
     return feed_pb2.Conditions(
         conditions=[

@@ -26,7 +26,7 @@ _STALL_STEP = 50
 _SIZES = (("some_milli", "some"), ("full_milli", "full"))
 
 
-def usage(now: view.View, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
+def usage(now: view.ReportView, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
     """Current usage, and usage over the windows."""
     table = now.used.shares
     classes = [
@@ -50,7 +50,7 @@ def usage(now: view.View, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
     )
 
 
-def windows(past: metric_object.Past, at: float) -> list[feed_pb2.Window]:
+def windows(past: metric_object.MetricHistory, at: float) -> list[feed_pb2.Window]:
     """Average and quantiles of the node, of the windows that have enough samples."""
     found = []
     for seconds in WINDOWS:
@@ -70,7 +70,7 @@ def windows(past: metric_object.Past, at: float) -> list[feed_pb2.Window]:
     return found
 
 
-def free(now: view.View) -> feed_pb2.Free:
+def free(now: view.ReportView) -> feed_pb2.Free:
     """Online CPUs that are not exclusive, by NUMA node and last-level cache."""
     seen = now.snapshot.topology
     left = seen.online - now.plan.ledger.held()
@@ -89,7 +89,7 @@ def free(now: view.View) -> feed_pb2.Free:
     )
 
 
-def pressure(now: view.View) -> feed_pb2.Pressure:
+def pressure(now: view.ReportView) -> feed_pb2.Pressure:
     """Signals against their thresholds, and how long tasks were stalled."""
     stalls = []
     for one in meter.PRESSURES:
@@ -111,7 +111,7 @@ def pressure(now: view.View) -> feed_pb2.Pressure:
     )
 
 
-def best_effort(now: view.View) -> feed_pb2.BestEffort:
+def best_effort(now: view.ReportView) -> feed_pb2.BestEffort:
     """Offered batch and mid resources."""
     offer = now.plan.offer
     amounts: Mapping[str, int] = {} if offer is None else offer.amounts

@@ -26,7 +26,7 @@ class Workloads:
         self._keys: list[str] = []
         self._without_use = feed_pb2.Workloads()
 
-    def made(self, now: view.View) -> feed_pb2.Workloads:
+    def made(self, now: view.ReportView) -> feed_pb2.Workloads:
         """Workload section of this view; the section is immutable afterwards."""
         seen = now.snapshot
         if seen.pods is not self._pods or seen.groups is not self._groups:

@@ -18,11 +18,11 @@ Error = grpc.RpcError
 _KERNEL = frozenset(map(os.strerror, (errno.ENOENT, errno.ECONNREFUSED, errno.EACCES)))
 
 
-class NoAnswerError(Exception):
+class RpcNoAnswerError(Exception):
     """The server does not answer, or not in time."""
 
 
-class RefusedError(Exception):
+class RpcRefusedError(Exception):
     """The server refused the call."""
 
 
@@ -32,11 +32,11 @@ def plain(words: str) -> str:
     return last if last in _KERNEL else words
 
 
-def said(error: Any, address: str) -> NoAnswerError | RefusedError:
+def said(error: Any, address: str) -> RpcNoAnswerError | RpcRefusedError:
     """Message of a gRPC error. gRPC's errors are calls as well, which their types do not show."""
     status: grpc.StatusCode | None = error.code() if hasattr(error, "code") else None
     words = error.details() if hasattr(error, "details") else str(error)
     silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
     if status is None or status in silent:
-        return NoAnswerError(f"{address}: {plain(str(words))}")
-    return RefusedError(f"{address}: {words} ({status.name})")
+        return RpcNoAnswerError(f"{address}: {plain(str(words))}")
+    return RpcRefusedError(f"{address}: {words} ({status.name})")

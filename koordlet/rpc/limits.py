@@ -6,7 +6,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """Bounds of the server."""
 
     watchers: int = 1024

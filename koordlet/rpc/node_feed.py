@@ -32,10 +32,10 @@ class NodeFeed:
         self,
         version: str,
         *,
-        limits: bounds.Limits | None = None,
-        past: metric_object.Past | None = None,
+        limits: bounds.CallLimits | None = None,
+        past: metric_object.MetricHistory | None = None,
     ) -> None:
-        self._limits = bounds.Limits() if limits is None else limits
+        self._limits = bounds.CallLimits() if limits is None else limits
         self._feed = feed.Feed(version, past=past)
         self._watchers: set[asyncio.Event] = set()
         #: Wakes the watchers when nothing else did.
@@ -59,7 +59,7 @@ class NodeFeed:
             "WatchNode": grpc.unary_stream_rpc_method_handler(self._watch),
         }
 
-    def publish(self, now: view.View) -> None:
+    def publish(self, now: view.ReportView) -> None:
         """There is a new view: tell the watchers, if it says anything new."""
         before = self._feed.revision
         self._feed.publish(now)

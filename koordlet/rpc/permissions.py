@@ -45,7 +45,7 @@ class About(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MethodPermission:
     """Permission of one method."""
 
     rights: frozenset[Right]
@@ -59,8 +59,10 @@ class Row:
         return Right.READ not in self.rights
 
 
-def _row(about: About, *rights: Right, node: Callable[[bytes], str] | None = None) -> Row:
-    return Row(rights=frozenset((*rights, Right.ADMIN)), about=about, node=node)
+def _row(
+    about: About, *rights: Right, node: Callable[[bytes], str] | None = None
+) -> MethodPermission:
+    return MethodPermission(rights=frozenset((*rights, Right.ADMIN)), about=about, node=node)
 
 
 def _watched(request: bytes) -> str:
@@ -74,7 +76,7 @@ _LOOK = _row(About.ALL, Right.READ)
 _RESERVE = _row(About.ALL, Right.RESERVE)
 
 #: ``package.Service/Method``.
-METHODS: Mapping[str, Row] = {
+METHODS: Mapping[str, MethodPermission] = {
     "grpc.health.v1.Health/Check": _ANY,
     "grpc.health.v1.Health/List": _ANY,
     "grpc.health.v1.Health/Watch": _ANY,

@@ -1,6 +1,6 @@
 """The service ``Scheduler``: nodes, assignments, taking objects in, why a pod is where it is.
 
-Covers: messages to values and back. Does not cover: what is answered (``Desk``), who may ask
+Covers: messages to values and back. Does not cover: the answers (``PlacingBackend``), access
 (``permissions``).
 """
 
@@ -69,7 +69,7 @@ class Why:
     refusals: Mapping[str, int] = field(default_factory=dict)
 
 
-class Desk(Protocol):
+class PlacingBackend(Protocol):
     """Backend of the service."""
 
     def nodes(self, name: str) -> Sequence[NodeLine]:
@@ -85,13 +85,13 @@ class Desk(Protocol):
         """Explanation of a pod's placement; ``refusals.NotFound`` for an unknown pod."""
 
 
-class Placing:
-    """The gRPC service ``Placing``."""
+class PlacingService:
+    """The gRPC service ``PlacingService``."""
 
     name = SERVICE
     descriptor = scheduler_pb2.DESCRIPTOR
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: PlacingBackend) -> None:
         self._desk = desk
         self._counts = {"submitted": 0}
 

@@ -18,7 +18,7 @@ from koordlet.rpc.gen import scheduler_pb2
 _SECONDS = 30.0
 
 
-class Client:
+class PlacingClient:
     """A connection; use it with ``with``."""
 
     def __init__(self, path: Path) -> None:

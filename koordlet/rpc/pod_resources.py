@@ -18,13 +18,13 @@ _LIST = "/v1.PodResourcesLister/List"
 _MAX_BYTES = 16 << 20
 
 
-class Unanswered(errors.KoordletError):
+class PodResourcesError(errors.KoordletError):
     """The socket gave no answer that can be used."""
 
     code = "kubelet"
 
 
-class Lister:
+class PodResourcesClient:
     """Asks one socket; a connection serves one question, so a new kubelet is found at once."""
 
     def __init__(self, path: str, *, seconds: float) -> None:
@@ -51,7 +51,7 @@ class Lister:
             try:
                 answer = await ask(podresources_pb2.ListPodResourcesRequest(), timeout=self.seconds)
             except grpc.aio.AioRpcError as error:
-                raise Unanswered(
+                raise PodResourcesError(
                     f"{error.code().name}: {error.details() or 'no details'}",
                     culprit=f"pod-resources socket {self.path}",
                     fix="check that the kubelet runs, and that kubelet.podResourcesSocket is right",
@@ -59,7 +59,7 @@ class Lister:
         try:
             return decode(podresources_pb2.ListPodResourcesResponse.FromString(answer))
         except message.DecodeError as error:
-            raise Unanswered(
+            raise PodResourcesError(
                 "the response is not a list of pod resources",
                 culprit=f"pod-resources socket {self.path}",
             ) from error

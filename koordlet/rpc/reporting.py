@@ -35,7 +35,7 @@ METHOD = "/koordlet.v1.NodeIngest/Report"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class ReportPace:
     """Intervals of reports."""
 
     apart_seconds: float = 1.0
@@ -60,10 +60,10 @@ class Reporting:
         address: str,
         version: str,
         *,
-        files: tls.Files | None = None,
+        files: tls.TlsFiles | None = None,
         token: Path | None = None,
-        past: metric_object.Past | None = None,
-        pace: Pace | None = None,
+        past: metric_object.MetricHistory | None = None,
+        pace: ReportPace | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         #: ``unix:/path`` or ``host:port``; the latter with certificates only.
@@ -72,12 +72,12 @@ class Reporting:
         self._files = files
         #: Of the pod that we are: says which node that is on (``speakers``).
         self._token = token
-        self._pace = Pace() if pace is None else pace
+        self._pace = ReportPace() if pace is None else pace
         self._chance = chance
         self._feed = feed.Feed(
             version, names=feed.FOR_SCHEDULERS, past=past, settled=encode_usage.settled
         )
-        self._view: view.View | None = None
+        self._view: view.ReportView | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         #: Attempts since the scheduler was last reached.
@@ -101,7 +101,7 @@ class Reporting:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def publish(self, now: view.View) -> None:
+    def publish(self, now: view.ReportView) -> None:
         """There is a new view. Costs nothing unless it is worth telling."""
         self._view = now
         self._feed.publish(now)
@@ -260,9 +260,9 @@ def _why(error: Exception) -> str:
     return str(error)
 
 
-def files(paths: tuple[Path, Path, Path] | None) -> tls.Files | None:
+def files(paths: tuple[Path, Path, Path] | None) -> tls.TlsFiles | None:
     """Certificate, key and authority of a configuration."""
     if paths is None:
         return None
     certificate, key, authority = paths
-    return tls.Files(certificate=certificate, key=key, authority=authority)
+    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)

@@ -151,7 +151,7 @@ _MEANINGS: Mapping[grpc.StatusCode, type[refusals.ObjectsError]] = {
 }
 
 
-class Lister:
+class ReservationLister:
     """Asks a scheduler for the reservations of one node; a connection serves one question."""
 
     def __init__(self, socket: str, node: str, *, seconds: float = 5.0) -> None:
@@ -179,7 +179,7 @@ class Lister:
         return f"[{','.join(one.manifest for one in found.reservations)}]".encode()
 
 
-class Client:
+class ReservationsClient:
     """A blocking client on a Unix socket; use it with ``with``."""
 
     def __init__(self, path: Path) -> None:

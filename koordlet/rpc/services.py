@@ -25,7 +25,7 @@ Request = TypeVar("Request", bound=protobuf.Message)
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
-class Service(Protocol):
+class RpcService(Protocol):
     """One service of a server."""
 
     #: The full name, as in the proto.

@@ -38,7 +38,7 @@ _EXTRA = "authentication.kubernetes.io/"
 _REVIEWS = 16
 
 
-class Asked(Protocol):
+class TokenReviewApi(Protocol):
     """Used part of the interface ``objects.Objects``."""
 
     async def create(self, kind: kinds.Kind, body: objects.Object) -> objects.Object:
@@ -81,12 +81,12 @@ async def refusal(
     return (grpc.StatusCode.PERMISSION_DENIED, why) if why else None
 
 
-class Tokens:
+class TokenSpeakers:
     """Rules 3 to 5, beside the first two."""
 
     def __init__(
         self,
-        server: Asked,
+        server: TokenReviewApi,
         audience: str,
         accounts: Iterable[str],
         *,

@@ -20,7 +20,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class TlsFiles:
     """Paths of certificate, key and authority."""
 
     certificate: Path
@@ -36,7 +36,7 @@ class Files:
 class Reloading:
     """The newest good contents of the files."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: TlsFiles) -> None:
         self._files = files
         self._stamp: tuple[object, ...] = ()
         try:
@@ -75,7 +75,7 @@ class Reloading:
         return certificate, key, authority
 
 
-def server_credentials(files: Files) -> grpc.ServerCredentials:
+def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
     """For a listener; what is on disk counts from the next handshake on."""
     held = Reloading(files)
 
@@ -92,7 +92,7 @@ def server_credentials(files: Files) -> grpc.ServerCredentials:
     )
 
 
-def channel_credentials(files: Files) -> grpc.ChannelCredentials:
+def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
     """For one connection; a client that connects anew reads them anew."""
     certificate, key, authority = Reloading(files).contents
     return grpc.ssl_channel_credentials(authority, key, certificate)

@@ -27,7 +27,7 @@ _Changed = Callable[[Any, Any, Any], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterInformers:
     """The mirrors of one node."""
 
     pods: informer.Mirror[pod.Pod]
@@ -50,7 +50,7 @@ class Cluster:
 class Strategies:
     """The strategies of one node; what cannot be read any more holds as it was."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterInformers) -> None:
         self._cluster = cluster
         self._made_of: tuple[object, ...] = ()
         self._last: nodeslo.NodeSlo | None = None
@@ -104,10 +104,10 @@ def _heard(*several: informer.Mirror[Any]) -> bool:
     return all(one.health.state is not informer.State.STARTING for one in several)
 
 
-def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
+def mirrors(store: objects.Objects, node: str, changed: _Changed) -> ClusterInformers:
     """What an agent on this node wants to know."""
     named = selectors.Selector(fields=f"metadata.name={node}")
-    return Cluster(
+    return ClusterInformers(
         pods=informer.Mirror(
             store,
             kinds.PODS,

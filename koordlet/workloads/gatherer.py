@@ -58,7 +58,7 @@ class Gatherer:
         self,
         clock: Callable[[], float],
         *,
-        kubelet: kubelet_sources.Asked | None = None,
+        kubelet: kubelet_sources.KubeletSources | None = None,
         store: objects.Objects | None = None,
         reserving: source.Polled[tuple[reservation.Reservation, ...]] | None = None,
         declared: manifest_directory.Directory | None = None,
@@ -80,7 +80,7 @@ class Gatherer:
         self._declared = declared
         #: No kubelet and no control plane says who runs here.
         self.alone = kubelet is None and store is None
-        polled: tuple[source.Source, ...] = kubelet.all() if kubelet is not None else ()
+        polled: tuple[source.WorkloadSource, ...] = kubelet.all() if kubelet is not None else ()
         #: Sources of this machine alone.
         self._local = tuple(one for one in (reserving, declared) if one is not None)
         polled += self._local
@@ -150,7 +150,7 @@ class Gatherer:
             self.newest = replace(self.newest, sources=sources)
         return self.newest
 
-    async def _ask(self, one: source.Source) -> None:
+    async def _ask(self, one: source.WorkloadSource) -> None:
         delay = _FIRST
         while True:
             failed = await self._poll(one)
@@ -162,7 +162,7 @@ class Gatherer:
             # Even a source that waits inside of its poll lets others have a turn.
             await asyncio.sleep(pause)
 
-    async def _poll(self, one: source.Source) -> bool:
+    async def _poll(self, one: source.WorkloadSource) -> bool:
         """Ask once; whether it failed."""
         health = self._health[one.name]
         problem = ""
@@ -213,7 +213,7 @@ class Gatherer:
     def _changed(self, *_: object) -> None:
         self._soon()
 
-    def _tell(self, one: source.Source, problem: str) -> None:
+    def _tell(self, one: source.WorkloadSource, problem: str) -> None:
         if problem:
             self._repeats.say(
                 log.get().warning,

@@ -34,7 +34,7 @@ Object = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifests:
+class ManifestContents:
     """What a file says."""
 
     pods: tuple[pod.Pod, ...] = ()
@@ -60,7 +60,7 @@ class Manifests:
         )
 
 
-def load(path: str) -> Manifests:
+def load(path: str) -> ManifestContents:
     """Read a file; ``ConfigError`` when it is no set of objects."""
     try:
         with Path(path).open("rb") as file:
@@ -79,7 +79,7 @@ def parse(text: str, path: str) -> list[object]:
         raise errors.ConfigError(str(error), culprit=path, fix=documents.FIX) from error
 
 
-def collect(found: list[object], where: str) -> Manifests:
+def collect(found: list[object], where: str) -> ManifestContents:
     """The objects, Lists unfolded, as our model."""
     pods: dict[str, pod.Pod] = {}
     single: dict[str, Object] = {}
@@ -124,7 +124,7 @@ def _unnamed(body: Object) -> str:
 
 def _assembled(
     pods: tuple[pod.Pod, ...], single: Mapping[str, Object], warnings: list[str]
-) -> Manifests:
+) -> ManifestContents:
     """Everything together; problems of the single objects become warnings."""
     node = nodes.decode(single["Node"]) if "Node" in single else None
     metric = metrics.decode(single["NodeMetric"]) if "NodeMetric" in single else None
@@ -137,7 +137,7 @@ def _assembled(
     statistics = summaries.decode(single[_SUMMARY]) if _SUMMARY in single else None
     for said in (node, metric, strategy, statistics):
         warnings += said.problems if said is not None else ()
-    return Manifests(
+    return ManifestContents(
         pods=pods,
         node=node,
         slo=strategy,

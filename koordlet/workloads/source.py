@@ -20,7 +20,7 @@ from koordlet.model import errors
 _T = TypeVar("_T")
 
 
-class Source(Protocol):
+class WorkloadSource(Protocol):
     """What can be polled."""
 
     name: str

@@ -34,17 +34,17 @@ _Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptStrategies:
     """What a checkpoint has; empty: there are no strategies."""
 
     words: str = ""
     crc32: int = 0
 
 
-def kept(words: Mapping[str, object] | None) -> Kept:
+def kept(words: Mapping[str, object] | None) -> KeptStrategies:
     """Words for a checkpoint; ``ValueError`` where they are too long or too deep for one."""
     if words is None:
-        return Kept()
+        return KeptStrategies()
     sections = {key: found for key in SECTIONS if (found := shapes.find(words, key)) is not None}
     try:
         text = json.dumps(sections, sort_keys=True)
@@ -53,7 +53,7 @@ def kept(words: Mapping[str, object] | None) -> Kept:
     if len(text) > shapes.MAX_TEXT:
         msg = f"longer than {shapes.MAX_TEXT >> 10} KiB"
         raise ValueError(msg)
-    return Kept(words=text, crc32=zlib.crc32(text.encode()))
+    return KeptStrategies(words=text, crc32=zlib.crc32(text.encode()))
 
 
 def revive(body: Mapping[str, object]) -> Mapping[str, object] | None:

@@ -82,7 +82,7 @@ def test_the_story(
     play.close()
 
 
-def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.View:
+def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.ReportView:
     """So many seconds of an agent; the last view."""
     end = clock.at + seconds
     for n in range(round(10 * seconds)):

@@ -227,7 +227,9 @@ class Rival:
     def late(self, one: session.Heard) -> None:
         """Nothing depends on it."""
 
-    def found(self, pods: tuple[messages.Pod, ...], boxes: tuple[messages.Container, ...]) -> None:
+    def found(
+        self, pods: tuple[messages.NriPod, ...], boxes: tuple[messages.NriContainer, ...]
+    ) -> None:
         """Nothing depends on it."""
 
 
@@ -240,8 +242,8 @@ def rival(scene: Scene) -> Iterator[None]:
         answer.set_result(question())
         return answer
 
-    settings = plugin.Settings(socket=str(scene.runtime.nri_socket), name="rival", index="20")
-    one = plugin.Plugin(settings, Rival(), ask)
+    settings = plugin.NriSettings(socket=str(scene.runtime.nri_socket), name="rival", index="20")
+    one = plugin.NriPlugin(settings, Rival(), ask)
     one.start()
     try:
         deadline.until(lambda: one.status.connected, "the rival is connected")

@@ -17,7 +17,7 @@ from tests.http import conftest
 from tests.kit import loops
 from tests.kit.apiserver import pki
 
-_LARGE = message.Response(200, {"content-type": "text/plain"}, b"x" * (1 << 20))
+_LARGE = message.HttpResponse(200, {"content-type": "text/plain"}, b"x" * (1 << 20))
 
 
 class Hall:
@@ -30,13 +30,13 @@ class Hall:
         self.certificate, self.key = self.authority.sign("server")
         self.held = certificates.Certificate(self.certificate, self.key)
         self.client = ssl.create_default_context(cafile=self.authority.certificate)
-        self.running: list[server.Server] = []
+        self.running: list[server.HttpServer] = []
 
     def serve(self, **bounds: Any) -> conftest.Served:
         """Listen."""
         table = routes.Routes([*conftest.STANDARD, ("GET", "/text", lambda _: _LARGE)])
-        chosen = limits.Limits(**bounds)
-        it = server.Server(
+        chosen = limits.ServerLimits(**bounds)
+        it = server.HttpServer(
             "127.0.0.1:0",
             table,
             authorisation.local_readers,

@@ -18,7 +18,7 @@ TABLE = routes.Routes([])
 def refused(loop: loops.LoopThread, address: str) -> errors.KoordletError:
     """The error of a server that cannot start."""
     with pytest.raises(errors.KoordletError) as caught:
-        loop.run(server.Server(address, TABLE).start())
+        loop.run(server.HttpServer(address, TABLE).start())
     return caught.value
 
 

@@ -27,7 +27,7 @@ def planned(mode: plan.Mode, limit: best_effort.Limit = LIMIT) -> plan.Plan:
     return planner.draft(done, planner.desired(done.outcomes), now, there, {}).plan
 
 
-def shown(limit: best_effort.Limit | None, mode: str = "enforce") -> view.View:
+def shown(limit: best_effort.Limit | None, mode: str = "enforce") -> view.ReportView:
     """A view with this limit."""
     found = views.view()
     return dataclasses.replace(found, mode=mode, plan=dataclasses.replace(found.plan, limit=limit))
@@ -42,7 +42,7 @@ def wrote(verdict: result.Verdict, knob_name: str, policy: str = "adaptive") -> 
     return result.Result(target=write.target, verdict=verdict, detail="EINVAL", step=step)
 
 
-def exposed(now: view.View) -> str:
+def exposed(now: view.ReportView) -> str:
     """What Prometheus is told."""
     return metrics.render(now, "1", {}, metrics.TEXT).decode()
 

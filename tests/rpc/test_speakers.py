@@ -80,10 +80,12 @@ def why(server: ApiServer, call: Any, node: str = "n1") -> str:
     return asyncio.run(tokens(server)(call, node))
 
 
-def tokens(server: ApiServer, **options: Any) -> speakers.Tokens:
+def tokens(server: ApiServer, **options: Any) -> speakers.TokenSpeakers:
     """For agents of one account, in one trust domain."""
     names = speakers.Names("cluster")
-    return speakers.Tokens(server, AUDIENCE, ["koordlet-system/koordlet"], names=names, **options)
+    return speakers.TokenSpeakers(
+        server, AUDIENCE, ["koordlet-system/koordlet"], names=names, **options
+    )
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,16 @@ class Attending:
         self._who = who
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._trust = trust.Trust(said.failed_starts, self._revived())
+        self._trust = trust.StartTrust(said.failed_starts, self._revived())
         self._births = start_check.Births(who=who)
         self.desk = handler.Desk(who=who, trust=self._trust, alone=alone, newborn=self._births)
-        settings = plugin.Settings(
+        settings = plugin.NriSettings(
             socket=said.socket or "",
             index=said.index,
             deadline=said.deadline_milliseconds / 1000,
             quiet=float(said.quiet_seconds),
         )
-        self.plugin = plugin.Plugin(settings, self.desk, self._ask)
+        self.plugin = plugin.NriPlugin(settings, self.desk, self._ask)
         self.desk.tell = self.plugin.update
         #: When the connection was seen last, and when it was renewed for containers untold.
         self._seen = self._renewed = clock()
@@ -191,7 +191,7 @@ class Attending:
             self._renewed = now
             self.plugin.renew(f"the runtime did not tell of {len(late)} containers")
 
-    def _revived(self) -> trust.State | None:
+    def _revived(self) -> trust.StartRecord | None:
         state, problem = self._who.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
         if problem:
             self._who.teller.log.warning("checkpoint.discarded", policy=STEM, detail=problem)

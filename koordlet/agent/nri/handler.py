@@ -45,7 +45,7 @@ from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shared_pools
 from koordlet.workloads import poddecode
 from koordlet.workloads.nri import messages, places, session, trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 
 SOURCE = "nri"
 _NOTHING = adjustment.Adjustment()
@@ -61,7 +61,7 @@ class Desk:
     """Answers one runtime. Everything here happens in the agent's loop."""
 
     who: lifecycle.Agent
-    trust: trust.Trust
+    trust: trust.StartTrust
     #: Nobody but the runtime says which pods there are.
     alone: bool
     #: One pass of the line now; whether it changed anything.
@@ -114,24 +114,24 @@ class Desk:
         if box:
             self.known.add(box)
         match one.event:
-            case Event.RUN_POD_SANDBOX:
+            case NriEvent.RUN_POD_SANDBOX:
                 self._arrived(one.pod)
-            case Event.CREATE_CONTAINER:
+            case NriEvent.CREATE_CONTAINER:
                 return self._create(one)
-            case Event.POST_CREATE_CONTAINER:
+            case NriEvent.POST_CREATE_CONTAINER:
                 self.trust.made(box)
-            case Event.START_CONTAINER:
+            case NriEvent.START_CONTAINER:
                 # What two plugins quarrel about, or the kernel refuses, has failed before. The news
                 # that it runs (POST_START) may come after that of its end, if its life is short.
                 self.trust.started(box)
                 self._making.discard(box)
                 self.unstarted.pop(_who(one), None)
                 self._begin(one)
-            case Event.UPDATE_CONTAINER:
+            case NriEvent.UPDATE_CONTAINER:
                 return self._update(one)
-            case Event.STOP_CONTAINER | Event.REMOVE_CONTAINER:
+            case NriEvent.STOP_CONTAINER | NriEvent.REMOVE_CONTAINER:
                 self._ended(one)
-            case Event.REMOVE_POD_SANDBOX:
+            case NriEvent.REMOVE_POD_SANDBOX:
                 self._pods.discard(one.pod.uid)
                 gone = f"{one.pod.namespace}/{one.pod.name} "
                 self.unstarted = {
@@ -147,7 +147,9 @@ class Desk:
         self._given.pop(one.container.id, None)
         self.trust.forget(one.container.id)
 
-    def found(self, pods: Sequence[messages.Pod], boxes: Sequence[messages.Container]) -> None:
+    def found(
+        self, pods: Sequence[messages.NriPod], boxes: Sequence[messages.NriContainer]
+    ) -> None:
         """What is there already, as a new connection begins."""
         self.known |= {one.id for one in boxes}
         uids = {one.id: one.uid for one in pods}
@@ -158,7 +160,7 @@ class Desk:
             self._replace(pods)
         self.heard_of.set()
 
-    def _replace(self, pods: Sequence[messages.Pod]) -> None:
+    def _replace(self, pods: Sequence[messages.NriPod]) -> None:
         """These pods and no others are there."""
         for gone in self._pods - {one.uid for one in pods}:
             self.who.line.newcomers.departed(gone)
@@ -184,12 +186,12 @@ class Desk:
 
     # Pods -----------------------------------------------------------------------------------------
 
-    def _arrived(self, one: messages.Pod) -> None:
+    def _arrived(self, one: messages.NriPod) -> None:
         """Rule 1."""
         if self._announce(one) is not None and self.who.enforce:
             self._settle()
 
-    def _announce(self, one: messages.Pod) -> pod.Pod | None:
+    def _announce(self, one: messages.NriPod) -> pod.Pod | None:
         found = self._pod(one)
         if found is not None:
             self._pods.add(one.uid)
@@ -202,7 +204,7 @@ class Desk:
             if not self.pass_now():
                 return
 
-    def _pod(self, one: messages.Pod) -> pod.Pod | None:
+    def _pod(self, one: messages.NriPod) -> pod.Pod | None:
         """As its own sources have it, else as the runtime does; ``None`` below another root."""
         group = self._group(one.cgroup_parent)
         if group is None:
@@ -345,7 +347,7 @@ class Desk:
             gone = {path for path in line.born if path == group or path.startswith(below)}
             if gone:
                 line.born = {path: cpus for path, cpus in line.born.items() if path not in gone}
-        if one.event is Event.REMOVE_CONTAINER:
+        if one.event is NriEvent.REMOVE_CONTAINER:
             self.known.discard(box)
 
     def _never_started(self, one: session.Heard, around: cpuset.CPUSet) -> None:
@@ -360,7 +362,7 @@ class Desk:
         teller = self.who.teller
         teller.repeats.say(teller.log.warning, "nri.unstarted", name, detail=self.unstarted[name])
 
-    def _record(self, box: messages.Container) -> None:
+    def _record(self, box: messages.NriContainer) -> None:
         group = self._home(box.cgroup)
         if group is not None and box.cpus:
             self._recorded[group] = box.id

@@ -112,7 +112,7 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
         except OSError as error:
             host.silence.pass_on(error, broken=False)
             continue
-        if kind is root.Kind.DIRECTORY:
+        if kind is root.FileKind.DIRECTORY:
             found[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
             if len(found) == _SAMPLES:
                 break

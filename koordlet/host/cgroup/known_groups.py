@@ -59,7 +59,7 @@ class _Slice(NamedTuple):
     right: list[bytes]
 
 
-class Samples:
+class GroupSamples:
     """Sets that are read in turns: a slice is a list of descriptors and a list of texts."""
 
     def __init__(self, host: root.HostRoot) -> None:

@@ -56,4 +56,4 @@ def _is_group(host: root.HostRoot, directory: root.HostPath, name: str) -> bool:
     except OSError as error:
         host.silence.pass_on(error)
         return False
-    return found.kind is root.Kind.DIRECTORY
+    return found.kind is root.FileKind.DIRECTORY

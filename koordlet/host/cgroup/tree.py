@@ -42,7 +42,7 @@ _SPREADING = ("cpuset.", "cgroup.subtree_control")
 _TURNS = 24
 
 
-class Reader:
+class CgroupReader:
     """Reads groups of one layout. Descriptors beyond a bound are not kept."""
 
     def __init__(self, host: root.HostRoot, layout: cgroup.Layout, *, handles: int = 400) -> None:
@@ -60,7 +60,7 @@ class Reader:
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
         self._known: dict[str, known_groups.Known] = {}
         self._round = 0
-        self._samples = known_groups.Samples(host)
+        self._samples = known_groups.GroupSamples(host)
         self._turn = 0
         #: No group came or went since the last look at all of them, as far as anybody knows.
         self._settled = False
@@ -99,11 +99,11 @@ class Reader:
             return heard
         return False
 
-    def _matters(self, event: inotify.Event) -> bool:
+    def _matters(self, event: inotify.InotifyEvent) -> bool:
         known = event.watch < 0 or event.watch in self._watched
         return known and (event.directory or event.name in self._names)
 
-    def _where(self, event: inotify.Event) -> str:
+    def _where(self, event: inotify.InotifyEvent) -> str:
         path = self._watched.get(event.watch)
         return "" if path is None else f"{self._known[path].directory}/{event.name}"
 
@@ -115,7 +115,7 @@ class Reader:
         self.disturbed += sampled
         return heard or sampled
 
-    def _take(self, events: Iterable[inotify.Event]) -> bool:
+    def _take(self, events: Iterable[inotify.InotifyEvent]) -> bool:
         spread: set[str] = set()
         changed = False
         for event in events:
@@ -303,7 +303,7 @@ class Reader:
                 if not self._doubtful(known, error, known=known.group is not None):
                     return None
                 # What was there is there, until the kernel says otherwise.
-                found = root.Stat(root.Kind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
+                found = root.Stat(root.FileKind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
         return known, found
 
     def _doubtful(self, group: known_groups.Known, error: OSError, *, known: bool) -> bool:

@@ -97,7 +97,7 @@ class Single:
         return (numbers if self._scale == 1.0 else [one * self._scale for one in numbers],)
 
 
-class Keyed:
+class KeyedFile:
     """A file of lines ``key number``. Where keys stand is learned once for each number of lines.
 
     Only the part between the first and the last key is taken apart: ``memory.stat`` has 40 lines,
@@ -278,10 +278,10 @@ def _cold(texts: Sequence[bytes]) -> Columns:
 _STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
 
 
-def _memory_stat(prefix: bytes) -> Keyed:
+def _memory_stat(prefix: bytes) -> KeyedFile:
     anon = (b"inactive_anon", b"active_anon", b"unevictable")
     file = (b"inactive_file", b"active_file")
-    return Keyed(
+    return KeyedFile(
         (1, (prefix + b"inactive_file",)),
         (1, tuple(prefix + key for key in file)),
         (1, tuple(prefix + key for key in anon)),
@@ -308,14 +308,16 @@ def table() -> tuple[File, ...]:
             "cpu.stat",
             5,
             _THROTTLING,
-            Keyed((1, (b"nr_periods",)), (1, (b"nr_throttled",)), (_NANO, (b"throttled_time",))),
+            KeyedFile(
+                (1, (b"nr_periods",)), (1, (b"nr_throttled",)), (_NANO, (b"throttled_time",))
+            ),
         ),
         (
             "cpuacct",
             "cpuacct.stat",
             10,
             (meter.CPU_USER, meter.CPU_SYSTEM),
-            Keyed((_TICK, (b"user",)), (_TICK, (b"system",))),
+            KeyedFile((_TICK, (b"user",)), (_TICK, (b"system",))),
         ),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         (
@@ -325,7 +327,7 @@ def table() -> tuple[File, ...]:
             (meter.IO_READ, meter.IO_WRITE),
             _io(_V1_IO, b"Read"),
         ),
-        ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
+        ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
         ("memory", cold_memory.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
         *(
             ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
@@ -338,7 +340,7 @@ def table() -> tuple[File, ...]:
             "cpu.stat",
             1,
             (meter.CPU, meter.CPU_USER, meter.CPU_SYSTEM, *_THROTTLING),
-            Keyed(
+            KeyedFile(
                 *((_MICRO, (key,)) for key in (b"usage_usec", b"user_usec", b"system_usec")),
                 *((1, (key,)) for key in (b"nr_periods", b"nr_throttled")),
                 (_MICRO, (b"throttled_usec",)),
@@ -348,7 +350,7 @@ def table() -> tuple[File, ...]:
         ("memory", "memory.stat", 6, _STAT, _memory_stat(b"")),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         ("io", _V2_DISKS, 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
-        ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
+        ("memory", "memory.events", 5, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
         *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
     )
     return (*(_row(row, unified=False) for row in v1), *(_row(row, unified=True) for row in v2))

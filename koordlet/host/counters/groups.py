@@ -32,7 +32,7 @@ HANDLES = 7168
 _STEP = 64
 
 
-class Reader:
+class GroupReader:
     """Reads the counters of the groups of one layout."""
 
     def __init__(
@@ -43,17 +43,17 @@ class Reader:
         nodes: Sequence[int] = (),
         handles: int = HANDLES,
     ) -> None:
-        self._room = counter_lane.Room(host, handles)
+        self._room = counter_lane.DescriptorBudget(host, handles)
         files = list(counter_files.table())
         files += [counter_files.numa(nodes, unified=u) for u in (False, True) if len(nodes) > 1]
         #: By slot.
         self._paths: list[str] = []
-        self._lanes: list[counter_lane.Lane] = []
+        self._lanes: list[counter_lane.ReadLane] = []
         for file in files:
             where = file.here(layout)
             if where is not None:
                 of = next((one for one in self._lanes if one.file.meters == file.follows), None)
-                self._lanes.append(counter_lane.Lane(self._room, file, where, self._paths, of))
+                self._lanes.append(counter_lane.ReadLane(self._room, file, where, self._paths, of))
         self._slots: dict[str, int] = {}
         self._inodes: list[int] = []
         self._free: list[int] = []

@@ -32,7 +32,7 @@ _TRIES = 5
 _RESTLESS = 8
 
 
-class Room:
+class DescriptorBudget:
     """The descriptors of all lanes, and what happened to them."""
 
     def __init__(self, host: root.HostRoot, handles: int) -> None:
@@ -68,16 +68,16 @@ class _Said(NamedTuple):
     batches: Sequence[counters.Batch]
 
 
-class Lane:
+class ReadLane:
     """One file of all groups."""
 
     def __init__(
         self,
-        room: Room,
+        room: DescriptorBudget,
         file: files.File,
         where: cgroup.Hierarchy,
         paths: Sequence[str],
-        follows: Lane | None = None,
+        follows: ReadLane | None = None,
     ) -> None:
         self.file = file
         self._follows = follows

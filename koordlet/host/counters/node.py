@@ -30,12 +30,12 @@ Values = Mapping[str, Mapping[meter.Meter, float]]
 _Read = Callable[[root.HostPath], bytes]
 
 
-class Reader:
+class NodeReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.Kept(host)
+        self._files = kept_files.KeptFiles(host)
         self._tick = -1
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}

@@ -45,7 +45,7 @@ WHY = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class PerformanceSettings:
     """How much is counted."""
 
     window: float = 10.0
@@ -72,13 +72,13 @@ class _Window:
     handles: dict[str, list[tuple[int, ...]]]
 
 
-class Reader:
+class PerformanceReader:
     """Counts on one machine."""
 
-    def __init__(self, host: root.HostRoot, settings: Settings) -> None:
+    def __init__(self, host: root.HostRoot, settings: PerformanceSettings) -> None:
         self.settings = settings
         self._host = host
-        self._counters: perf_events.Counters | None = None
+        self._counters: perf_events.PerfEvents | None = None
         self._window: _Window | None = None
         self._next = float("-inf")
         self._done: dict[str, _Work] = {}

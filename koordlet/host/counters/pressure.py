@@ -52,7 +52,7 @@ _USED = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class PressurePaths:
     """Which directories and groups count."""
 
     nodefs: tuple[str, ...] = NODEFS
@@ -94,14 +94,14 @@ class _Known(NamedTuple):
         )
 
 
-class Reader:
+class PressureReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.Kept(host)
+        self._files = kept_files.KeptFiles(host)
         self._layout = cgroup.Layout()
-        self.places = Places()
+        self.places = PressurePaths()
         self._problems: dict[str, str] = {}
         self._pods = ""
         #: Of the machine at this moment: page cache, all memory.
@@ -112,7 +112,7 @@ class Reader:
         #: Memory is near a threshold: nothing is believed to be what it was.
         self.closely = False
 
-    def configure(self, layout: cgroup.Layout, places: Places) -> None:
+    def configure(self, layout: cgroup.Layout, places: PressurePaths) -> None:
         """Take mounts and places."""
         if layout is not self._layout:
             self.close()
@@ -314,7 +314,7 @@ def _layout(
     return pressure.DEDICATED
 
 
-def recorded(host: root.HostRoot, places: Places) -> dict[str, pressure.FileSystem]:
+def recorded(host: root.HostRoot, places: PressurePaths) -> dict[str, pressure.FileSystem]:
     """The file systems of a recorded machine: those that are mounted inside of it.
 
     What lies on the disk that the recording itself lies on says nothing about that machine.

@@ -107,7 +107,7 @@ class _Moment:
     threads: _Totals = _NOTHING
 
 
-class Reader:
+class StrainReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot, children: Callable[[str], Iterable[str]]) -> None:

@@ -48,7 +48,7 @@ class _Subject:
     namespace: int = 0
 
 
-class Reader:
+class TrafficReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:

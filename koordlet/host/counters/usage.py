@@ -34,7 +34,7 @@ DIRECTORIES = (
 _CLOSEST = 0.5
 
 
-class Reader:
+class UsageReader:
     """Reads one machine. What is slow to change is told by ``configure``."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -43,18 +43,18 @@ class Reader:
         self._last = float("-inf")
         self._layout = cgroup.Layout()
         self._machine: topology.Topology | None = None
-        self.groups = group_counters.Reader(host, self._layout)
-        self.node = node.Reader(host)
-        self._space: space.Reader | None = None
-        self._performance: performance.Reader | None = None
-        self._traffic: traffic.Reader | None = None
+        self.groups = group_counters.GroupReader(host, self._layout)
+        self.node = node.NodeReader(host)
+        self._space: space.SpaceReader | None = None
+        self._performance: performance.PerformanceReader | None = None
+        self._traffic: traffic.TrafficReader | None = None
         #: Read everything at once: for commands that look only once.
         self.thorough = False
         #: Read at once what workloads are compared by.
         self.comparing = False
 
     @property
-    def space(self) -> space.Reader | None:
+    def space(self) -> space.SpaceReader | None:
         """Who asks for the room on file systems, once somebody does."""
         return self._space
 
@@ -68,10 +68,10 @@ class Reader:
             from koordlet.host.counters import traffic  # noqa: PLC0415
             from koordlet.host.fs import space  # noqa: PLC0415
 
-            self._space = space.Reader(tuple(directories))
-            self._traffic = traffic.Reader(self._host)
+            self._space = space.SpaceReader(tuple(directories))
+            self._traffic = traffic.TrafficReader(self._host)
 
-    def count(self, settings: performance.Settings | None) -> None:
+    def count(self, settings: performance.PerformanceSettings | None) -> None:
         """Count cycles and instructions in this way from now on; ``None``: do not."""
         if settings == (self._performance.settings if self._performance else None):
             return
@@ -82,7 +82,7 @@ class Reader:
             # Late: it is off unless the operator wants it.
             from koordlet.host.counters import performance  # noqa: PLC0415
 
-            self._performance = performance.Reader(self._host, settings)
+            self._performance = performance.PerformanceReader(self._host, settings)
 
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
@@ -91,7 +91,7 @@ class Reader:
         if layout is not self._layout:
             self.groups.close()
             nodes = [one.node for one in shape.nodes]
-            self.groups = group_counters.Reader(
+            self.groups = group_counters.GroupReader(
                 self._host, layout, nodes=nodes, handles=self._handles
             )
         self._layout, self._machine = layout, shape

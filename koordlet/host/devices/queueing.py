@@ -69,7 +69,7 @@ def apart(call: Callable[[Any], T]) -> T:
     return found[0]
 
 
-class Reader:
+class QueueingReader:
     """The links of one host; the same object while they say the same."""
 
     def __init__(self, host: root.HostRoot) -> None:

@@ -55,7 +55,7 @@ def _system(device: str, *numbers: float) -> pressure.FileSystem:
     )
 
 
-class Reader:
+class SpaceReader:
     """Asks about some directories, again and again."""
 
     def __init__(

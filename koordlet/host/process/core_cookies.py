@@ -44,7 +44,7 @@ _WHY = {
 }
 
 
-class Cores:
+class CoreSchedulingCalls:
     """The calls of this machine's kernel."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Cores:
             raise root.fail(ctypes.get_errno(), f"PR_SCHED_CORE of process {pid}")
 
 
-class Reader:
+class CookieReader:
     """Looks at one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -145,7 +145,7 @@ class Reader:
             return cookies.Cookies(why=why)
         return cookies.Cookies(of={one: found for one, found in of.items() if found})
 
-    def _of(self, cores: Cores, directory: str) -> Iterator[tuple[int, int]]:
+    def _of(self, cores: CoreSchedulingCalls, directory: str) -> Iterator[tuple[int, int]]:
         try:
             words = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
         except OSError as error:

@@ -36,7 +36,7 @@ _ROOM = 1 << 20
 _SO_RCVBUFFORCE = 33
 
 
-class Listener:
+class ProcessEvents:
     """One subscription. ``OSError`` where it cannot be had."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ _EVERY = 5.0
 Scores = Mapping[str, Mapping[int, int]]
 
 
-class Reader:
+class OomScoreReader:
     """Reads one machine, where somebody asks for it."""
 
     def __init__(self, host: root.HostRoot) -> None:

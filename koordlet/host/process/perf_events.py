@@ -55,7 +55,7 @@ class Counted:
     second: int
 
 
-class Counters:
+class PerfEvents:
     """Opens counters of this machine."""
 
     def __init__(self, pair: tuple[Event, Event] = (CYCLES, INSTRUCTIONS)) -> None:

@@ -18,7 +18,7 @@ _MAX_LINKS = 40
 _SPECIAL = frozenset({"", ".", ".."})
 
 
-class DirHost(read_only.ReadOnly, root.Disk):
+class DirHost(read_only.ReadOnly, root.DiskRoot):
     """A recorded tree below a directory. Read-only; its links stay inside it.
 
     It is taken as unchanging in what is a directory and what a link: each directory is looked at

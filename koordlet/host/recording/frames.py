@@ -22,7 +22,7 @@ from koordlet.host.recording import contents, redaction
 FORMAT = "koordlet-recording/v1"
 
 
-class Memory:
+class FrameDigests:
     """Digests of what was recorded, so that only changes are written."""
 
     def __init__(self) -> None:

@@ -24,11 +24,11 @@ if typing.TYPE_CHECKING:
 _MANY = 64
 
 
-class Look:
+class ResctrlReader:
     """All of it, for one host. Without resctrl nothing is read."""
 
     def __init__(self, host: root.HostRoot) -> None:
-        self.reader = files.Reader(host)
+        self.reader = files.ResctrlTreeReader(host)
         self.tasks = tasks.Scanner(host)
         self.monitor = monitor.Monitor(host)
         self._usage: tuple[resctrl.Usage, ...] = ()
@@ -37,7 +37,7 @@ class Look:
         self._slow = True
         #: The memory's bandwidth, once it was looked for.
         self._memory: tuple[float | None] | None = None
-        self._events: events.Listener | None = None
+        self._events: events.ProcessEvents | None = None
         self._deaf: tuple[absence.Unsupported, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class Look:
             from koordlet.host.process import events  # noqa: PLC0415 -- seldom wanted
 
             try:
-                self._events = events.Listener()
+                self._events = events.ProcessEvents()
             except OSError as error:
                 why = f"no process events ({error.strerror}): CAP_NET_ADMIN is missing"
                 self._deaf = (absence.Unsupported("resctrl.processEvents", why),)

@@ -30,7 +30,7 @@ _AMD = frozenset({"AuthenticAMD", "HygonGenuine", "amd"})
 _MOST_PERCENT = 100
 
 
-class Reader:
+class ResctrlTreeReader:
     """Reads one host. What only a mount can change is kept until ``refresh``."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -112,7 +112,7 @@ class Reader:
         except OSError as error:
             last = self._last.get(name)
             return last if self.host.silence.met(error, known=last is not None) else None
-        if here.kind is not root.Kind.DIRECTORY:
+        if here.kind is not root.FileKind.DIRECTORY:
             return None
         last = self._last.get(name)
         if last is not None and last.inode != here.inode:

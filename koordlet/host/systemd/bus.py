@@ -48,7 +48,7 @@ class NoSystemdError(Exception):
     """Nobody to ask."""
 
 
-class Connection:
+class BusConnection:
     """A connection for one errand."""
 
     def __init__(self, path: str = "", *, patience: float = PATIENCE) -> None:
@@ -164,7 +164,7 @@ class Connection:
                 self._receive()
             whole, self._data = self._data[:size], self._data[size:]
             return dbus.parse(whole)
-        except dbus.MalformedError as error:
+        except dbus.DBusFormatError as error:
             msg = f"not D-Bus: {error}"
             raise NoSystemdError(msg) from None
 

@@ -57,7 +57,7 @@ class Found:
 class Scan:
     """Filled CPU by CPU, then closed with ``finish``."""
 
-    reader: sysfs.Reader
+    reader: sysfs.SysfsReader
     online: cpuset.CPUSet
     _kinds: dict[tuple[str, int], _Kind] = field(default_factory=dict)
     _found: dict[tuple[int, str, int], _Kind] = field(default_factory=dict)

@@ -46,7 +46,7 @@ class _Columns:
 
 def discover(host: root.HostRoot) -> topology.Topology:
     """Read everything. Never raises for what the files hold."""
-    reader = sysfs.Reader(host)
+    reader = sysfs.SysfsReader(host)
     lists = cpulists.scan(reader)
     cache_scan = caches.Scan(reader, lists.online)
     raws: dict[int, processor.Raw] = {}
@@ -98,7 +98,7 @@ def first(host: root.HostRoot) -> topology.Topology:
 
 def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
     """The same object if CPUs and nodes are as before; only three files are read then."""
-    reader = sysfs.Reader(host)
+    reader = sysfs.SysfsReader(host)
     node_ids = reader.cpus(host.sys("devices", "system", "node", "online"))
     if (
         cpulists.raw(reader, "online") == previous.online
@@ -116,7 +116,7 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
     return previous if fresh == previous else fresh
 
 
-def _answers(reader: sysfs.Reader, unread: Iterable[str]) -> bool:
+def _answers(reader: sysfs.SysfsReader, unread: Iterable[str]) -> bool:
     """Whether one of the files that gave no answer gives one now."""
     silent = len(reader.unread)
     for path in unread:
@@ -155,7 +155,7 @@ def _went(one: topology.Cpu) -> topology.Cpu:
 
 
 def _fill_from_cpuinfo(
-    reader: sysfs.Reader, raws: dict[int, processor.Raw], online: cpuset.CPUSet
+    reader: sysfs.SysfsReader, raws: dict[int, processor.Raw], online: cpuset.CPUSet
 ) -> None:
     """Ids from cpuinfo for online CPUs of which sysfs says nothing at all."""
     bare = [
@@ -179,7 +179,7 @@ def _fill_from_cpuinfo(
 
 
 def _compare(
-    reader: sysfs.Reader,
+    reader: sysfs.SysfsReader,
     raws: Mapping[int, processor.Raw],
     online: cpuset.CPUSet,
     cached: caches.Found,
@@ -201,7 +201,7 @@ def _compare(
 
 
 def _number(
-    reader: sysfs.Reader,
+    reader: sysfs.SysfsReader,
     what: str,
     sets: Mapping[int, cpuset.CPUSet | None],
     keys: Mapping[int, tuple[int | None, ...] | None],
@@ -259,7 +259,7 @@ def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | No
 
 
 def _node_of(
-    reader: sysfs.Reader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
+    reader: sysfs.SysfsReader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
 ) -> Mapping[int, int]:
     """The node of each CPU; its own link serves where no node names it, or more than one.
 
@@ -289,7 +289,7 @@ def _without_others(one: topology.Node, owner: Mapping[int, int]) -> topology.No
 
 
 def _explain(
-    reader: sysfs.Reader, columns: _Columns, online: cpuset.CPUSet, *, has_nodes: bool
+    reader: sysfs.SysfsReader, columns: _Columns, online: cpuset.CPUSet, *, has_nodes: bool
 ) -> None:
     """One line for each column that stays unknown for online CPUs."""
     known = {
@@ -329,7 +329,7 @@ def _cpu(cpu: int, raw: processor.Raw, columns: _Columns, *, online: bool) -> to
     )
 
 
-def _smt(reader: sysfs.Reader) -> str | None:
+def _smt(reader: sysfs.SysfsReader) -> str | None:
     at = reader.host.sys
     path = at(processor.DIR, "smt", "control")
     said = reader.text(path)

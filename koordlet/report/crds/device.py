@@ -10,7 +10,7 @@ from pydantic import Field
 from koordlet.report.crds import fields
 
 
-class Topology(fields.Open):
+class DeviceTopologySchema(fields.Open):
     """Position of a device: socket, NUMA node, PCI bus."""
 
     socket_id: fields.Int32 = Field(default=-1, alias="socketID")
@@ -46,19 +46,19 @@ class DeviceInfo(fields.Open):
     module_id: fields.Int32 | None = Field(default=None, alias="moduleID")
     health: bool = Field(default=False, description="True if pods may use the device.")
     resources: fields.ResourceList | None = None
-    topology: Topology | None = None
+    topology: DeviceTopologySchema | None = None
     vf_groups: list[VfGroup] | None = None
     conditions: list[fields.Free] | None = None
 
 
-class Spec(fields.Open):
+class DeviceSpecSchema(fields.Open):
     """Devices of the node."""
 
     devices: list[DeviceInfo] | None = None
 
 
-class Device(fields.Closed):
+class DeviceSchema(fields.Closed):
     """Devices of one node."""
 
-    spec: Spec | None = None
+    spec: DeviceSpecSchema | None = None
     status: fields.Free | None = None

@@ -24,7 +24,7 @@ class AggregatePolicy(fields.Open):
     durations: list[fields.Duration] | None = None
 
 
-class CollectPolicy(fields.Open):
+class CollectPolicySchema(fields.Open):
     """How the agent measures and reports usage."""
 
     aggregate_duration_seconds: fields.Int64 | None = Field(
@@ -41,10 +41,10 @@ class CollectPolicy(fields.Open):
     )
 
 
-class Spec(fields.Open):
+class NodeMetricSpecSchema(fields.Open):
     """Desired collection of metrics."""
 
-    metric_collect_policy: CollectPolicy | None = None
+    metric_collect_policy: CollectPolicySchema | None = None
 
 
 class AggregatedUsage(fields.Open):
@@ -100,7 +100,7 @@ class Predicted(fields.Open):
     resource: ResourceMap | None = None
 
 
-class Status(fields.Open):
+class NodeMetricStatusSchema(fields.Open):
     """Usage measured by the agent."""
 
     update_time: fields.Time | None = None
@@ -111,8 +111,8 @@ class Status(fields.Open):
     prod_peak_metric: Predicted | None = None
 
 
-class NodeMetric(fields.Closed):
+class NodeMetricSchema(fields.Closed):
     """Resource usage of a node and its pods."""
 
-    spec: Spec | None = None
-    status: Status | None = None
+    spec: NodeMetricSpecSchema | None = None
+    status: NodeMetricStatusSchema | None = None

@@ -14,7 +14,7 @@ from pydantic import Field
 from koordlet.report.crds import fields
 
 
-class Threshold(fields.Open):
+class ThresholdSchema(fields.Open):
     """Thresholds at which best-effort work is limited or evicted."""
 
     enable: bool | None = None
@@ -44,7 +44,7 @@ class Threshold(fields.Open):
     allocatable_evict_priority_threshold: fields.Int32 | None = None
 
 
-class CpuQos(fields.Open):
+class CpuQosSchema(fields.Open):
     """CPU scheduler settings of a QoS class."""
 
     enable: bool | None = None
@@ -53,7 +53,7 @@ class CpuQos(fields.Open):
     core_expeller: bool | None = None
 
 
-class MemoryQos(fields.Open):
+class MemoryQosSchema(fields.Open):
     """Memory protection and reclaim of a QoS class."""
 
     enable: bool | None = None
@@ -68,7 +68,7 @@ class MemoryQos(fields.Open):
     oom_kill_group: fields.Int64 | None = None
 
 
-class IoConfig(fields.Open):
+class IoConfigSchema(fields.Open):
     """I/O limits of one block device."""
 
     read_iops: fields.Int64 | None = Field(default=None, alias="readIOPS")
@@ -78,22 +78,22 @@ class IoConfig(fields.Open):
     io_weight_percent: fields.Int64 | None = None
 
 
-class Block(fields.Open):
+class BlockSchema(fields.Open):
     """A block device and its limits."""
 
     name: str | None = None
     type: str | None = None
-    io_cfg: IoConfig | None = None
+    io_cfg: IoConfigSchema | None = None
 
 
-class BlkioQos(fields.Open):
+class BlkioQosSchema(fields.Open):
     """Block I/O limits of a QoS class."""
 
     enable: bool | None = None
-    blocks: list[Block] | None = None
+    blocks: list[BlockSchema] | None = None
 
 
-class ResctrlQos(fields.Open):
+class ResctrlQosSchema(fields.Open):
     """Cache ways and memory bandwidth of a QoS class."""
 
     enable: bool | None = None
@@ -102,7 +102,7 @@ class ResctrlQos(fields.Open):
     mba_percent: fields.Int64 | None = None
 
 
-class NetworkQos(fields.Open):
+class NetworkQosSchema(fields.Open):
     """Network bandwidth of a QoS class, each as a percentage or a quantity."""
 
     enable: bool | None = None
@@ -115,14 +115,14 @@ class NetworkQos(fields.Open):
 class ResourceQos(fields.Open):
     """All settings of one QoS class."""
 
-    cpu_qos: CpuQos | None = Field(default=None, alias="cpuQOS")
-    memory_qos: MemoryQos | None = Field(default=None, alias="memoryQOS")
-    blkio_qos: BlkioQos | None = Field(default=None, alias="blkioQOS")
-    resctrl_qos: ResctrlQos | None = Field(default=None, alias="resctrlQOS")
-    network_qos: NetworkQos | None = Field(default=None, alias="networkQOS")
+    cpu_qos: CpuQosSchema | None = Field(default=None, alias="cpuQOS")
+    memory_qos: MemoryQosSchema | None = Field(default=None, alias="memoryQOS")
+    blkio_qos: BlkioQosSchema | None = Field(default=None, alias="blkioQOS")
+    resctrl_qos: ResctrlQosSchema | None = Field(default=None, alias="resctrlQOS")
+    network_qos: NetworkQosSchema | None = Field(default=None, alias="networkQOS")
 
 
-class Policies(fields.Open):
+class PoliciesSchema(fields.Open):
     """Mechanisms that enforce the settings."""
 
     cpu_policy: str | None = None
@@ -132,7 +132,7 @@ class Policies(fields.Open):
 class QosStrategy(fields.Open):
     """Settings by QoS class."""
 
-    policies: Policies | None = None
+    policies: PoliciesSchema | None = None
     lsr_class: ResourceQos | None = None
     ls_class: ResourceQos | None = None
     be_class: ResourceQos | None = None
@@ -140,7 +140,7 @@ class QosStrategy(fields.Open):
     cgroup_root: ResourceQos | None = None
 
 
-class CpuBurst(fields.Open):
+class CpuBurstSchema(fields.Open):
     """CPU time beyond the CPU limit."""
 
     policy: str | None = None
@@ -150,7 +150,7 @@ class CpuBurst(fields.Open):
     share_pool_threshold_percent: fields.Int64 | None = None
 
 
-class System(fields.Open):
+class SystemSchema(fields.Open):
     """Kernel settings of the whole machine."""
 
     min_free_kbytes_factor: fields.Int64 | None = None
@@ -173,7 +173,7 @@ class CgroupPath(fields.Open):
     relative_path: str | None = None
 
 
-class HostApplication(fields.Open):
+class HostApplicationSchema(fields.Open):
     """A host application (outside Kubernetes)."""
 
     name: str | None = None
@@ -183,21 +183,21 @@ class HostApplication(fields.Open):
     strategy: fields.Free | None = None
 
 
-class Spec(fields.Open):
+class NodeSLOSpecSchema(fields.Open):
     """Desired QoS settings."""
 
-    resource_used_threshold_with_be: Threshold | None = Field(
+    resource_used_threshold_with_be: ThresholdSchema | None = Field(
         default=None, alias="resourceUsedThresholdWithBE"
     )
     resource_qos_strategy: QosStrategy | None = Field(default=None, alias="resourceQOSStrategy")
-    cpu_burst_strategy: CpuBurst | None = None
-    system_strategy: System | None = None
+    cpu_burst_strategy: CpuBurstSchema | None = None
+    system_strategy: SystemSchema | None = None
     extensions: fields.Free | None = None
-    host_applications: list[HostApplication] | None = None
+    host_applications: list[HostApplicationSchema] | None = None
 
 
 class NodeSLO(fields.Closed):
     """Desired quality-of-service settings of a node."""
 
-    spec: Spec | None = None
+    spec: NodeSLOSpecSchema | None = None
     status: fields.Free | None = None

@@ -37,7 +37,7 @@ class Controller(fields.Open):
     namespace: str | None = None
 
 
-class Requirement(fields.Closed):
+class RequirementSchema(fields.Closed):
     """An expression of a label selector."""
 
     key: str
@@ -49,10 +49,10 @@ class LabelSelector(fields.Closed):
     """Label selector of pods."""
 
     match_labels: fields.Texts | None = None
-    match_expressions: list[Requirement] | None = None
+    match_expressions: list[RequirementSchema] | None = None
 
 
-class Owner(fields.Open):
+class OwnerSchema(fields.Open):
     """Pods that may use the reservation, by at least one of three selectors."""
 
     object: ObjectReference | None = None
@@ -60,7 +60,7 @@ class Owner(fields.Open):
     label_selector: LabelSelector | None = None
 
 
-class Taint(fields.Open):
+class TaintSchema(fields.Open):
     """Taint that keeps out pods without a matching toleration."""
 
     key: str
@@ -76,12 +76,12 @@ class PreAllocationPolicy(fields.Open):
     enable_multiple: bool | None = None
 
 
-class Spec(fields.Open):
+class ReservationSpecSchema(fields.Open):
     """Resources to reserve, their owners and the lifetime."""
 
     template: fields.Free = Field(description="Pod template; its requests are reserved.")
     owners: Annotated[
-        list[Owner],
+        list[OwnerSchema],
         Field(min_length=1, description="Pods that may use the reservation; one match suffices."),
     ]
     ttl: fields.Duration = Field(default="24h", description="Time to live; 0s never expires.")
@@ -95,10 +95,10 @@ class Spec(fields.Open):
     )
     allocate_policy: Literal["Aligned", "Restricted"] | None = None
     unschedulable: bool | None = None
-    taints: list[Taint] | None = None
+    taints: list[TaintSchema] | None = None
 
 
-class Condition(fields.Open):
+class ConditionSchema(fields.Open):
     """Condition of the reservation."""
 
     type: str | None = None
@@ -113,19 +113,19 @@ class Condition(fields.Open):
 Phase = Annotated[str, WithJsonSchema({"type": "string"})]
 
 
-class Status(fields.Open):
+class ReservationStatusSchema(fields.Open):
     """Observed state of the reservation."""
 
     phase: Phase = "Pending"
-    conditions: list[Condition] | None = None
+    conditions: list[ConditionSchema] | None = None
     node_name: str | None = None
     allocatable: fields.ResourceList | None = None
     allocated: fields.ResourceList | None = None
     current_owners: list[ObjectReference] | None = None
 
 
-class Reservation(fields.Closed):
+class ReservationSchema(fields.Closed):
     """Resources reserved on a node for future pods."""
 
-    spec: Spec
-    status: Status | None = None
+    spec: ReservationSpecSchema
+    status: ReservationStatusSchema | None = None

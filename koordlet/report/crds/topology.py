@@ -40,7 +40,7 @@ class Resource(fields.Open):
     available: fields.Quantity = Field(description="Amount that is not allocated.")
 
 
-class Zone(fields.Open):
+class ZoneSchema(fields.Open):
     """A part of the machine, such as a NUMA node."""
 
     name: str = Field(description="Name of the zone: node-0, node-1, …")
@@ -57,7 +57,7 @@ class NodeResourceTopology(fields.Closed):
     topology_policies: list[str] | None = Field(
         default=None, description="Policy and scope of the kubelet's topology manager."
     )
-    zones: list[Zone] = Field(description="Zones of the node, ordered by number.")
+    zones: list[ZoneSchema] = Field(description="Zones of the node, ordered by number.")
     attributes: list[Attribute] | None = Field(
         default=None, description="Attributes of the node, such as topologyManagerScope."
     )

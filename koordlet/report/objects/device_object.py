@@ -26,7 +26,7 @@ _VENDORS = {"amdgpu": "amd", "nvidia": "nvidia"}
 _GPU = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}
 
 
-def render(now: view.View) -> dict[str, Any]:
+def render(now: view.ReportView) -> dict[str, Any]:
     """Everything of the object that is ours; minors count within a type, by address or driver."""
     seen = now.snapshot
     every = sorted(seen.topology.devices, key=lambda one: one.address)

@@ -1,6 +1,6 @@
 """NodeMetric's status: what node, pods and host applications use, over which windows. Pure.
 
-Covers: reading the wish (``Wish``), the status. Does not cover: when it is written
+Covers: reading the wish (``CollectPolicy``), the status. Does not cover: when it is written
 (``report.writing``), computing windows (``history``).
 
 Rules:
@@ -51,7 +51,7 @@ class Lacking(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CollectPolicy:
     """Collection settings of a NodeMetric's spec."""
 
     report_seconds: int = 60
@@ -59,14 +59,14 @@ class Wish:
     durations: tuple[int, ...] = (300, 600, 1800)
 
 
-def wish(body: Mapping[str, Any]) -> Wish:
+def wish(body: Mapping[str, Any]) -> CollectPolicy:
     """Read the settings from the spec; invalid values get their defaults."""
     policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
-    plain = Wish()
+    plain = CollectPolicy()
     listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
     asked = listed if isinstance(listed, list) else []
     durations = tuple(found for one in asked[:_MOST_WINDOWS] if (found := _seconds(one)))
-    return Wish(
+    return CollectPolicy(
         report_seconds=_floored(policy, "reportIntervalSeconds", plain.report_seconds),
         window_seconds=_floored(policy, "aggregateDurationSeconds", plain.window_seconds),
         durations=durations or plain.durations,
@@ -82,7 +82,7 @@ class Windows(Protocol):
         """Value of a meter over the window; ``None`` if too little is known."""
 
 
-class Past(Protocol):
+class MetricHistory(Protocol):
     """Used part of ``history.series.History``."""
 
     @property
@@ -102,7 +102,7 @@ class Past(Protocol):
         """Values by QoS class."""
 
 
-def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
+def node(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> dict[str, Any]:
     """The part about the node."""
     at = now.snapshot.at
     whole = _Subject(past.node, "", meter.CPU, meter.WORKING_SET)
@@ -124,7 +124,7 @@ def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
     }
 
 
-def lacking(now: view.View, past: Past, want: Wish) -> Lacking:
+def lacking(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Lacking:
     """Completeness of the node's window."""
     several = [
         past.node.window("", one, now.snapshot.at, want.window_seconds)
@@ -137,7 +137,7 @@ def lacking(now: view.View, past: Past, want: Wish) -> Lacking:
     return Lacking.NOTHING if whole else Lacking.PART
 
 
-def pods(now: view.View, past: Past, want: Wish) -> Rows:
+def pods(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
     """One row for each pod that was measured, by namespace and name; lazily, they may be many."""
     for one in sorted(now.snapshot.pods, key=lambda one: (one.namespace, one.name)):
         if one.active and one.namespace and not usage_families.is_host_application(one):
@@ -147,7 +147,7 @@ def pods(now: view.View, past: Past, want: Wish) -> Rows:
                 yield {**names, **_classes(one), "podUsage": used}
 
 
-def applications(now: view.View, past: Past, want: Wish) -> Rows:
+def applications(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
     """One row for each host application that was measured."""
     for one in sorted(now.snapshot.pods, key=lambda one: one.name):
         if usage_families.is_host_application(one):
@@ -157,7 +157,10 @@ def applications(now: view.View, past: Past, want: Wish) -> Rows:
 
 
 def status(
-    now: view.View, measured: Mapping[str, Any], pod_rows: list[Any], application_rows: list[Any]
+    now: view.ReportView,
+    measured: Mapping[str, Any],
+    pod_rows: list[Any],
+    application_rows: list[Any],
 ) -> dict[str, Any]:
     """The whole status of parts that were made before."""
     made: dict[str, Any] = {
@@ -217,7 +220,7 @@ class _Subject:
         )
 
 
-def _of(one: pod.Pod, past: Past, at: float, want: Wish) -> dict[str, Any]:
+def _of(one: pod.Pod, past: MetricHistory, at: float, want: CollectPolicy) -> dict[str, Any]:
     subject = _Subject(past.groups, one.group or "", meter.CPU, meter.MEMORY_ANON)
     return subject.average(at, want.window_seconds) if one.group else {"resources": {}}
 

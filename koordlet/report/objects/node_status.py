@@ -34,7 +34,7 @@ _PLACES = ("capacity", "allocatable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedStatus:
     """Desired content of the Node's status."""
 
     #: ``None``: nobody of ours decides about these resources, and they are left alone.
@@ -45,11 +45,11 @@ class Wanted:
 
 
 def wanted(
-    now: view.View,
+    now: view.ReportView,
     *,
     offering: bool = True,
     lacking: metric_object.Lacking | None = None,
-) -> Wanted:
+) -> WantedStatus:
     """Desired status of this view. Among node conditions of one type, a true one wins.
 
     Without ``offering`` the resources are left alone.
@@ -73,9 +73,9 @@ def wanted(
         )
     offer = now.plan.offer if offering else None
     if offer is None:
-        return Wanted(conditions=found)
+        return WantedStatus(conditions=found)
     third = dict(offer.original) if offer.original and offer.original != offer.amounts else None
-    return Wanted(
+    return WantedStatus(
         offered={name: offer.amounts[name] for name in OFFERED if name in offer.amounts},
         original=third,
         conditions=found,
@@ -83,7 +83,7 @@ def wanted(
 
 
 def patch(
-    there: Mapping[str, Any], want: Wanted, *, wall: float, tolerance: float
+    there: Mapping[str, Any], want: WantedStatus, *, wall: float, tolerance: float
 ) -> dict[str, Any] | None:
     """All that is ours of a Node that says ``there``; ``None``: it is good as it is.
 
@@ -172,7 +172,7 @@ def _mine(there: Mapping[str, Any], *path: str) -> bool:
 
 
 def _amounts(
-    there: Mapping[str, Any], want: Wanted, tolerance: float
+    there: Mapping[str, Any], want: WantedStatus, tolerance: float
 ) -> tuple[dict[str, str | None], bool]:
     """Desired resources, and whether the change justifies a write."""
     if want.offered is None:
@@ -197,7 +197,7 @@ def _amounts(
 
 
 def _conditions(
-    status: Mapping[str, Any], want: Wanted, wall: float
+    status: Mapping[str, Any], want: WantedStatus, wall: float
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """All conditions of ours, and whether one of them is another one than stands there."""
     listed = status.get("conditions")

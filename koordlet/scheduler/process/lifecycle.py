@@ -155,18 +155,20 @@ async def run(options: Options) -> None:
                 await each.stop()
 
 
-def _shown(options: Options, store: objects.Objects, face: pages.Face) -> list[server.Server]:
+def _shown(options: Options, store: objects.Objects, face: pages.Face) -> list[server.HttpServer]:
     """The HTTP server for this machine, and where somebody wants it the one for others."""
     routes = face.routes()
-    servers = [server.Server(options.http, routes, setting="--http")]
+    servers = [server.HttpServer(options.http, routes, setting="--http")]
     if options.https is not None:
         # TLS is loaded where it is spoken.
         from koordlet.http import certificates, tokens  # noqa: PLC0415
 
         held = certificates.Certificate(options.https.certificate, options.https.key)
-        seam = tokens.Tokens(store)
+        seam = tokens.TokenAuthorisation(store)
         servers.append(
-            server.Server(options.https.address, routes, seam, tls=held.context, setting="--https")
+            server.HttpServer(
+                options.https.address, routes, seam, tls=held.context, setting="--https"
+            )
         )
     return servers
 
@@ -184,7 +186,7 @@ async def _working(store: objects.Objects, one: runner.Loop, *, alone: bool) -> 
 
 async def _speaking(
     options: Options, store: objects.Objects, one: runner.Loop
-) -> grpc_server.Server | None:
+) -> grpc_server.RpcServer | None:
     """The gRPC services: what agents report, always; calls only where no API server takes them."""
     alone = options.kubeconfig is None
     if not alone and options.remote is None:
@@ -197,17 +199,17 @@ async def _speaking(
     said = options.remote
     speaks: speakers.Speakers = speakers.Names(said.trust_domain if said is not None else "")
     if said is not None and said.audience:
-        speaks = speakers.Tokens(store, said.audience, said.accounts, names=speaks)
+        speaks = speakers.TokenSpeakers(store, said.audience, said.accounts, names=speaks)
     taking = ingest.Ingest(one.report, one.agents.heard, speaks=speaks, decides=lambda: one.leading)
-    offered: list[services.Service] = [taking]
+    offered: list[services.RpcService] = [taking]
     if alone:
         offered += [
             reservations.Reservations(service.Service(store)),
-            placing.Placing(standalone_api.Desk(store, one)),
+            placing.PlacingService(standalone_api.Desk(store, one)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None if said is None else _listening(said)
-    spoken = rpc_server.Server(
+    spoken = rpc_server.RpcServer(
         options.socket, offered, remote=remote, limits=_room(), speaks=speaks
     )
     log.get().info("scheduler.listening", addresses=await spoken.start())
@@ -215,25 +217,25 @@ async def _speaking(
     return spoken
 
 
-def _room() -> limits.Limits:
+def _room() -> limits.CallLimits:
     """For thousands of agents, each with one stream that stays: descriptors are for them."""
     from koordlet.rpc import limits as bounds  # noqa: PLC0415 -- as above
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return bounds.Limits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
+    return bounds.CallLimits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
-def _listening(said: Remote) -> grpc_server.Remote:
+def _listening(said: Remote) -> grpc_server.RemoteListener:
     from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
     rules = [
-        access.Rule(name=name, rights=frozenset(map(permissions.Right, rights)))
+        access.AccessRule(name=name, rights=frozenset(map(permissions.Right, rights)))
         for name, rights in said.clients
     ]
-    files = tls.Files(certificate=said.certificate, key=said.key, authority=said.authority)
-    return rpc_server.Remote(address=said.address, files=files, rules=rules)
+    files = tls.TlsFiles(certificate=said.certificate, key=said.key, authority=said.authority)
+    return rpc_server.RemoteListener(address=said.address, files=files, rules=rules)
 
 
 def _raise(ended: asyncio.Future[None]) -> None:
@@ -252,14 +254,16 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         # The package costs 150 ms and 25 MB, which a standalone scheduler does not pay.
         from koordlet.kube import adapter, credentials  # noqa: PLC0415
 
-        source = credentials.Source(kubeconfig=options.kubeconfig, context=options.context)
+        source = credentials.CredentialSource(
+            kubeconfig=options.kubeconfig, context=options.context
+        )
         credentials.check(source)
-        manners = adapter.Manners(
+        manners = adapter.RequestTimes(
             manager="koordlet-scheduler",
             page=_PAGE,
-            limits=client.Limits(connections=_CONNECTIONS, body_bytes=128 << 20),
+            limits=client.ClientLimits(connections=_CONNECTIONS, body_bytes=128 << 20),
         )
-        kube = adapter.Kube(credentials.Credentials(source), manners)
+        kube = adapter.KubeStore(credentials.Credentials(source), manners)
         try:
             yield kube
         finally:

@@ -49,7 +49,7 @@ class Unreachable(errors.KoordletError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class KubeletEndpoint:
     """Where the kubelet is and how it is spoken to."""
 
     host: str
@@ -70,10 +70,12 @@ class Endpoint:
     max_bytes: int = MAX_BYTES
 
 
-class Client:
+class KubeletClient:
     """Asks one kubelet."""
 
-    def __init__(self, endpoint: Endpoint, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, endpoint: KubeletEndpoint, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.endpoint = endpoint
         #: Seconds by path and status; ``_NONE`` where there was no answer.
         self.took: dict[tuple[str, str], spread.Spread] = {}
@@ -81,7 +83,7 @@ class Client:
         self._mark: object = ()
         #: The one that was right, or is tried next, is the first.
         self._names = endpoint.names or (endpoint.host,)
-        self._http: http.Client | None = None
+        self._http: http.HttpClient | None = None
 
     async def get(self, path: str) -> bytes:
         """The body of a 200 with JSON."""
@@ -116,7 +118,7 @@ class Client:
             )
         return answer.body
 
-    async def _answer(self, path: str) -> http.Response:
+    async def _answer(self, path: str) -> http.ClientResponse:
         for _ in self._names[1:]:
             asked = self._client()
             try:
@@ -140,7 +142,7 @@ class Client:
         if self._http is not None:
             self._http.close()
 
-    def _client(self) -> http.Client:
+    def _client(self) -> http.HttpClient:
         """Made anew when the CA's file changes."""
         where = self.endpoint
         mark: object = None
@@ -151,15 +153,15 @@ class Client:
                 mark = mark, _stamp(Path(where.own))
         if self._http is None or mark != self._mark:
             self.close()
-            limits = http.Limits(
+            limits = http.ClientLimits(
                 connections=4,
                 connect_seconds=where.seconds,
                 answer_seconds=where.seconds,
                 body_bytes=where.max_bytes,
             )
             tls = self._tls() if where.secure else None
-            endpoint = http.Endpoint(where.host, where.port, tls, self._names[0])
-            self._mark, self._http = mark, http.Client(endpoint, limits)
+            endpoint = http.HttpEndpoint(where.host, where.port, tls, self._names[0])
+            self._mark, self._http = mark, http.HttpClient(endpoint, limits)
         return self._http
 
     def _tls(self) -> ssl.SSLContext:

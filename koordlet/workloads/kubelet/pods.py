@@ -19,7 +19,7 @@ from koordlet.workloads import poddecode, podwire
 PATH = "/pods"
 
 
-class Decoder:
+class PodListDecoder:
     """Remembers the pods of the last answer by their bytes: most of them never change."""
 
     def __init__(self, source: str) -> None:

@@ -26,7 +26,7 @@ Holdings = Callable[[], Awaitable[kubelet.Holdings]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class KubeletSources:
     """The sources of one kubelet; ``None`` where one is not asked."""
 
     pods: source.Polled[tuple[pod.Pod, ...]] | None = None
@@ -34,13 +34,13 @@ class Asked:
     summary: source.Polled[kubelet.Summary] | None = None
     cpu: source.Polled[kubelet.CpuState] | None = None
     memory: source.Polled[kubelet.MemoryState] | None = None
-    holdings: Held | None = None
+    holdings: PodResourcesSource | None = None
     #: How long its answers took, by path and status.
     took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
 
-    def all(self) -> tuple[source.Source, ...]:
+    def all(self) -> tuple[source.WorkloadSource, ...]:
         """Those that are asked."""
-        every: tuple[source.Source | None, ...] = (
+        every: tuple[source.WorkloadSource | None, ...] = (
             self.pods,
             self.configuration,
             self.summary,
@@ -61,7 +61,7 @@ class Asked:
         )
 
 
-class Held:
+class PodResourcesSource:
     """The pod-resources socket as a source."""
 
     def __init__(self, ask: Holdings, *, period: float, max_age: float) -> None:
@@ -80,15 +80,17 @@ class Held:
         return changed
 
 
-def endpoints(where: client.Endpoint, *, period: float, max_age: float, statistics: bool) -> Asked:
+def endpoints(
+    where: client.KubeletEndpoint, *, period: float, max_age: float, statistics: bool
+) -> KubeletSources:
     """The HTTP endpoints; the read-only port serves no configuration."""
-    asker = client.Client(where)
-    decoder = pods.Decoder("kubelet")
+    asker = client.KubeletClient(where)
+    decoder = pods.PodListDecoder("kubelet")
 
     def get(path: str) -> Callable[[], Awaitable[bytes]]:
         return lambda: asker.get(path)
 
-    return Asked(
+    return KubeletSources(
         pods=source.Polled(
             "kubelet", get(pods.PATH), decoder.decode, period=period, max_age=max_age
         ),

@@ -31,7 +31,7 @@ from koordlet.host.process import threads
 from koordlet.model import adjustment
 from koordlet.model.record import dataclass
 from koordlet.workloads.nri import messages, mux, session
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 
 #: Pauses between attempts to connect.
 _FIRST, _LONGEST = 0.1, 5.0
@@ -44,16 +44,16 @@ _SHARE = 0.7
 _NOTHING = adjustment.Adjustment()
 #: What the runtime's next step depends on. Everything else is answered before the agent hears it.
 _ASKED = (
-    Event.RUN_POD_SANDBOX,
-    Event.CREATE_CONTAINER,
-    Event.START_CONTAINER,
-    Event.UPDATE_CONTAINER,
+    NriEvent.RUN_POD_SANDBOX,
+    NriEvent.CREATE_CONTAINER,
+    NriEvent.START_CONTAINER,
+    NriEvent.UPDATE_CONTAINER,
 )
 
 _T = TypeVar("_T")
 
 
-class Desk(Protocol):
+class EventHandler(Protocol):
     """Who answers. Every method is called in the agent's loop."""
 
     def heard(self, one: session.Heard) -> adjustment.Adjustment:
@@ -62,7 +62,9 @@ class Desk(Protocol):
     def late(self, one: session.Heard) -> None:
         """The answer to this came too late, or could not be given: it was "no change"."""
 
-    def found(self, pods: tuple[messages.Pod, ...], boxes: tuple[messages.Container, ...]) -> None:
+    def found(
+        self, pods: tuple[messages.NriPod, ...], boxes: tuple[messages.NriContainer, ...]
+    ) -> None:
         """What is there already."""
 
 
@@ -74,7 +76,7 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class NriSettings:
     """Where the runtime is, and how patient everybody is."""
 
     socket: str
@@ -91,7 +93,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class NriStatus:
     """How the connection is. A new one replaces the old one, so that any thread may read it."""
 
     connected: bool = False
@@ -109,18 +111,18 @@ class Status:
     updates: int = 0
 
 
-class Plugin:
+class NriPlugin:
     """One runtime's plugin."""
 
     def __init__(
         self,
-        settings: Settings,
-        desk: Desk,
+        settings: NriSettings,
+        desk: EventHandler,
         ask: Ask,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
-        self.status = Status()
+        self.status = NriStatus()
         self._desk = desk
         self._ask = ask
         self._clock = clock
@@ -250,7 +252,7 @@ class Plugin:
 class _Connection:
     """One connection's state."""
 
-    def __init__(self, owner: Plugin, wire: socket.socket) -> None:
+    def __init__(self, owner: NriPlugin, wire: socket.socket) -> None:
         self.owner = owner
         self.wire = wire
         self.session = session.Session(name=owner.settings.name, index=owner.settings.index)

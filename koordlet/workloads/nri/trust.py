@@ -44,7 +44,7 @@ class Finding(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class StartRecord:
     """What a restart must not forget."""
 
     #: ``uid/container`` to a Finding's value.
@@ -54,13 +54,13 @@ class State:
     ceased: bool = False
 
 
-def revive(body: Mapping[str, object]) -> State:
+def revive(body: Mapping[str, object]) -> StartRecord:
     """The state from a checkpoint; ``ValueError`` when it is none."""
     findings, counted = body.get("findings"), body.get("counted")
     if not isinstance(findings, dict) or not isinstance(counted, dict):
         msg = "findings and counted are not objects"
         raise ValueError(msg)
-    return State(
+    return StartRecord(
         findings={str(key): Finding(one).value for key, one in findings.items()},
         counted={str(key): float(one) for key, one in counted.items()},
         ceased=body.get("ceased") is True,
@@ -76,11 +76,11 @@ class _Attempt:
     made: bool = False
 
 
-class Trust:
+class StartTrust:
     """What was adjusted, and what became of it. ``now`` is wall time."""
 
-    def __init__(self, most: int, state: State | None = None) -> None:
-        self.state = state or State()
+    def __init__(self, most: int, state: StartRecord | None = None) -> None:
+        self.state = state or StartRecord()
         self._most = most
         self._attempts: dict[str, _Attempt] = {}
 
@@ -131,8 +131,8 @@ class Trust:
 
     def reset(self) -> bool:
         """The operator has seen to it: begin anew. ``True`` where anything was held against us."""
-        held = self.state != State()
-        self.state = State()
+        held = self.state != StartRecord()
+        self.state = StartRecord()
         self._attempts.clear()
         return held
 

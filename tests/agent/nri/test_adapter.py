@@ -13,11 +13,11 @@ from koordlet.agent.nri import adapter
 from koordlet.config import nri_section
 from koordlet.model import pod
 from koordlet.workloads.nri import messages, trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.apply import test_interrupted
 from tests.kit import agents, deadline, nri
 
-POD = messages.Pod(
+POD = messages.NriPod(
     id="s", uid="u1", namespace="d", name="new", cgroup_parent="/kubepods/besteffort/podu1"
 )
 
@@ -31,7 +31,7 @@ class Life:
     runtime: nri.Runtime
     ahead: list[float]
 
-    async def peer(self, pods: tuple[messages.Pod, ...] = ()) -> nri.Peer:
+    async def peer(self, pods: tuple[messages.NriPod, ...] = ()) -> nri.Peer:
         """The runtime's end of the connection."""
 
         def introduce() -> nri.Peer:
@@ -72,7 +72,7 @@ def test_from_start_to_stop(ram: Path) -> None:
         peer = await peering
         assert "u1" in life.one.desk.who.line.newcomers
         life.one.opens()
-        answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
+        answer = await asyncio.to_thread(peer.happens, NriEvent.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code
         assert 1 == life.one.counted()["connected"]
         assert 1 == life.one.counted()["events"]
@@ -107,7 +107,7 @@ def test_what_a_restart_remembers(ram: Path) -> None:
     """That we ceased to adjust; the operator's reset is remembered, too."""
 
     async def ceased(life: Life) -> None:
-        life.one.desk.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
+        life.one.desk.trust.state = trust.StartRecord(counted={"u/c": 1.0}, ceased=True)
         life.one.tick()
 
     async def reset(life: Life) -> None:

@@ -15,12 +15,12 @@ from koordlet.agent.nri import handler, start_check
 from koordlet.host.fs.root import HostPath
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import messages, session, trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.apply import test_interrupted
 from tests.kit import agents, trees
 
 TOP = "/sys/fs/cgroup/cpuset"
-POD = messages.Pod(
+POD = messages.NriPod(
     id="s",
     uid="u1",
     namespace="default",
@@ -28,7 +28,7 @@ POD = messages.Pod(
     labels={"koordinator.sh/qosClass": "BE"},
     cgroup_parent="/kubepods/besteffort/podu1",
 )
-BOX = messages.Container(
+BOX = messages.NriContainer(
     id="c" * 64, pod="s", name="main", cgroup=f"/kubepods/besteffort/podu1/{'c' * 64}"
 )
 GROUP = BOX.cgroup.strip("/")
@@ -44,10 +44,14 @@ class Scene:
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def happens(
-        self, event: Event, box: messages.Container = BOX, pod: messages.Pod = POD, cpus: str = ""
+        self,
+        event: NriEvent,
+        box: messages.NriContainer = BOX,
+        pod: messages.NriPod = POD,
+        cpus: str = "",
     ) -> adjustment.Adjustment:
         """What the desk answers."""
-        container = messages.Container() if "POD" in event.name else box
+        container = messages.NriContainer() if "POD" in event.name else box
         return self.desk.heard(
             session.Heard(
                 stream=1, event=event, timeout=2.0, pod=pod, container=container, cpus=cpus
@@ -85,7 +89,7 @@ class Scene:
     def sandbox(self) -> None:
         """A pod arrives."""
         self.group("kubepods/besteffort/podu1", "0-4")
-        self.happens(Event.RUN_POD_SANDBOX)
+        self.happens(NriEvent.RUN_POD_SANDBOX)
 
 
 @contextlib.contextmanager
@@ -96,7 +100,7 @@ def stage(ram: Path) -> Iterator[Scene]:
         agents.settle(who, site.clock)
         desk = handler.Desk(
             who=who,
-            trust=trust.Trust(2),
+            trust=trust.StartTrust(2),
             alone=True,
             newborn=start_check.Births(who=who),
             pass_now=lambda: who.one_pass(slow=False),
@@ -124,9 +128,9 @@ def test_a_pod_is_narrowed_before_its_containers(scene: Scene) -> None:
     """Its group has the pool when the sandbox is there; a container inherits it and is verified."""
     scene.sandbox()
     assert be_pool(scene) == scene.cpus("kubepods/besteffort/podu1") != "0-4"
-    assert scene.happens(Event.CREATE_CONTAINER).empty
+    assert scene.happens(NriEvent.CREATE_CONTAINER).empty
     scene.group(GROUP, be_pool(scene))
-    scene.happens(Event.START_CONTAINER)
+    scene.happens(NriEvent.START_CONTAINER)
 
     assert (1, 0) == (scene.desk.newborn.verified, scene.desk.newborn.wrong)
 
@@ -135,7 +139,7 @@ def adjusted(scene: Scene) -> adjustment.Adjustment:
     """A container of a pod whose group nobody could narrow in time."""
     scene.group("kubepods/besteffort/podu1", "0-4")
     scene.desk.pass_now = lambda: False
-    return scene.happens(Event.CREATE_CONTAINER)
+    return scene.happens(NriEvent.CREATE_CONTAINER)
 
 
 def test_a_container_that_began_wrong_is_put_right(scene: Scene) -> None:
@@ -143,7 +147,7 @@ def test_a_container_that_began_wrong_is_put_right(scene: Scene) -> None:
     adjusted(scene)
     scene.group(GROUP, "0-4")
     scene.desk.pass_now = lambda: scene.who.one_pass(slow=False)
-    scene.happens(Event.START_CONTAINER)
+    scene.happens(NriEvent.START_CONTAINER)
 
     assert (be_pool(scene), 1) == (scene.cpus(GROUP), scene.desk.newborn.repaired)
 
@@ -154,7 +158,7 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     assert be_pool(scene) == str(wanted.cpus)
     assert 1 == scene.desk.adjusted
     scene.group(GROUP, str(wanted.cpus))
-    scene.happens(Event.START_CONTAINER)
+    scene.happens(NriEvent.START_CONTAINER)
     agents.settle(scene.who, scene.site.clock)
     assert be_pool(scene) == scene.cpus(GROUP)
     scene.who.restore()
@@ -166,9 +170,9 @@ def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
     """From its beginning to its end, over a new connection, too: sources tell it later."""
     scene.sandbox()
     told = {("u1", "main"): BOX.id}
-    scene.happens(Event.START_CONTAINER)
+    scene.happens(NriEvent.START_CONTAINER)
     assert told == scene.who.line.begun
-    scene.happens(Event.STOP_CONTAINER)
+    scene.happens(NriEvent.STOP_CONTAINER)
     assert {} == scene.who.line.begun
     scene.desk.found((POD,), (BOX,))
     assert told == scene.who.line.begun
@@ -180,9 +184,13 @@ def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
     """Its end may be told before the news that it started: its process was there all the same."""
     adjusted(scene)
     scene.group(GROUP, "0-4")
-    for event in (Event.POST_CREATE_CONTAINER, Event.START_CONTAINER, Event.STOP_CONTAINER):
+    for event in (
+        NriEvent.POST_CREATE_CONTAINER,
+        NriEvent.START_CONTAINER,
+        NriEvent.STOP_CONTAINER,
+    ):
         scene.happens(event)
-    scene.happens(Event.POST_START_CONTAINER)
+    scene.happens(NriEvent.POST_START_CONTAINER)
 
     assert (1, 0) == (scene.desk.adjusted, scene.desk.failed)
     assert {} == scene.desk.trust.state.counted
@@ -202,9 +210,11 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
         scene.site.host.write(scene.site.host.at(f"{cpu}/{file}"), f"{text}\n".encode())
     given = start_check.Given(
         wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
-        asked=messages.Container(id=BOX.id, shares=2),
+        asked=messages.NriContainer(id=BOX.id, shares=2),
     )
-    told = session.Heard(stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX)
+    told = session.Heard(
+        stream=1, event=NriEvent.START_CONTAINER, timeout=2.0, pod=POD, container=BOX
+    )
     scene.desk.newborn.begins(told, GROUP, given, lambda: None)
     entries = scene.who.book.entries
 
@@ -222,7 +232,7 @@ def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
     """On v1 a container that asks for more than its pod has would not start."""
     scene.desk.pass_now = lambda: False
     scene.group("kubepods/besteffort/podu2", "0-1")
-    other = messages.Pod(
+    other = messages.NriPod(
         id="t",
         uid="u2",
         namespace="default",
@@ -231,7 +241,7 @@ def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
         cgroup_parent="/kubepods/besteffort/podu2",
     )
 
-    assert "1" == str(scene.happens(Event.CREATE_CONTAINER, pod=other).cpus)
+    assert "1" == str(scene.happens(NriEvent.CREATE_CONTAINER, pod=other).cpus)
 
 
 def test_an_update_gets_what_was_decided(scene: Scene) -> None:
@@ -240,10 +250,10 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     scene.group(GROUP, be_pool(scene))
     agents.settle(scene.who, scene.site.clock)
 
-    assert scene.happens(Event.UPDATE_CONTAINER, cpus="").empty
-    assert scene.happens(Event.UPDATE_CONTAINER, cpus="2").empty
-    assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
-    assert "1" == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus)
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="").empty
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="2").empty
+    assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-4").cpus)
+    assert "1" == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-1").cpus)
     assert 2 == scene.desk.kept
     scene.who.done = scene.desk.done
     scene.who.restore()
@@ -261,13 +271,13 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         site.host.mkdir(site.host.at(f"{top}/{made}"))
     with site.agent() as who:
         born = start_check.Births(who=who)
-        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
+        desk = handler.Desk(who=who, alone=True, trust=trust.StartTrust(2), newborn=born, open=True)
         one = Scene(site, who, desk)
-        one.happens(Event.RUN_POD_SANDBOX)
+        one.happens(NriEvent.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
 
         assert "0-4" != site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip()
-        assert one.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
+        assert one.happens(NriEvent.UPDATE_CONTAINER, cpus="0-7").empty
         assert 0 == desk.kept
 
 
@@ -292,11 +302,11 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
     )
     with site.agent() as who:
         born = start_check.Births(who=who)
-        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
+        desk = handler.Desk(who=who, alone=True, trust=trust.StartTrust(2), newborn=born, open=True)
         desk._given[box.id] = start_check.Given(
             wanted=wanted, asked=dataclasses.replace(box, cpus="")
         )
-        Scene(site, who, desk).happens(Event.START_CONTAINER, box=box)
+        Scene(site, who, desk).happens(NriEvent.START_CONTAINER, box=box)
 
         journal = {
             path.removeprefix(f"{top}/{scope}/"): entry.original
@@ -317,19 +327,19 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
 
 def test_who_knows_a_pod(scene: Scene) -> None:
     """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
-    web = messages.Pod(id="w", uid="w", name="web", cgroup_parent="/web")
-    scene.happens(Event.RUN_POD_SANDBOX, pod=web)
+    web = messages.NriPod(id="w", uid="w", name="web", cgroup_parent="/web")
+    scene.happens(NriEvent.RUN_POD_SANDBOX, pod=web)
     names = [one.key for one in scene.who.line.pods]
     assert len(names) == len(set(names))
-    outside = messages.Pod(id="o", uid="o", name="o", cgroup_parent="/../etc")
-    assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
+    outside = messages.NriPod(id="o", uid="o", name="o", cgroup_parent="/../etc")
+    assert scene.happens(NriEvent.CREATE_CONTAINER, pod=outside).empty
 
 
 def test_pods_go(scene: Scene) -> None:
     """One that is removed, and one that a new connection does not list, is known no more."""
     scene.sandbox()
     assert "u1" in scene.known()
-    scene.happens(Event.REMOVE_POD_SANDBOX)
+    scene.happens(NriEvent.REMOVE_POD_SANDBOX)
     assert "u1" not in scene.known()
     scene.desk.found([POD], [])
     assert "u1" in scene.known()
@@ -340,14 +350,14 @@ def test_pods_go(scene: Scene) -> None:
 def test_trust_ends(scene: Scene) -> None:
     """Containers that never start end our adjusting; one whose answer was late does not count."""
     for number in range(2):
-        box = messages.Container(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)
+        box = messages.NriContainer(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)
         scene.group("kubepods/besteffort/podu1", "0-4")
         scene.desk.pass_now = lambda: False
-        assert not scene.happens(Event.CREATE_CONTAINER, box).empty
-        scene.happens(Event.STOP_CONTAINER, box)
-    last = messages.Container(id="9", name="c9", cgroup=BOX.cgroup)
+        assert not scene.happens(NriEvent.CREATE_CONTAINER, box).empty
+        scene.happens(NriEvent.STOP_CONTAINER, box)
+    last = messages.NriContainer(id="9", name="c9", cgroup=BOX.cgroup)
 
-    assert scene.happens(Event.CREATE_CONTAINER, last).empty
+    assert scene.happens(NriEvent.CREATE_CONTAINER, last).empty
     assert (2, True) == (scene.desk.failed, scene.desk.trust.state.ceased)
 
 
@@ -355,9 +365,11 @@ def test_a_late_answer_is_no_answer(scene: Scene) -> None:
     """What becomes of that container says nothing about us."""
     assert not adjusted(scene).empty
     scene.desk.late(
-        session.Heard(stream=1, event=Event.CREATE_CONTAINER, timeout=2.0, pod=POD, container=BOX)
+        session.Heard(
+            stream=1, event=NriEvent.CREATE_CONTAINER, timeout=2.0, pod=POD, container=BOX
+        )
     )
-    scene.happens(Event.STOP_CONTAINER)
+    scene.happens(NriEvent.STOP_CONTAINER)
 
     assert 0 == scene.desk.failed
 
@@ -377,11 +389,11 @@ def _broken(*_: object, **__: object) -> None:
 def test_a_closed_desk_and_an_observing_agent(scene: Scene) -> None:
     """Neither adjusts anything."""
     scene.desk.open = False
-    assert scene.happens(Event.CREATE_CONTAINER).empty
+    assert scene.happens(NriEvent.CREATE_CONTAINER).empty
     scene.desk.open = True
     scene.who.switch(enforce=False)
     scene.group("kubepods/besteffort/podu1", "0-4")
 
-    assert scene.happens(Event.CREATE_CONTAINER).empty
+    assert scene.happens(NriEvent.CREATE_CONTAINER).empty
     assert "0-4" == scene.cpus("kubepods/besteffort/podu1")
     assert cpuset.CPUSet.parse("0-4") == scene.desk.newborn.cpus("kubepods/besteffort/podu1")

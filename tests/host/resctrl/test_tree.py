@@ -10,9 +10,11 @@ from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost, Machine
 
 
-def reader(host: KernelHost, vendor: str = "GenuineIntel", flags: str = "") -> tree.Reader:
+def reader(
+    host: KernelHost, vendor: str = "GenuineIntel", flags: str = ""
+) -> tree.ResctrlTreeReader:
     """A reader that knows of mounts."""
-    made = tree.Reader(host)
+    made = tree.ResctrlTreeReader(host)
     made.refresh(vendor, flags.split())
     return made
 

@@ -33,7 +33,7 @@ def test_any_bytes(data: bytes) -> None:
     """Bytes are a message or are refused as none."""
     try:
         said = fields.decode(data)
-    except fields.MalformedError:
+    except fields.FieldFormatError:
         return
     assert all(field > 0 for field in said)
 
@@ -72,7 +72,7 @@ def test_the_other_implementation_agrees(table: dict[str, str]) -> None:
 )
 def test_what_is_no_message(data: bytes, why: str) -> None:
     """It is said what is wrong."""
-    with pytest.raises(fields.MalformedError, match=why):
+    with pytest.raises(fields.FieldFormatError, match=why):
         fields.decode(data)
 
 
