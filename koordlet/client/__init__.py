@@ -13,7 +13,8 @@ Does not cover: the messages (``koordlet.rpc.gen.feed_pb2`` has them, ``feed.pro
 
 from __future__ import annotations
 
-from koordlet.client.node import Node, connect, scheduler
+from koordlet.client.node import NodeClient as Node
+from koordlet.client.node import connect, scheduler
 from koordlet.rpc.failures import RpcNoAnswerError as NoAnswerError
 from koordlet.rpc.failures import RpcRefusedError as RefusedError
 

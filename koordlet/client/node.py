@@ -19,7 +19,7 @@ _SECTIONS = tuple(field.name for field in feed_pb2.Delta.DESCRIPTOR.fields)
 _FIRST, _MOST = 0.2, 15.0
 
 
-class Node:
+class NodeClient:
     """A connection to one agent; use it with ``with``."""
 
     def __init__(
@@ -96,9 +96,9 @@ class Node:
 
 def connect(
     address: str, certificates: tuple[Path | str, Path | str, Path | str] | None = None
-) -> Node:
+) -> NodeClient:
     """An agent at ``unix:/path``, or at ``host:port`` with (certificate, key, authority)."""
-    return Node(client.RpcClient(address, _files(certificates)))
+    return NodeClient(client.RpcClient(address, _files(certificates)))
 
 
 def scheduler(
