@@ -1,4 +1,4 @@
-"""Which machine this is, and which boot of it.
+"""Identity of the machine and of its boot.
 
 Covers: boot id, machine id, host name, clocks. Does not cover: its shape
 (``host.topology.discovery``).
@@ -14,7 +14,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MachineIdentity:
-    """State of another machine or another boot is worthless here: these two tell."""
+    """Machine and boot identity: state of another machine or boot is invalid here."""
 
     machine_id: str
     boot_id: str

@@ -78,7 +78,7 @@ class Observer:
         self.resctrl.refresh(self.topology)
 
     def watch(self) -> None:
-        """From now on, have the kernel tell what happens to groups."""
+        """Subscribe to the kernel's cgroup events."""
         try:
             self.events = self.host.events()
         except OSError as error:
@@ -100,7 +100,7 @@ class Observer:
             self.events = None
 
     def poll(self) -> bool:
-        """Whether anything may have happened to groups or CPUs since the last call."""
+        """True if cgroups or CPUs may have changed since the last call."""
         return self.reader.poll() | (self._read_online() != self._online)
 
     def children(self, path: str) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Observer:
             self._went_offline |= self.topology.offline
 
     def _hotplugged(self) -> bool:
-        """Whether CPUs came or went since the last look: one small file, so a tick can afford it.
+        """True if CPUs were hot-plugged since the last look: one small file.
 
         A CPU that is gone must not wait for the slow lane: until then, pools would name it.
         """
@@ -212,7 +212,7 @@ class Observer:
         return devices
 
     def cookies(self, at: float, groups: Iterable[str]) -> cookies.Cookies:
-        """Which processes of the groups may share a core."""
+        """Core-scheduling cookies of the cgroups' processes."""
         if self._cookies is None:
             from koordlet.host.process import core_cookies  # noqa: PLC0415 -- most never ask
 
@@ -220,7 +220,7 @@ class Observer:
         return self._cookies.look(at, self.layout, groups)
 
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:
-        """How network links queue their packets."""
+        """Queueing of network interfaces."""
         if self._links is None:
             from koordlet.host.devices import queueing as reader  # noqa: PLC0415 -- most never shape
 
@@ -234,7 +234,7 @@ class Observer:
                 one.due()
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
-        """What this machine has not; the same tuple while that is the same."""
+        """Features that this machine lacks; the same tuple while nothing changes."""
         found = (*self.unsupported, *self.resctrl.unsupported)
         if found != self._said:
             self._said = found
@@ -243,7 +243,7 @@ class Observer:
     def _look(
         self, pods: tuple[pod.Pod, ...], also: tuple[str, ...], *, full: bool
     ) -> Mapping[str, cgroup.Group]:
-        """The groups; the same mapping while nothing happened to them and nobody asks for more."""
+        """Read the cgroups; the same mapping while nothing changed and no more are requested."""
         asked = (pods, also, self.reader, self.reader.generation)
         if full or asked != self._asked or not self.reader.watched:
             same = not full and self._complete and asked[:-1] == self._asked[:-1]

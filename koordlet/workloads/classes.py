@@ -29,7 +29,7 @@ _KUBE = {one.value: one for one in qos.KubeQos}
 
 
 def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
-    """What the label says."""
+    """Value of the QoS label."""
     text = labels.get(QOS_LABEL)
     if not text:
         return None

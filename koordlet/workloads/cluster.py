@@ -1,4 +1,4 @@
-"""What the API server says of this node: pods, Node, NodeSLO, configuration map, reservations.
+"""Objects of this node from the API server: pods, Node, NodeSLO, ConfigMap, reservations.
 
 Covers: which objects are mirrored, and what is made of each.
 Does not cover: listing and watching (``kubeapi.informer``), transport (``kube``), who wins
@@ -28,7 +28,7 @@ _Changed = Callable[[Any, Any, Any], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterInformers:
-    """The mirrors of one node."""
+    """Informers of one node."""
 
     pods: informer.Mirror[pod.Pod]
     node: informer.Mirror[snapshot.NodeInfo]
@@ -59,7 +59,7 @@ class Strategies:
         self.words: Mapping[str, object] | None = None
 
     def newest(self) -> nodeslo.NodeSlo | None:
-        """The NodeSLO, else what the map makes for this node; ``None``: there is neither."""
+        """NodeSLO, or else the ConfigMap's settings for this node; ``None`` if there is neither."""
         found, config = only(self._cluster.slo), only(self._cluster.configuration)
         node = only(self._cluster.node)
         made_of = (found, config, None if found is not None or node is None else node.labels)
@@ -100,12 +100,12 @@ def _answered(one: informer.Mirror[Any]) -> bool:
 
 
 def _heard(*several: informer.Mirror[Any]) -> bool:
-    """Whether each was asked once, and be it refused: an agent may not be let see its Node."""
+    """True if each kind has been requested once, even if refused: RBAC may deny some."""
     return all(one.health.state is not informer.State.STARTING for one in several)
 
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> ClusterInformers:
-    """What an agent on this node wants to know."""
+    """Informers that an agent on this node needs."""
     named = selectors.Selector(fields=f"metadata.name={node}")
     return ClusterInformers(
         pods=informer.Mirror(

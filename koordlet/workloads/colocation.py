@@ -77,7 +77,7 @@ def read(value: object, problems: list[str]) -> strategies.Colocation:
 def of_node(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> strategies.Colocation | None:
-    """What the node says for itself; ``None``: nothing."""
+    """Settings of the node's own labels and annotations; ``None`` for none."""
     said: list[strategies.Colocation] = []
     inner: list[str] = []
     if ANNOTATION in notes:

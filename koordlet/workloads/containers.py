@@ -1,4 +1,4 @@
-"""Pods and containers as the tree of groups shows them, whoever may have declared them.
+"""Pods and containers in the cgroup tree, declared or not.
 
 Covers: the walk to them, what was seen, which of it nobody declared.
 Does not cover: the grammar (``model.grouppath``), where pods are declared (other sources).
@@ -47,7 +47,7 @@ class SeenPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundContainers:
-    """What a tree of groups shows."""
+    """Pods and containers found in a cgroup tree."""
 
     trees: tuple[grouppath.Tree, ...] = ()
     pods: Mapping[str, SeenPod] = field(default_factory=dict)

@@ -44,7 +44,7 @@ _MIRROR_AGE = 130.0
 
 @dataclass(slots=True)
 class _Health:
-    """Of one source."""
+    """Health of one source."""
 
     ok: bool = False
     last_good: float | None = None
@@ -136,7 +136,7 @@ class Gatherer:
         return self._strategies.words
 
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
-        """How long the kubelet's answers took, by path and status."""
+        """Latency of kubelet requests, by path and status."""
         return dict(self._kubelet.took) if self._kubelet is not None else {}
 
     def take(self) -> observed.Observed:
@@ -281,13 +281,13 @@ class Gatherer:
         self._told()
 
     def _complain(self, one: pod.Pod) -> None:
-        """What was wrong with a pod's labels and annotations: one event each, with its name."""
+        """Log problems of a pod's labels and annotations: one event each, with its name."""
         for why in one.problems:
             say = log.get().warning
             self._repeats.say(say, "pod.problem", (one.uid, why), pod=one.key, detail=why)
 
     def _sources(self) -> tuple[snapshot.Source, ...]:
-        """How all of them are, now."""
+        """Health of all sources."""
         now = self._clock()
         return (
             *(

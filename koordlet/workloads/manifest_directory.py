@@ -66,7 +66,7 @@ class Directory:
         self._first = True
 
     async def poll(self) -> bool:
-        """Look once; whether there is something new."""
+        """Read changed files; true if something is new."""
         try:
             names = sorted(filter(_counts, os.listdir(self._path)))  # noqa: PTH208 -- names are enough
         except FileNotFoundError:
@@ -140,7 +140,7 @@ def _counts(name: str) -> bool:
 
 
 def _standalone(one: pod.Pod) -> pod.Pod:
-    """As a declared workload: it runs as long as its cgroup is there, and no kubelet owns it."""
+    """Treat as declared: the pod runs while its cgroup exists, and no kubelet owns it."""
     return replace(
         one, uid=f"manifest/{one.key}", phase=pod.Phase.RUNNING, kube_qos=None, containers=()
     )

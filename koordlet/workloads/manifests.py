@@ -35,7 +35,7 @@ Object = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestContents:
-    """What a file says."""
+    """Contents of a manifest file."""
 
     pods: tuple[pod.Pod, ...] = ()
     node: snapshot.NodeInfo | None = None
@@ -48,7 +48,7 @@ class ManifestContents:
     left_out: tuple[str, ...] = ()
 
     def observed(self) -> observed.Observed:
-        """As if sources had said it."""
+        """Observation as if sources had listed the contents."""
         applications = self.slo.applications if self.slo is not None else ()
         return observed.Observed(
             pods=(*self.pods, *host_applications.pods(applications)),
@@ -72,7 +72,7 @@ def load(path: str) -> ManifestContents:
 
 
 def parse(text: str, path: str) -> list[object]:
-    """What a text holds; ``ConfigError`` when it is neither JSON nor YAML."""
+    """Parse a text; ``ConfigError`` if it is neither JSON nor YAML."""
     try:
         return documents.load(text)
     except ValueError as error:

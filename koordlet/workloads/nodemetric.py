@@ -13,7 +13,7 @@ _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})(?:\.\d+)?s)?
 
 
 def decode(body: Mapping[str, object], where: str = "NodeMetric") -> nodemetric.NodeMetric:
-    """What the object says; what does not fit is left out."""
+    """Decode a NodeMetric; invalid parts are ignored."""
     problems: list[str] = []
     status = shapes.section(body, "status", problems)
     node = shapes.section(status, "nodeMetric", problems)

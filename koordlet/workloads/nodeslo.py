@@ -272,7 +272,7 @@ def spec(
     before: Mapping[str, object] | None = None,
     broken: Iterable[str] = (),
 ) -> nodeslo.NodeSlo:
-    """A spec over the defaults; ``broken``: sections whose text nobody could read."""
+    """Merge a spec over the defaults; ``broken``: sections with unreadable text."""
     complaints = shapes.Problems()
     complaints.unread.extend((one,) for one in broken)
     body: Mapping[str, object] = {}

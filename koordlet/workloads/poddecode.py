@@ -124,7 +124,7 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
 
 
 def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
-    """What the operator's own manifests say; who may write pods must not name others' cgroups."""
+    """Match of the operator's own manifests; pod writers must not name foreign cgroups."""
     text = notes.get(matching.ANNOTATION, "")
     if source != "manifest":
         if text:
@@ -152,7 +152,7 @@ def _volume(one: podwire.WireVolume, problems: list[str]) -> pod.Volume:
 
 
 def _addresses(status: podwire.WireStatus, problems: list[str]) -> tuple[str, ...]:
-    """Where it is found on the network, each once; what is no address is said and left out."""
+    """IP addresses without duplicates; invalid ones are reported and ignored."""
     listed = [one.ip for one in status.pod_ips or ()] or [status.pod_ip or ""]
     found: dict[str, None] = {}
     for text in filter(None, listed):
@@ -186,7 +186,7 @@ def _texts(body: Mapping[str, Any] | None, problems: list[str], what: str) -> di
 
 
 def _resize(status: podwire.WireStatus) -> str:
-    """How a resize is going: conditions say it since 1.33, ``status.resize`` before."""
+    """State of a resize: conditions since 1.33, ``status.resize`` before."""
     for one in status.conditions or ():
         if one.status == "True" and one.type == "PodResizePending":
             return one.reason or "Pending"
@@ -275,7 +275,7 @@ def _asked(asked: podwire.WireResources | None, problems: list[str], where: str)
 def _counted(
     containers: Sequence[pod.Container], of_pod: _Asked
 ) -> list[tuple[resources.Amounts, resources.Amounts]]:
-    """What the Kubernetes class is derived from."""
+    """Resources that determine the Kubernetes QoS class."""
     if of_pod[0] or of_pod[1]:
         return [of_pod]
     return [(one.requests, one.limits) for one in containers if one.kind is not pod.Kind.EPHEMERAL]

@@ -23,7 +23,7 @@ _Loose = dict[str, Any]
 
 
 class WireOwner(msgspec.Struct, gc=False):
-    """Who made the pod."""
+    """Owner reference of the pod."""
 
     kind: str = ""
     name: str = ""

@@ -137,7 +137,7 @@ def _holds(one: _Object, labels: Mapping[str, str]) -> bool:
 
 
 def _over(below: _Object, above: _Object) -> _Object:
-    """Key by key what is said above, nested objects likewise."""
+    """Merge the overriding values key by key, also in nested objects."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)

@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class WorkloadSource(Protocol):
-    """What can be polled."""
+    """A source that can be polled."""
 
     name: str
     #: Seconds between two polls.

@@ -1,4 +1,4 @@
-"""What holds where a strategy of the cluster cannot be read: its last valid words. Pure.
+"""Keeps the last valid strategies of the cluster while new ones are unreadable. Pure.
 
 Covers: putting them in place of those that make no sense, their form in a checkpoint.
 Does not cover: finding what makes no sense (``shapes``), strategies that evict, which do not run
@@ -35,7 +35,7 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptStrategies:
-    """What a checkpoint has; empty: there are no strategies."""
+    """Strategies of a checkpoint; empty for none."""
 
     words: str = ""
     crc32: int = 0

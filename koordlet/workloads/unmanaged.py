@@ -1,4 +1,4 @@
-"""Containers that nobody declared: seen in the tree of groups, shown, and never acted on.
+"""Undeclared containers in the cgroup tree: reported, never acted on.
 
 Covers: finding them, one ``Pod`` of source ``cgroups`` for each pod or lone container.
 Does not cover: the walk and the grammar (``workloads.containers``).
@@ -28,7 +28,7 @@ _SHORT = 12
 
 
 class Finder:
-    """What is here beside the declared workloads; looked for when told to."""
+    """Finds undeclared containers on request."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host

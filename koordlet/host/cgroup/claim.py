@@ -23,7 +23,7 @@ from koordlet.model import cgroup, errors
 
 
 def take(host: root.HostRoot, layout: cgroup.Layout) -> tuple[int, ...]:
-    """Claim the tree for the life of the handles; none where there is nothing to claim."""
+    """Claim the tree until the handles close; returns none if there is nothing to claim."""
     home = layout.holder("cpuset") or layout.tree
     if home is None or not host.live:
         return ()

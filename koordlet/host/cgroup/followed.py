@@ -1,4 +1,4 @@
-"""Which groups are followed: those of workloads, all above them, and what is inside, bounded.
+"""Selects the cgroups to follow: those of workloads, their parents and children, bounded.
 
 Covers: the walk, the bounds, what is counted. Does not cover: reading a group (``tree``).
 
@@ -27,13 +27,13 @@ MOST_SETS = 8000
 
 
 class FollowedReader(Protocol):
-    """What a walk asks."""
+    """Interface that a walk reads from."""
 
     def children(self, path: str) -> tuple[str, ...]:
         """The groups directly inside."""
 
     def width(self, path: str) -> int | None:
-        """How many these are at least, without a look at their names; ``None`` for no group."""
+        """Lower bound of the number of children, without reading names; ``None`` for no cgroup."""
 
 
 class Follower:
@@ -76,7 +76,7 @@ class Follower:
         return found
 
     def counted(self, groups: Mapping[str, cgroup.Group]) -> Mapping[str, cgroup.Group]:
-        """Those of the groups that are counted; the same object while both are the same."""
+        """Counted cgroups; the same object while nothing changes."""
         if not any(self.crowded.values()):
             return groups
         if self._counted[0] is not groups or self._counted[1] is not self.crowded:

@@ -69,7 +69,7 @@ def _release(host: root.HostRoot) -> tuple[int, int]:
 
 
 def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy, *, takes: bool) -> cgroup.Hierarchy:
-    """With what is known only from its directories, and of the kernel."""
+    """Hierarchy completed from its directories and the kernel."""
     if one.base and one.writable and not host.exists(host.at(one.directory(""))):
         one = dataclasses.replace(one, writable=False, why=f"the cgroup {one.base} does not exist")
     return dataclasses.replace(one, lacks=_lacks(host, one), empty_sets=takes and one.unified)
@@ -120,7 +120,7 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
 
 
 def _replaces(one: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
-    """Whether the later of two mounts of one hierarchy is looked at in place of the earlier.
+    """True if the later of two mounts of one hierarchy replaces the earlier.
 
     What is below /sys/fs/cgroup is where other programs look, too; of two there, the later covers
     the earlier, unless it lies inside of it: a part bound to its own place (kind does that with the

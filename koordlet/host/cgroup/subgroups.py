@@ -22,7 +22,7 @@ _UNITS = (".slice", ".scope", ".service")
 
 
 def looks_like_file(name: str) -> bool:
-    """Whether a name in a cgroup directory is the kernel's: a group has one only by mischief."""
+    """True if a name in a cgroup directory looks like a kernel file."""
     return name.startswith(_FILE_PREFIXES) or name in (
         "tasks",
         "notify_on_release",

@@ -80,11 +80,11 @@ class CgroupReader:
 
     @property
     def watched(self) -> bool:
-        """Whether the kernel tells what happens."""
+        """True if the kernel sends events of cgroups."""
         return self._events is not None
 
     def hear(self, ours: Iterable[str] = ()) -> bool:
-        """Take what the kernel told; whether somebody changed what was read.
+        """Read the kernel's events: true if something that was read has changed.
 
         ``ours`` are files that we wrote ourselves: those are read again, and surprise nobody.
         """
@@ -108,7 +108,7 @@ class CgroupReader:
         return "" if path is None else f"{self._known[path].directory}/{event.name}"
 
     def poll(self) -> bool:
-        """As ``hear``, and rule 2; always true where there are no events."""
+        """Like ``hear``, with rule 2; always true without events."""
         heard = self.hear()
         sampled = self._events is None or self._sample()
         self.generation += sampled
@@ -175,7 +175,7 @@ class CgroupReader:
         return False
 
     def width(self, path: str) -> int | None:
-        """How many groups are directly inside at least, by no name; ``None`` when it is gone."""
+        """Lower bound of the number of children; ``None`` if the cgroup is gone."""
         there = self._there(path)
         return None if there is None else max(0, there[1].links - subgroups.NONE)
 
@@ -221,7 +221,7 @@ class CgroupReader:
         return known.group
 
     def read_all(self, paths: Iterable[str], *, full: bool = True) -> dict[str, cgroup.Group]:
-        """The groups that are still there, by path. What nobody asked for is forgotten in time."""
+        """Read existing cgroups by path; those not requested are forgotten in time."""
         self._round += full
         groups: dict[str, cgroup.Group] = {}
         for path in dict.fromkeys(paths):
@@ -237,7 +237,7 @@ class CgroupReader:
         return groups
 
     def renewed(self, groups: Mapping[str, cgroup.Group]) -> Mapping[str, cgroup.Group] | None:
-        """What the last look at all groups found, as it is now; the same mapping if nothing is new.
+        """Groups of the last look with current values; the same mapping if nothing is new.
 
         Only what is in doubt is read. ``None`` where a group came or went: all are to be looked at.
         """
@@ -288,7 +288,7 @@ class CgroupReader:
             cast("inotify.Inotify", self._events).remove(known.watch)
 
     def _there(self, path: str) -> tuple[known_groups.Known, root.Stat] | None:
-        """What is known of a group, and of its directory; ``None`` where there is none."""
+        """Cached state and directory of a cgroup; ``None`` if it does not exist."""
         if self._home is None:
             return None
         known = self._known.get(path) or self._know(path)
@@ -307,7 +307,7 @@ class CgroupReader:
         return known, found
 
     def _doubtful(self, group: known_groups.Known, error: OSError, *, known: bool) -> bool:
-        """Whether what is ``known`` of a group holds, since its kernel does not answer."""
+        """True if the cached state may be stale, because the kernel does not answer."""
         group.stale = self.host.silence.met(error, known=known)
         return group.stale and known
 
@@ -376,7 +376,7 @@ class CgroupReader:
         return self.host.at(f"{where.directory(group)}/{name}")
 
     def _text(self, where: cgroup.Hierarchy, name: str, group: str, held: str | None) -> str | None:
-        """What a file says; what it said last where there is no answer."""
+        """Content of a file, or its last content if the kernel does not answer."""
         try:
             return self.host.text(self._file(where, name, group)).rstrip("\n")
         except OSError as error:

@@ -55,22 +55,22 @@ class File:
 
     @property
     def kept(self) -> bool:
-        """Whether a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
+        """True if a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
         return self.every < _SELDOM
 
     @property
     def short(self) -> bool:
-        """Whether it is a single number."""
+        """True if the file is a single number."""
         return self.size == _SIZE_OF_NUMBER
 
     @property
     def compared(self) -> bool:
-        """Whether it says what workloads are compared by where memory or processes run out."""
+        """True if eviction ranks workloads by this file."""
         return self.meters in ((meter.MEMORY,), _STAT, (meter.PIDS,))
 
     @property
     def urgent(self) -> bool:
-        """Whether it is wanted of a new group at once, before limits are set there."""
+        """True if a new cgroup needs it at once, before limits are set."""
         return self.meters == (meter.MEMORY,)
 
     @property
@@ -168,7 +168,7 @@ class KeyedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the keys of a file stand, counted from the first one that is wanted."""
+    """Positions of a file's keys, counted from the first needed one."""
 
     #: What the part begins with; empty for the whole text.
     anchor: bytes
@@ -182,11 +182,11 @@ class _Layout:
 
     @property
     def whole(self) -> bool:
-        """Whether no key is missing."""
+        """True if no key is missing."""
         return all(len(self.wanted) not in at for _, at in self.sums)
 
     def fits(self, words: list[bytes]) -> bool:
-        """Whether the keys stand where this says."""
+        """True if the keys are at these positions."""
         return len(words) >= self.most and self.keys(words) == self.wanted
 
     def words(self, text: bytes) -> list[bytes]:

@@ -69,7 +69,7 @@ class GroupReader:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened so far: files read, opened, gone, damaged."""
+        """Counts of files read, opened, gone and malformed."""
         return self._room.counts
 
     @property
@@ -78,7 +78,7 @@ class GroupReader:
         return frozenset(lane.file.name for lane in self._lanes if self._slots and lane.empty)
 
     def follow(self, groups: Mapping[str, cgroup.Group]) -> None:
-        """From now on these groups are read, by path. The root group is the node: not here."""
+        """Set the cgroups to read, by path. The root cgroup is the node and not read here."""
         if groups is self._followed:
             return
         self._followed = groups

@@ -52,7 +52,7 @@ class NodeReader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """What this kernel does not count."""
+        """Counters that this kernel lacks."""
         return tuple(absence.Unsupported(name, why) for name, why in sorted(self._missing.items()))
 
     def configure(self, machine: topology.Topology, layout: cgroup.Layout | None = None) -> None:
@@ -66,7 +66,7 @@ class NodeReader:
     def read(
         self, at: float, suspended: float = 0.0, *, thorough: bool = False
     ) -> dict[str, counters.Reading]:
-        """What is due at this tick, by space; all but cold memory where that is asked for."""
+        """Read due counters by space; on request all but cold memory."""
         self._tick += 1
         slow = thorough or self._tick % _EVERY == 0
         node: dict[meter.Meter, float] = {}
@@ -142,7 +142,7 @@ class NodeReader:
         take: Callable[[bytes], None],
         read: _Read | None = None,
     ) -> str:
-        """What is wrong with the file; empty where nothing is."""
+        """Problem of a file; empty for none."""
         try:
             text = (read or self._host.read)(path)
         except OSError as error:

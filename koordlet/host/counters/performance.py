@@ -46,7 +46,7 @@ WHY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceSettings:
-    """How much is counted."""
+    """Limits of counting."""
 
     window: float = 10.0
     interval: float = 60.0
@@ -55,7 +55,7 @@ class PerformanceSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a group did in a window."""
+    """Cycles and instructions of a cgroup in a window."""
 
     at: float
     cycles: float
@@ -64,7 +64,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Window:
-    """What is being counted."""
+    """A counting window in progress."""
 
     since: float
     #: Whether nobody had to be left out.
@@ -88,7 +88,7 @@ class PerformanceReader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """Why nothing is counted here; empty where something is."""
+        """Reason for not counting; empty if counting works."""
         return (absence.Unsupported("cpi", self._why),) if self._why else ()
 
     def read(
@@ -180,7 +180,7 @@ class PerformanceReader:
         return _Work(at, cycles, instructions)
 
     def _reading(self, at: float, suspended: float) -> counters.Reading:
-        """What every group did in its newest window."""
+        """Newest window of every cgroup."""
         gone = self._slots.keys() - self._done.keys()
         self._free += sorted(self._slots.pop(one) for one in gone)
         new = [one for one in self._done if one not in self._slots]
@@ -216,7 +216,7 @@ class PerformanceReader:
 
 
 def groups(pods: Iterable[pod.Pod]) -> list[str]:
-    """Who is counted: containers, and workloads that have none."""
+    """Counted cgroups: of containers, and of workloads without containers."""
     found: dict[str, None] = {}
     for one in pods:
         inside = [box.group for box in one.containers if box.group is not None]

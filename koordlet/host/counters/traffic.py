@@ -64,13 +64,13 @@ class TrafficReader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """Why nothing is known; empty where something may be."""
+        """Reason for missing values; empty if there may be some."""
         return (absence.Unsupported("network.workloads", self._why),) if self._why else ()
 
     def read(
         self, at: float, suspended: float, layout: cgroup.Layout, pods: Sequence[pod.Pod]
     ) -> counters.Reading:
-        """Those whose turn it is."""
+        """Read the workloads whose turn it is."""
         self._tick += 1
         if pods is not self._pods:
             self._follow(pods)
@@ -138,7 +138,7 @@ class TrafficReader:
         return received, sent
 
     def _process(self, one: _Subject, layout: cgroup.Layout) -> tuple[str, int]:
-        """Some process of a workload, and its namespace; empty and 0 where there is none."""
+        """A process of a workload and its network namespace; empty and 0 for none."""
         for pid in self._processes(one.groups, layout):
             found = self._namespace(pid)
             if found:
@@ -168,7 +168,7 @@ class TrafficReader:
 
 
 def _groups(one: pod.Pod) -> tuple[str, ...]:
-    """Where processes of a workload are, those that are the likeliest first."""
+    """Cgroups of a workload's processes, likeliest first."""
     inside = [box.group for box in one.containers if box.group is not None]
     # crun gives a container's processes a group of their own.
     nested = [f"{group}/container" for group in inside]

@@ -55,11 +55,11 @@ class UsageReader:
 
     @property
     def space(self) -> space.SpaceReader | None:
-        """Who asks for the room on file systems, once somebody does."""
+        """Reader of file system space, created on first use."""
         return self._space
 
     def watch(self, directories: Iterable[str] = DIRECTORIES) -> None:
-        """From now on, read what is not urgent as well; on a live machine only.
+        """Read less urgent counters too; on a live machine only.
 
         A child looks at the room on filesystems; networks of workloads are read through processes.
         """
@@ -102,7 +102,7 @@ class UsageReader:
         groups: Mapping[str, cgroup.Group],
         pods: Sequence[pod.Pod] = (),
     ) -> dict[str, readings.Reading]:
-        """What is due now, of these groups and of the node; nothing a moment after the last."""
+        """Read due counters of cgroups and node; nothing shortly after the last read."""
         if now.at - self._last < _CLOSEST:
             return {}
         self._last = now.at
@@ -134,7 +134,7 @@ class UsageReader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """What this machine does not count, once it was asked."""
+        """Counters that this machine lacks, known after the first read."""
         return (
             *self.node.unsupported,
             *(
@@ -147,7 +147,7 @@ class UsageReader:
 
     @property
     def source(self) -> snapshot.Source:
-        """How the counters are, as a source like any other; how old each is, history knows."""
+        """Health of the counters as a source; the history has the age of each."""
         return snapshot.Source(
             name="counters",
             ok=not self.node.problem,

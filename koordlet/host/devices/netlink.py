@@ -75,7 +75,7 @@ def complete(
 
 
 def _nameless(one: topology.Device) -> bool:
-    """Whether the kernel should know a name. A device lent to a virtual machine has none."""
+    """True if the kernel should know a name. A device lent to a virtual machine has none."""
     driven = one.driver is not None and not one.driver.startswith("vfio")
     return one.kind == "network" and one.name is None and driven
 

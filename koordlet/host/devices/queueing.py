@@ -154,7 +154,7 @@ class _Qdisc(typing.NamedTuple):
 
 
 def _qdiscs(route: Any) -> dict[tuple[int, int], _Qdisc]:
-    """By link and parent."""
+    """Queueing disciplines by interface and parent."""
     found = {}
     for one in route.get_qdiscs():
         kind, default = one.get_attr("TCA_KIND"), 0
@@ -194,7 +194,7 @@ def _ingress(
 
 
 def _redirected(one: Any) -> int | None:
-    """Where a filter sends packets; -1 for one that does something else; ``None`` for no filter."""
+    """Target interface of a filter; -1 for another action; ``None`` for no filter."""
     said = one.get_attr("TCA_OPTIONS")
     if one.get_attr("TCA_KIND") != "u32":
         return -1

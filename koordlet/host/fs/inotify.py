@@ -1,4 +1,4 @@
-"""What happened in directories since the last look, told by the kernel instead of looked for.
+"""Changes in directories since the last read, by inotify.
 
 Covers: one inotify(7) instance: watches, and events as values. Does not cover: what follows from
 them (``host.cgroup.tree``).
@@ -33,7 +33,7 @@ _SIZE = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class InotifyEvent:
-    """One thing that happened."""
+    """One inotify event."""
 
     #: What is watched, as ``add`` numbered it; -1 when events were lost: all may have changed.
     watch: int

@@ -44,7 +44,7 @@ READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class FileKind(enum.Enum):
-    """What a path is, by the kernel's bits for it."""
+    """File type of a path, by the kernel's mode bits."""
 
     FILE = stat_bits.S_IFREG
     DIRECTORY = stat_bits.S_IFDIR
@@ -145,7 +145,7 @@ class HostRoot(abc.ABC):
         """Up to ``size`` bytes from the start. ``ENODEV`` once the group was removed."""
 
     def preads(self, handles: Sequence[int], size: int) -> list[bytes | None]:
-        """As ``pread``, of many handles; ``None`` for each that the kernel refused."""
+        """Like ``pread`` for many handles; ``None`` for each that the kernel refused."""
         texts: list[bytes | None] = []
         for handle in handles:
             try:
@@ -164,7 +164,7 @@ class HostRoot(abc.ABC):
 
     @abc.abstractmethod
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
-        """What is there; ``follow=False`` looks at a link itself."""
+        """Status of a path; ``follow=False`` examines a link itself."""
 
     def inode(self, path: HostPath) -> int:
         """The identity of what is there."""
@@ -207,7 +207,7 @@ class HostRoot(abc.ABC):
         raise fail(errno.ENOSYS, "perf_event_open")
 
     def cores(self) -> core_cookies.CoreSchedulingCalls:
-        """Who may share a core; ``ENOSYS`` where nothing runs that could."""
+        """Core-scheduling calls; ``ENOSYS`` on a machine that is not running."""
         raise fail(errno.ENOSYS, "prctl")
 
     def content(self, path: HostPath, limit: int) -> bytes:
@@ -231,7 +231,7 @@ class HostRoot(abc.ABC):
         return self.read(path).decode("utf-8", "replace")
 
     def exists(self, path: HostPath) -> bool:
-        """True when something is there, even if it may not be read, or nobody answers."""
+        """True if the path exists, even if it cannot be read or does not answer."""
         try:
             self.stat(path)
         except OSError as error:
@@ -245,11 +245,11 @@ def fail(number: int, path: str) -> OSError:
 
 
 class DiskRoot(HostRoot):
-    """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
+    """Base of the two roots on a disk: file calls over a path lookup."""
 
     @abc.abstractmethod
     def _where(self, path: HostPath, *, follow: bool = True) -> str:
-        """Where the path lives on this disk."""
+        """Location of the path on this disk."""
 
     def read(self, path: HostPath) -> bytes:
         handle = os.open(self._where(path), READ)

@@ -88,7 +88,7 @@ class SpaceReader:
         return tuple(sorted(self._resting))
 
     def read(self, at: float, suspended: float = 0.0) -> counters.Reading:
-        """What was answered since the last call; the next question goes out."""
+        """Answers since the last call; sends the next request."""
         self._ending = [child for child in self._ending if child.poll() is None]
         self._take(at)
         if self._asked and at - self._since > PATIENCE:
@@ -114,7 +114,7 @@ class SpaceReader:
 
     @property
     def asked_at(self) -> float | None:
-        """When the oldest of these answers was asked for; ``None`` before the first."""
+        """Time of the oldest request among the answers; ``None`` before the first."""
         return min((self._at[path] for path in self._values), default=None)
 
     def settle(self, at: float, seconds: float) -> None:
@@ -175,7 +175,7 @@ class SpaceReader:
             self._values.pop(path, None)
 
     def _died(self) -> None:
-        """Whatever it had to say is not known; the next question goes to another one."""
+        """Discard a dead child's answers; the next request starts another child."""
         self._values.clear()
         self._end()
 

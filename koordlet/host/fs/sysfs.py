@@ -67,7 +67,7 @@ class SysfsReader:
         return (*self._warnings, *more)
 
     def text(self, path: root.HostPath, *, limit: int = LIMIT) -> str | None:
-        """The content without padding, ``None`` when there is none to be had."""
+        """Content without padding; ``None`` if it cannot be read."""
         try:
             raw = self.host.content(path, limit)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""How readily the kernel kills each process of the workloads when memory is out.
+"""OOM scores of the workloads' processes.
 
 Covers: ``/proc/PID/oom_score_adj`` of all that runs in groups. Does not cover: what it shall say
 (``policy.memory_io.oom_score``).
@@ -21,7 +21,7 @@ Scores = Mapping[str, Mapping[int, int]]
 
 
 class OomScoreReader:
-    """Reads one machine, where somebody asks for it."""
+    """Reads one machine on request."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host

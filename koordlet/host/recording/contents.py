@@ -1,4 +1,4 @@
-"""What a recording of this machine holds: the files that the agent reads, and nothing else.
+"""Contents of a recording: only the files that the agent reads.
 
 Covers: which files and links below /sys, /proc and the cgroup mounts, as a stream of items.
 Does not cover: what must not leave the machine (``redaction``), writing the archive
@@ -223,7 +223,7 @@ def _link(host: root.HostRoot, path: root.HostPath) -> Iterator[Item]:
 
 
 def _target(path: root.HostPath, text: str) -> root.HostPath | None:
-    """Where a link leads, ``None`` when that is outside of what we record."""
+    """Target of a link; ``None`` if it is outside the recorded tree."""
     depth = 0 if text.startswith("/") else path.count("/") - 1
     for step in text.split("/"):
         depth += (step not in ("", ".", "..")) - (step == "..")

@@ -85,7 +85,7 @@ class DirHost(read_only.ReadOnly, root.DiskRoot):
         return here
 
     def _folder(self, path: str) -> str:
-        """Where a directory is. Only what is a directory is remembered."""
+        """Path of a directory; only directories are cached."""
         known = self._known.get(path)
         if known is not None:
             return known

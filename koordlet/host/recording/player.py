@@ -56,7 +56,7 @@ class PlayedHost(archive.ArchiveHost):
             raise root.fail(errno.EBADF, str(handle))
 
     def change(self, path: str, *, data: bytes = b"", link: str | None = None) -> None:
-        """What a file or link is from now on."""
+        """Change a file or link."""
         *folders, last = _parts(path)
         here = self._top
         for name in folders:

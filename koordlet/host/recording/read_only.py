@@ -1,4 +1,4 @@
-"""What a recorded machine says to whoever would change it.
+"""Refusals of a recorded machine, which is read-only.
 
 Covers: the writing calls of the port. Does not cover: reading (``directory``,
 ``archive``).

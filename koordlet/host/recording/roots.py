@@ -1,4 +1,4 @@
-"""From what the operator wrote after ``--root`` to the machine that it names.
+"""Resolves the ``--root`` option to a machine.
 
 Covers: this host, a directory, an archive, and where in them the recorded root is.
 Does not cover: reading archives (``tarindex``).

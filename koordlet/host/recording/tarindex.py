@@ -30,7 +30,7 @@ _MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveLimits:
-    """How much an archive may hold: a 2 048-CPU machine with 5 000 groups stays far below."""
+    """Limits of an archive: a 2 048-CPU machine with 5 000 cgroups stays far below."""
 
     entries: int = 200_000
     file_bytes: int = root.MAX_READ

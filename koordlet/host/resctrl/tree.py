@@ -230,7 +230,7 @@ class ResctrlTreeReader:
         return "this processor or kernel cannot control cache or memory bandwidth"
 
     def _gaps(self, flags: Iterable[str]) -> Iterable[absence.Unsupported]:
-        """What is promised and not there: some models are switched off unless asked for."""
+        """Missing features that the processor promises: some need a boot option."""
         if "cat_l3" in flags and not {"L3", "L3CODE"} & self._info.keys():
             why = "the processor has cat_l3, but the kernel offers no L3; boot with rdt=l3cat"
             yield absence.Unsupported(f"{FEATURE}.L3", why)
@@ -252,7 +252,7 @@ class ResctrlTreeReader:
 
 
 def mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
-    """Mount point and options; there is one resctrl in a kernel, and it may be seen twice."""
+    """Mount point and options; the kernel has one resctrl, possibly mounted twice."""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         words, kind = left.split(), right.split()

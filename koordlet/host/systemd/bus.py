@@ -45,11 +45,11 @@ _ERRNO = {
 
 
 class NoSystemdError(Exception):
-    """Nobody to ask."""
+    """The bus does not exist."""
 
 
 class BusConnection:
-    """A connection for one errand."""
+    """A short-lived connection to the bus."""
 
     def __init__(self, path: str = "", *, patience: float = PATIENCE) -> None:
         self._end = time.monotonic() + patience

@@ -83,7 +83,7 @@ def split(signature: str) -> list[str]:
 
 
 def _end(signature: str, at: int, depth: int) -> int:
-    """Where the one complete type that begins at ``at`` ends."""
+    """End of the complete type that begins at ``at``."""
     if depth > _DEEPEST or at >= len(signature):
         msg = f"not a signature: {signature[:64]!r}"
         raise DBusFormatError(msg)
@@ -257,7 +257,7 @@ def call(
 
 
 def size_of(data: bytes) -> int | None:
-    """How long the message is that begins here; ``None`` while that cannot be told."""
+    """Length of the message that begins here; ``None`` while unknown."""
     if len(data) < _FIXED:
         return None
     order = _order(data)
@@ -311,7 +311,7 @@ BEGIN = b"BEGIN\r\n"
 
 
 def hello(uid: int) -> bytes:
-    """What a client says first: who it is, by the credentials of the socket, and that it begins.
+    """Opening of a client: authentication by the socket's credentials, then begin.
 
     In one piece, and no message before the answer: systemd reads all that is there while it lets
     somebody in, and looks at a message which came along only when the next one arrives.

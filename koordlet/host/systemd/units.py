@@ -24,12 +24,12 @@ _STARTING = frozenset({"start", "restart", "try-restart", "reload-or-start", "ve
 
 
 class SystemdError(Exception):
-    """systemd cannot be asked, or refuses."""
+    """systemd does not answer, or refuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemdUnit:
-    """What systemd knows of a unit right now."""
+    """State of a unit in systemd."""
 
     #: ``ActiveState``: active, activating, deactivating, inactive, failed, …
     active: str
@@ -68,7 +68,7 @@ def comes_back(unit: SystemdUnit, result: str) -> bool:
 
 
 def left_alone(unit: SystemdUnit) -> bool:
-    """Asked when the helper is stopped: whether nobody else puts things back.
+    """True if nobody else restores limits, asked when the helper stops.
 
     A unit that has processes has its own ExecStopPost= still to run. One that is down, or only
     waits to be restarted, has not: systemd then stops it without running anything.

@@ -75,7 +75,7 @@ class Scan:
             before = self._add_index(cpu, f"{base}/index{index}", f"index{index}", before)
 
     def _add_index(self, cpu: int, where: str, index: str, before: _Kind | None) -> _Kind | None:
-        """What the instance is; ``None`` where nobody can tell."""
+        """Add a cache instance; ``None`` if its kind is unknown."""
         shared = self._shared(cpu, where)
         key = (index, shared.bits) if shared else (where, 0)
         # A description that cannot be read here is tried again at the next CPU that shares it.

@@ -1,4 +1,4 @@
-"""Who made the CPU, what it is called, what it can do, from ``/proc/cpuinfo``.
+"""Vendor, model and features of the CPU, from ``/proc/cpuinfo``.
 
 Covers: vendor, model, architecture, flags on x86, arm64, ppc64, s390x, riscv64; processor numbers
 and the x86 ids as a last resort where sysfs has no topology directory.
@@ -38,7 +38,7 @@ _POWER = re.compile(r"POWER\s?([0-9]{1,2})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
-    """What the first processor says of itself."""
+    """Data of the first processor."""
 
     vendor: str | None = None
     model_name: str | None = None
@@ -150,7 +150,7 @@ def _model(first: Mapping[str, str]) -> str | None:
 
 
 def _arch(first: Mapping[str, str], reader: sysfs.SysfsReader) -> str | None:
-    """What ``uname -m`` would say, as far as the text gives it away (6.1 and later say it)."""
+    """Architecture as of ``uname -m``, as far as the text shows it (6.1 and later do)."""
     vendor = first.get("vendor_id", "")
     if vendor == "IBM/S390":
         return "s390x"

@@ -1,4 +1,4 @@
-"""Which CPUs there are, and which of them run.
+"""Present and online CPUs.
 
 Covers: possible, present, online, offline, isolated, nohz_full, each with its fallbacks.
 Does not cover: how they are connected (``discovery``).

@@ -151,7 +151,7 @@ def _class(reader: sysfs.SysfsReader, address: str) -> str | None:
 
 
 def _driver(reader: sysfs.SysfsReader, at: root.HostPath) -> str | None:
-    """The last part of the link; none for a device that nobody drives."""
+    """Driver name from the link; none for a device without driver."""
     try:
         word = reader.host.readlink(reader.host.below(at, "driver")).rpartition("/")[2]
     except OSError:

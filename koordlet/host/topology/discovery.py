@@ -35,7 +35,7 @@ _SMT = frozenset({"on", "off", "forceoff", "notsupported", "notimplemented"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """What comparing the CPUs gave: a number for each CPU that has one."""
+    """Result of comparing the CPUs: a number for each CPU that has one."""
 
     core: Mapping[int, int]
     socket: Mapping[int, int]
@@ -97,7 +97,7 @@ def first(host: root.HostRoot) -> topology.Topology:
 
 
 def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
-    """The same object if CPUs and nodes are as before; only three files are read then."""
+    """Rescan; returns the same object if CPUs and nodes are unchanged, after three reads."""
     reader = sysfs.SysfsReader(host)
     node_ids = reader.cpus(host.sys("devices", "system", "node", "online"))
     if (
@@ -117,7 +117,7 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
 
 
 def _answers(reader: sysfs.SysfsReader, unread: Iterable[str]) -> bool:
-    """Whether one of the files that gave no answer gives one now."""
+    """True if a file that did not answer answers now."""
     silent = len(reader.unread)
     for path in unread:
         reader.text(reader.host.at(path))
@@ -130,7 +130,7 @@ def _answers(reader: sysfs.SysfsReader, unread: Iterable[str]) -> bool:
 def _held(
     host: root.HostRoot, previous: topology.Topology, fresh: topology.Topology
 ) -> topology.Topology:
-    """What was known before, without the CPUs that went; those that came wait to be read whole.
+    """Previous topology without removed CPUs; new CPUs wait for a full read.
 
     The columns of two looks do not mix: their numbers of cores and sockets are dense.
     """
@@ -206,7 +206,7 @@ def _number(
     sets: Mapping[int, cpuset.CPUSet | None],
     keys: Mapping[int, tuple[int | None, ...] | None],
 ) -> Mapping[int, int]:
-    """Groups from sibling sets; CPUs without, and in nobody's set, are grouped by their ids."""
+    """Number groups by sibling sets; CPUs in no set are grouped by their ids."""
     claims = {cpu: one for cpu, one in sets.items() if one is not None}
     named = cpuset.union(claims.values())
     by_key: dict[tuple[int | None, ...], list[int]] = {}

@@ -26,7 +26,7 @@ _INT32 = 2**31
 def decode(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> wishes.Eviction:
-    """What label and annotations say together."""
+    """Eviction settings from label and annotations together."""
     return wishes.Eviction(
         enabled=labels.get(ENABLED) == "true",
         features=_features(notes.get(POLICY), problems),
@@ -51,7 +51,7 @@ def _features(text: str | None, problems: list[str]) -> frozenset[str] | None:
 
 
 def int32(texts: Mapping[str, str], key: str, problems: list[str]) -> int | None:
-    """A whole number in a text; ``None`` where there is none or it is wrong."""
+    """Parse a whole number; ``None`` if it is absent or invalid."""
     text = texts.get(key)
     if text is None:
         return None

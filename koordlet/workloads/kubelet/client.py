@@ -50,7 +50,7 @@ class Unreachable(errors.KoordletError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletEndpoint:
-    """Where the kubelet is and how it is spoken to."""
+    """Address and credentials of the kubelet."""
 
     host: str
     port: int

@@ -27,7 +27,7 @@ Holdings = Callable[[], Awaitable[kubelet.Holdings]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletSources:
-    """The sources of one kubelet; ``None`` where one is not asked."""
+    """Sources of one kubelet; ``None`` for each that is not in use."""
 
     pods: source.Polled[tuple[pod.Pod, ...]] | None = None
     configuration: source.Polled[kubelet.Configuration] | None = None
@@ -39,7 +39,7 @@ class KubeletSources:
     took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
 
     def all(self) -> tuple[source.WorkloadSource, ...]:
-        """Those that are asked."""
+        """Sources in use."""
         every: tuple[source.WorkloadSource | None, ...] = (
             self.pods,
             self.configuration,
@@ -51,7 +51,7 @@ class KubeletSources:
         return tuple(one for one in every if one is not None)
 
     def said(self) -> kubelet.Kubelet:
-        """What they said last, beside the pods."""
+        """Last answers of the sources other than pods."""
         return kubelet.Kubelet(
             configuration=self.configuration.value if self.configuration is not None else None,
             summary=self.summary.value if self.summary is not None else None,

@@ -1,4 +1,4 @@
-"""What the runtime says of pods and containers, and what we answer, as values.
+"""NRI messages about pods and containers, and the answers, as values.
 
 Covers: the fields that matter, by their numbers in ``nri.pkg.api.v1alpha1``. Does not cover: calls
 (``session``), what to answer (``koordlet.agent.nri.handler``).
@@ -22,7 +22,7 @@ _PERIOD = 100_000
 
 
 class NriEvent(enum.IntEnum):
-    """What happens to pods and containers, by the runtime's numbers."""
+    """NRI event types, by their numbers in the protocol."""
 
     RUN_POD_SANDBOX = 1
     STOP_POD_SANDBOX = 2

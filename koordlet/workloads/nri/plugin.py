@@ -54,10 +54,10 @@ _T = TypeVar("_T")
 
 
 class EventHandler(Protocol):
-    """Who answers. Every method is called in the agent's loop."""
+    """Handles events. Every method is called in the agent's loop."""
 
     def heard(self, one: session.Heard) -> adjustment.Adjustment:
-        """What shall be changed about this."""
+        """Adjustment for an event."""
 
     def late(self, one: session.Heard) -> None:
         """The answer to this came too late, or could not be given: it was "no change"."""
@@ -65,11 +65,11 @@ class EventHandler(Protocol):
     def found(
         self, pods: tuple[messages.NriPod, ...], boxes: tuple[messages.NriContainer, ...]
     ) -> None:
-        """What is there already."""
+        """Containers that exist already."""
 
 
 class Ask(Protocol):
-    """How a question gets into the agent's loop."""
+    """Passes a call into the agent's loop."""
 
     def __call__(self, question: Callable[[], _T]) -> futures.Future[_T]:
         """Ask; questions are answered in their order."""
@@ -77,7 +77,7 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NriSettings:
-    """Where the runtime is, and how patient everybody is."""
+    """Address of the runtime, and timeouts."""
 
     socket: str
     name: str = "koordlet"
@@ -94,7 +94,7 @@ class NriSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NriStatus:
-    """How the connection is. A new one replaces the old one, so that any thread may read it."""
+    """State of the connection; replaced as a whole, so that any thread can read it."""
 
     connected: bool = False
     #: As the runtime introduced itself.
@@ -224,7 +224,7 @@ class NriPlugin:
         return _NOTHING
 
     def tell(self, one: session.Heard) -> None:
-        """Nobody waits for this answer."""
+        """Notify the loop without waiting."""
         self._ask(lambda: self._desk.heard(one))
 
     def found(self, one: session.Synchronised) -> None:
@@ -233,7 +233,7 @@ class NriPlugin:
 
     @property
     def reason(self) -> str:
-        """Why the connection is to be given up from outside; empty while it is not."""
+        """Reason to reconnect; empty for none."""
         return "stopped" if self._ending.is_set() else self._renew
 
     def listen(self, wire: socket.socket, seconds: float) -> bool:

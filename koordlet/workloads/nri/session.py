@@ -54,7 +54,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synchronised:
-    """What is there already; large machines are told in several parts."""
+    """Existing pods and containers; large machines send several parts."""
 
     pods: tuple[messages.NriPod, ...]
     containers: tuple[messages.NriContainer, ...]
@@ -110,13 +110,13 @@ class Session:
         )
 
     def take(self) -> bytes:
-        """What is to be sent now."""
+        """Take the bytes to send."""
         out = bytes(self._out)
         self._out.clear()
         return out
 
     def feed(self, data: bytes) -> Iterator[Happening]:
-        """What happened, by these bytes. ``mux.BrokenError`` ends the connection."""
+        """Decode received bytes into events. ``mux.BrokenError`` ends the connection."""
         for connection, content in self._cutter.feed(data):
             reader = self._readers.get(connection)
             for one in () if reader is None else reader.feed(content):

@@ -30,7 +30,7 @@ class Code(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TtrpcRequest:
-    """Somebody calls."""
+    """A request."""
 
     stream: int
     service: str
@@ -42,7 +42,7 @@ class TtrpcRequest:
 
 @dataclass(frozen=True, slots=True)
 class TtrpcResponse:
-    """Somebody answers."""
+    """A response."""
 
     stream: int
     payload: bytes
