@@ -90,7 +90,7 @@ BAD = [
     ("Name", "a b", "not a name"),
     ("Name", "a" * 300, "not a name"),
     ("Quantity", "1x", "not a quantity"),
-    ("Quantity", "-1", "not negative"),
+    ("Quantity", "-1", "not be negative"),
     ("Quantity", float("nan"), "not a quantity"),
     ("Quantity", True, "expected a quantity"),
     ("Quantities", {"": "1"}, "resource name"),

@@ -61,7 +61,7 @@ def test_null_section() -> None:
     assert {"m": {"a": 1}} == layers.merge([low, high]).data
 
 
-@given(st.lists(TREES, max_size=4))
+@given(st.lists(TREES, max_size=3))
 def test_origins_complete(trees: list[dict[str, object]]) -> None:
     """Every value that somebody set has an origin, and only those."""
     names = list(layers.Name)

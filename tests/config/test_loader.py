@@ -147,7 +147,7 @@ def test_limits_last(write: Write) -> None:
     assert "0-1" == effective.config.policies.reserved_cpus.cpus
     assert f"{path}:3 ({key}.limits.maxCpus)" == effective.origins[f"{key}.cpus"]
     assert (
-        f"{key}.cpus: 0-3 exceeds {key}.limits.maxCpus and is cut to 0-1",
+        f"{key}.cpus: 0-3 exceeds {key}.limits.maxCpus and is reduced to 0-1",
     ) == effective.warnings
 
 

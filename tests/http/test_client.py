@@ -128,7 +128,7 @@ def test_too_much() -> None:
             await writer.drain()
 
     async def body(asking: client.HttpClient) -> None:
-        with pytest.raises(client.TransportError, match="over"):
+        with pytest.raises(client.TransportError, match="exceeds"):
             await asking.request("GET", "/")
 
     with_server(endless, body)

@@ -152,6 +152,6 @@ def test_files_that_are_no_pair(hall: Hall, ram: Path) -> None:
     _, other = hall.authority.sign("other")
 
     for certificate, key in ((hall.certificate, other), (hall.certificate, ram / "none")):
-        with pytest.raises(errors.HostError, match="cannot use a certificate") as caught:
+        with pytest.raises(errors.HostError, match="cannot load the certificate") as caught:
             certificates.Certificate(certificate, key)
         assert str(key) in caught.value.culprit

@@ -174,7 +174,7 @@ def test_old_view_is_unhealthy(agent: Agent, path: str) -> None:
     found = agent.get(path)
 
     assert found.status == 503
-    assert b"[-]ticks the newest is 16 s old" in found.body
+    assert b"[-]ticks the last tick is 16 s old" in found.body
 
 
 def test_health_as_json(agent: Agent) -> None:

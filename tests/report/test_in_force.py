@@ -138,4 +138,4 @@ def test_the_banner_of_the_others() -> None:
     )
     now = shown(LIMIT)
     now = dataclasses.replace(now, plan=dataclasses.replace(now.plan, conditions=(back,)))
-    assert list(in_force.banner(now)) == ["A step of cpu_burst is taken back: it hurt."]
+    assert list(in_force.banner(now)) == ["A change by cpu_burst was undone: it hurt."]

@@ -98,4 +98,4 @@ def test_nobody_listens(tmp_path: Path) -> None:
     ):
         client.get("r")
     assert "koordlet scheduler" in str(caught.value)
-    assert caught.value.message == "nobody answers: No such file or directory"
+    assert caught.value.message == "the scheduler does not answer: No such file or directory"

@@ -82,7 +82,7 @@ def test_names_have_rights(hall: Hall) -> None:
     assert "n1" == ask(it.port, hall.certificate("console"))
     assert "n1" == ask(it.port, hall.certificate("chief"))
     for name in ("reporter", "stranger"):
-        with pytest.raises(client.RefusedError, match=f"{name}: not allowed to read"):
+        with pytest.raises(client.RefusedError, match=f"{name} lacks the right to read"):
             ask(it.port, hall.certificate(name))
     other = pki.Authority(hall.folder, "other")
     certificate, key, _ = hall.certificate("console2", "DNS:console", by=other)
@@ -141,7 +141,7 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
         finally:
             await one.stop()
 
-    assert "not that of node n1" in hall.loop.run(told("n2"))
+    assert "not of node n1" in hall.loop.run(told("n2"))
     assert [] == reports
     assert "" == hall.loop.run(told("n1"))
     assert "n1" == reports[0].node
@@ -151,6 +151,6 @@ def test_files_that_are_not_there(ram: Path) -> None:
     """One error that names the file."""
     files = tls.TlsFiles(certificate=ram / "a", key=ram / "b", authority=ram / "c")
 
-    with pytest.raises(errors.HostError, match="cannot read a certificate") as caught:
+    with pytest.raises(errors.HostError, match="cannot read the certificate") as caught:
         tls.server_credentials(files)
     assert str(ram / "a") in caught.value.culprit
