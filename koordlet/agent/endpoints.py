@@ -24,7 +24,7 @@ from koordlet.report import view
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.config import grpc_section, schema
+    from koordlet.config import report_sections, schema
     from koordlet.http import channels
     from koordlet.http import server as http_server
     from koordlet.kubeapi import objects
@@ -253,12 +253,12 @@ class Surfaces:
         return found
 
 
-def _files(said: grpc_section.Tls) -> tuple[Path, Path, Path] | None:
+def _files(said: report_sections.Tls) -> tuple[Path, Path, Path] | None:
     """Certificate, key, authority."""
     if said.certificate is None or said.key is None or said.authority is None:
         return None
     return Path(said.certificate), Path(said.key), Path(said.authority)
 
 
-def _rules(said: grpc_section.Grpc) -> list[tuple[str, tuple[str, ...]]]:
+def _rules(said: report_sections.Grpc) -> list[tuple[str, tuple[str, ...]]]:
     return [(one.name, one.rights) for one in said.clients]

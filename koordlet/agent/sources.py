@@ -1,7 +1,7 @@
 """Which sources of workloads this node has, from the configuration and from what is there.
 
 Covers: the choice between standalone and Kubernetes, building the gatherer.
-Does not cover: asking (``workloads.gatherer``), fields (``config.kubelet``, ``config.kube``).
+Does not cover: asking (``workloads.gatherer``), fields (``config.cluster_sections``).
 
 Rules:
 1. ``off`` is off, ``on`` is on. ``auto`` is on where the node shows the thing itself: the kubelet
@@ -29,7 +29,7 @@ from koordlet.model.record import dataclass
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.config import kube, kubelet, nri_section, schema
+    from koordlet.config import cluster_sections, schema
     from koordlet.kubeapi import objects
     from koordlet.model import observed, reservation
     from koordlet.workloads import gatherer as source_gatherer
@@ -71,7 +71,7 @@ def choose(
     return Choice(kubelet=runs, kube=wants, why=why)
 
 
-def _kubelet(said: kubelet.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
+def _kubelet(said: cluster_sections.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
     if said.mode != "auto":
         return said.mode == "on", f"kubelet.mode is {said.mode}"
     if said.address is not None:
@@ -81,7 +81,7 @@ def _kubelet(said: kubelet.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
     return there, f"{mark} is {'there' if there else 'not there'}"
 
 
-def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
+def _kube(said: cluster_sections.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
     if said.mode != "auto":
         return said.mode == "on", f"kube.mode is {said.mode}"
     if said.kubeconfig is not None:
@@ -90,7 +90,7 @@ def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
     return inside, "a service account is here" if inside else "no service account is here"
 
 
-def wants_runtime(said: nri_section.Nri, host: root.HostRoot, *, alone: bool) -> bool:
+def wants_runtime(said: cluster_sections.Nri, host: root.HostRoot, *, alone: bool) -> bool:
     """Whether the container runtime is connected to: ``auto`` is in a cluster, with a socket."""
     if said.mode != "auto":
         return said.mode == "on"
@@ -206,7 +206,9 @@ def unheard(told: observed.Observed | None) -> list[str]:
     return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.KubeletSources:
+def _asked(
+    said: cluster_sections.Kubelet, host: root.HostRoot, node: str
+) -> sources.KubeletSources:
     from koordlet.workloads.kubelet import client, sources  # noqa: PLC0415 -- rule 2
 
     name, _, port = (said.address or "").rpartition(":")
@@ -244,7 +246,7 @@ def _account(name: str) -> str:
     return str(found) if found.exists() else ""
 
 
-def _store(said: kube.Kube, *, check: bool = False) -> objects.Objects:
+def _store(said: cluster_sections.Kube, *, check: bool = False) -> objects.Objects:
     """``check``: rule 4."""
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 

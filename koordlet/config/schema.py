@@ -19,39 +19,22 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import ConfigDict, Field, model_validator
 
 from koordlet.config import (
-    adaptive_section,
-    batch_section,
+    best_effort_sections,
     blkio_section,
-    core_scheduling_section,
+    cluster_sections,
     counters_section,
-    cpu_burst_section,
-    cpu_qos_section,
     cpu_sections,
-    evict_section,
-    eviction_section,
-    exclusive_section,
+    eviction_sections,
     fieldtypes,
-    grpc_section,
-    guard_section,
-    housekeeping_section,
-    http_section,
-    manifests_section,
-    memory_qos_section,
+    memory_sections,
     network_section,
     node_pressure_section,
-    nri_section,
-    objects_section,
-    oom_score_section,
-    page_cache_section,
     places,
+    report_sections,
     resctrl_section,
     sections,
-    suppress_section,
-    system_section,
-    workload_section,
+    workload_sections,
 )
-from koordlet.config import kube as kube_section
-from koordlet.config import kubelet as kubelet_section
 from koordlet.config import scheduler as scheduler_section
 
 API_VERSION = "koordlet.io/v1"
@@ -91,6 +74,17 @@ class Cgroups(Section):
     )
 
 
+class Guard(Section):
+    """Undoes changes that hurt latency-sensitive work."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Measure latency-sensitive work before and after each change by a policy that"
+        " only optimizes. If it got clearly worse under the same load, undo the change for ten"
+        " minutes. Protective changes stay.",
+    )
+
+
 class Policies(Section):
     """One section for each policy, under its stem."""
 
@@ -101,8 +95,8 @@ class Policies(Section):
         alias="reserved_cpus",
         description="Reserved CPUs.",
     )
-    exclusive_cpus: exclusive_section.ExclusiveCpus = Field(
-        default_factory=exclusive_section.ExclusiveCpus,
+    exclusive_cpus: cpu_sections.ExclusiveCpus = Field(
+        default_factory=cpu_sections.ExclusiveCpus,
         alias="exclusive_cpus",
         description="Exclusive CPUs of single workloads.",
     )
@@ -111,8 +105,8 @@ class Policies(Section):
         alias="shared_pools",
         description="Shared CPU pools.",
     )
-    adaptive: adaptive_section.Adaptive = Field(
-        default_factory=adaptive_section.Adaptive,
+    adaptive: best_effort_sections.Adaptive = Field(
+        default_factory=best_effort_sections.Adaptive,
         description="CPU for best-effort work, adapted to what latency-sensitive work needs.",
     )
     bound_quota: cpu_sections.BoundQuota = Field(
@@ -130,8 +124,8 @@ class Policies(Section):
         alias="batch_limits",
         description="Limits of batch and mid pods.",
     )
-    batch_resources: batch_section.BatchResources = Field(
-        default_factory=batch_section.BatchResources,
+    batch_resources: best_effort_sections.BatchResources = Field(
+        default_factory=best_effort_sections.BatchResources,
         alias="batch_resources",
         description="Resources offered to batch and mid workloads.",
     )
@@ -145,30 +139,30 @@ class Policies(Section):
         alias="network_qos",
         description="Network bandwidth by QoS class.",
     )
-    core_scheduling: core_scheduling_section.CoreScheduling = Field(
-        default_factory=core_scheduling_section.CoreScheduling,
+    core_scheduling: cpu_sections.CoreScheduling = Field(
+        default_factory=cpu_sections.CoreScheduling,
         alias="core_scheduling",
         description="Which workloads may share a core at the same time.",
     )
-    cpu_suppress: suppress_section.CpuSuppress = Field(
-        default_factory=suppress_section.CpuSuppress,
+    cpu_suppress: best_effort_sections.CpuSuppress = Field(
+        default_factory=best_effort_sections.CpuSuppress,
         alias="cpu_suppress",
         description="CPU limit of best-effort work by Koordinator's formula.",
     )
-    housekeeping: housekeeping_section.Housekeeping = Field(
-        default_factory=housekeeping_section.Housekeeping,
+    housekeeping: cpu_sections.Housekeeping = Field(
+        default_factory=cpu_sections.Housekeeping,
         description="Interrupts and kernel threads away from exclusive CPUs.",
     )
-    oom_score: oom_score_section.OomScore = Field(
-        default_factory=oom_score_section.OomScore,
+    oom_score: memory_sections.OomScore = Field(
+        default_factory=memory_sections.OomScore,
         alias="oom_score",
         description="Which processes the OOM killer prefers.",
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."
     )
-    cpu_burst: cpu_burst_section.CpuBurst = Field(
-        default_factory=cpu_burst_section.CpuBurst,
+    cpu_burst: cpu_sections.CpuBurst = Field(
+        default_factory=cpu_sections.CpuBurst,
         alias="cpu_burst",
         description="CPU time beyond the CPU limit.",
     )
@@ -177,38 +171,38 @@ class Policies(Section):
         alias="local_storage_evict",
         description="Evictions by local-storage limits of pods.",
     )
-    cpu_allocatable_evict: evict_section.CpuAllocatableEvict = Field(
-        default_factory=evict_section.CpuAllocatableEvict,
+    cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict = Field(
+        default_factory=eviction_sections.CpuAllocatableEvict,
         description="Evictions by CPU requests.",
     )
-    cpu_evict: evict_section.CpuEvict = Field(
-        default_factory=evict_section.CpuEvict,
+    cpu_evict: eviction_sections.CpuEvict = Field(
+        default_factory=eviction_sections.CpuEvict,
         description="Evictions by CPU satisfaction and CPU use.",
     )
-    memory_allocatable_evict: evict_section.MemoryAllocatableEvict = Field(
-        default_factory=evict_section.MemoryAllocatableEvict,
+    memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict = Field(
+        default_factory=eviction_sections.MemoryAllocatableEvict,
         description="Evictions by memory requests.",
     )
-    memory_evict: evict_section.MemoryEvict = Field(
-        default_factory=evict_section.MemoryEvict, description="Evictions by memory use."
+    memory_evict: eviction_sections.MemoryEvict = Field(
+        default_factory=eviction_sections.MemoryEvict, description="Evictions by memory use."
     )
-    cpu_qos: cpu_qos_section.CpuQos = Field(
-        default_factory=cpu_qos_section.CpuQos,
+    cpu_qos: cpu_sections.CpuQos = Field(
+        default_factory=cpu_sections.CpuQos,
         alias="cpu_qos",
         description="CPU scheduler settings by QoS class.",
     )
-    memory_qos: memory_qos_section.MemoryQos = Field(
-        default_factory=memory_qos_section.MemoryQos,
+    memory_qos: memory_sections.MemoryQos = Field(
+        default_factory=memory_sections.MemoryQos,
         alias="memory_qos",
         description="Memory protection and throttling by QoS class.",
     )
-    page_cache_reclaim: page_cache_section.PageCacheReclaim = Field(
-        default_factory=page_cache_section.PageCacheReclaim,
+    page_cache_reclaim: memory_sections.PageCacheReclaim = Field(
+        default_factory=memory_sections.PageCacheReclaim,
         alias="page_cache_reclaim",
         description="Page cache limits of pods.",
     )
-    system_qos: system_section.SystemQos = Field(
-        default_factory=system_section.SystemQos,
+    system_qos: memory_sections.SystemQos = Field(
+        default_factory=memory_sections.SystemQos,
         alias="system_qos",
         description="Kernel settings of the whole machine.",
     )
@@ -228,19 +222,19 @@ class Metrics(Section):
 class Report(Section):
     """What the agent reports, and where."""
 
-    http: http_section.Http = Field(
-        default_factory=http_section.Http, description="The HTTP server."
+    http: report_sections.Http = Field(
+        default_factory=report_sections.Http, description="The HTTP server."
     )
-    grpc: grpc_section.Grpc = Field(
-        default_factory=grpc_section.Grpc, description="The gRPC server."
+    grpc: report_sections.Grpc = Field(
+        default_factory=report_sections.Grpc, description="The gRPC server."
     )
-    scheduler: grpc_section.Scheduler = Field(
-        default_factory=grpc_section.Scheduler,
+    scheduler: report_sections.Scheduler = Field(
+        default_factory=report_sections.Scheduler,
         description="The scheduler that this agent reports to.",
     )
     metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
-    objects: objects_section.Objects = Field(
-        default_factory=objects_section.Objects, description="Objects of the API server."
+    objects: report_sections.Objects = Field(
+        default_factory=report_sections.Objects, description="Objects of the API server."
     )
 
 
@@ -291,39 +285,39 @@ class Config(Section):
     cgroups: Cgroups = Field(
         default_factory=Cgroups, description="Location of the managed cgroups."
     )
-    kubelet: kubelet_section.Kubelet = Field(
-        default_factory=kubelet_section.Kubelet, description="The kubelet of this node."
+    kubelet: cluster_sections.Kubelet = Field(
+        default_factory=cluster_sections.Kubelet, description="The kubelet of this node."
     )
-    kube: kube_section.Kube = Field(
-        default_factory=kube_section.Kube, description="The API server of the cluster."
+    kube: cluster_sections.Kube = Field(
+        default_factory=cluster_sections.Kube, description="The API server of the cluster."
     )
     scheduler: scheduler_section.Scheduler = Field(
         default_factory=scheduler_section.Scheduler,
         description="The standalone scheduler that this machine belongs to.",
     )
-    nri: nri_section.Nri = Field(
-        default_factory=nri_section.Nri,
+    nri: cluster_sections.Nri = Field(
+        default_factory=cluster_sections.Nri,
         description="NRI, the container runtime's plugin interface, through which koordlet"
         " adjusts containers at creation.",
     )
     workloads: Annotated[
-        tuple[workload_section.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
+        tuple[workload_sections.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
     ] = Field(default=(), description="The workloads of a machine without a cluster.")
-    manifests: manifests_section.Manifests = Field(
-        default_factory=manifests_section.Manifests,
+    manifests: workload_sections.Manifests = Field(
+        default_factory=workload_sections.Manifests,
         description="More workloads of a machine without a cluster, as Pod manifests.",
     )
     policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
     counters: counters_section.Counters = Field(
         default_factory=counters_section.Counters, description="Optional hardware counters."
     )
-    guard: guard_section.Guard = Field(
-        default_factory=guard_section.Guard,
+    guard: Guard = Field(
+        default_factory=Guard,
         description="Undoes changes that hurt latency-sensitive work.",
     )
     report: Report = Field(default_factory=Report, description="What the agent reports, and where.")
-    eviction: eviction_section.Eviction = Field(
-        default_factory=eviction_section.Eviction, description="How koordlet evicts pods."
+    eviction: eviction_sections.Eviction = Field(
+        default_factory=eviction_sections.Eviction, description="How koordlet evicts pods."
     )
     state: State = Field(default_factory=State, description="State that survives a restart.")
     log: Log = Field(default_factory=Log, description="The agent's own log.")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from koordlet.config import fieldtypes, places, workload_section
+from koordlet.config import fieldtypes, places, workload_sections
 from koordlet.model import cpuset, qos
 
 NAMES = (
@@ -166,6 +166,6 @@ def test_show(text: str) -> None:
 
 def test_qos_classes() -> None:
     """The classes that a workload may name are those of the model."""
-    choices = typing.get_args(workload_section.Workload.model_fields["qos"].annotation)
+    choices = typing.get_args(workload_sections.Workload.model_fields["qos"].annotation)
 
     assert [one.value for one in qos.Qos] == list(choices)

@@ -21,7 +21,7 @@ from koordlet.model import decision
 from koordlet.workloads.nri import plugin, trust
 
 if typing.TYPE_CHECKING:
-    from koordlet.config import nri_section
+    from koordlet.config import cluster_sections
 
 STEM = "nri"
 #: Seconds without a connection that are nobody's business: runtimes restart.
@@ -44,7 +44,7 @@ class Attending:
     def __init__(
         self,
         who: lifecycle.Agent,
-        said: nri_section.Nri,
+        said: cluster_sections.Nri,
         *,
         alone: bool,
         clock: Callable[[], float] = time.monotonic,

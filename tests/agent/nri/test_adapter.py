@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.agent.nri import adapter
-from koordlet.config import nri_section
+from koordlet.config import cluster_sections
 from koordlet.model import pod
 from koordlet.workloads.nri import messages, trust
 from koordlet.workloads.nri.messages import NriEvent
@@ -51,7 +51,7 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
         (ram / "nri.sock").unlink(missing_ok=True)
         with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
             agents.settle(who, site.clock)
-            said = nri_section.Nri(mode="on", socket=str(ram / "nri.sock"))
+            said = cluster_sections.Nri(mode="on", socket=str(ram / "nri.sock"))
             one = adapter.Attending(who, said, alone=alone, clock=lambda: ahead[0])
             life = Life(site, one, runtime, ahead)
             try:

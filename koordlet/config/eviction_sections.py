@@ -1,7 +1,7 @@
-"""The sections of evictions under Koordinator's names.
+"""The section ``eviction``, and the eviction policies under Koordinator's names.
 
-Covers: four sections, by CPU and memory, by use and by requests.
-Does not cover: the policies, what a NodeSLO says instead.
+Covers: how koordlet evicts, evictions by CPU and memory, by use and by requests.
+Does not cover: node pressure (``node_pressure_section``), evicting (``apply.evictor``).
 """
 
 from __future__ import annotations
@@ -127,4 +127,19 @@ class MemoryAllocatableEvict(Evict):
     )
     allocatable_evict_priority_threshold: Annotated[int, Field(le=7999)] | None = Field(
         default=None, description=_PRIORITY
+    )
+
+
+class Eviction(sections.Section):
+    """How koordlet evicts pods."""
+
+    by: Literal["auto", "api", "delete", "local"] = Field(
+        default="auto",
+        description="`api` uses the eviction API, which respects PodDisruptionBudgets; `delete`"
+        " deletes pods without them; `local` stops units and kills processes. `auto` is `api`"
+        " in a cluster and `local` elsewhere.",
+    )
+    dry_run: bool = Field(
+        default=False,
+        description="Send evictions to the API server as dry runs: no pod is removed.",
     )

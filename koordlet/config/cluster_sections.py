@@ -1,6 +1,6 @@
-"""The section ``kubelet``: connection to the kubelet of this node.
+"""The sections ``kubelet``, ``kube`` and ``nri``: connections to kubelet, API server and runtime.
 
-Covers: fields and defaults. Does not cover: asking (``workloads.kubelet``).
+Covers: fields and defaults. Does not cover: when ``auto`` is on (``agent.sources``).
 """
 
 from __future__ import annotations
@@ -85,4 +85,53 @@ class Kubelet(sections.Section):
         default=60,
         description="How long the last answer stays valid. After that the pods count as stale:"
         " koordlet evicts none of them and shrinks no cpuset because of them.",
+    )
+
+
+class Kube(sections.Section):
+    """The API server of the cluster."""
+
+    mode: Mode = Field(
+        default="auto",
+        description="`auto` uses the API server inside a cluster (a service account and"
+        " `KUBERNETES_SERVICE_HOST`) or if a kubeconfig is set.",
+    )
+    kubeconfig: fieldtypes.Directory = Field(
+        default=None, description="Kubeconfig file; null uses the service account of this pod."
+    )
+    context: str = Field(
+        default="", description="Context of the kubeconfig; empty uses its current context."
+    )
+
+
+class Nri(sections.Section):
+    """The container runtime's plugin interface."""
+
+    mode: Mode = Field(
+        default="auto",
+        description="`auto` connects on a node of a cluster if the socket exists when the agent"
+        " starts; `on` always connects and, without a cluster, takes the list of pods from"
+        " the container runtime.",
+    )
+    socket: fieldtypes.SocketPath = Field(
+        default="/var/run/nri/nri.sock", description="NRI socket of the container runtime."
+    )
+    index: Annotated[str, Field(pattern="^[0-9]{2}$")] = Field(
+        default="10",
+        description="Index of the NRI plugin: two digits; the runtime calls lower ones first.",
+    )
+    deadline_milliseconds: Annotated[int, Field(ge=10, le=10_000)] = Field(
+        default=1000,
+        description="How long a container start waits for koordlet. After that the container"
+        " starts unadjusted and koordlet corrects it through its cgroup files. Capped at 70 %"
+        " of the runtime's own timeout.",
+    )
+    quiet_seconds: Annotated[int, Field(ge=10, le=86_400)] = Field(
+        default=300,
+        description="Reconnect after this time without an event.",
+    )
+    failed_starts: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=5,
+        description="Stop adjusting after this many adjusted containers failed to start within an"
+        " hour, until SIGHUP reloads the agent.",
     )

@@ -1,8 +1,7 @@
-"""Workloads of a machine without a cluster, as the configuration declares them.
+"""The sections ``workloads`` and ``manifests`` of a machine without a cluster.
 
-Covers: what may be said of a workload, and where it is found.
-Does not cover: making pods of them (``agent.policy_settings``), manifests of pods
-(``manifests_section``).
+Covers: the declaration of a workload, its cgroup or unit, the directory of manifests.
+Does not cover: making pods of them (``agent.policy_settings``, ``workloads.manifest_directory``).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes, sections
+from koordlet.config import fieldtypes, sections, sourced
 from koordlet.model import quantity
 
 Section = sections.Section
@@ -85,3 +84,14 @@ class Workload(Section):
                     at=("requests", resource),
                 )
         return self
+
+
+class Manifests(sections.Section):
+    """Pod manifests with the annotation ``koordlet.io/match``."""
+
+    directory: fieldtypes.Directory = Field(
+        default=sourced.MANIFESTS,
+        description="Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the"
+        " agent runs. The built-in directory is used if it exists when the agent starts; null"
+        " reads none.",
+    )
