@@ -30,7 +30,7 @@ def test_without_full() -> None:
 @pytest.mark.parametrize("text", [b"", b"some", SOME[:30], FULL, b"some avg10=x avg60=0 avg300=0"])
 def test_what_is_no_pressure(text: bytes) -> None:
     """It is refused."""
-    with pytest.raises(ValueError, match="no pressure file"):
+    with pytest.raises(ValueError, match="not a pressure file"):
         psi.values(text)
 
 

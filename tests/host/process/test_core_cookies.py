@@ -53,7 +53,7 @@ def test_the_same_look_is_the_same_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threads", "built", "why"), [(1, True, "two threads"), (2, False, "CONFIG_SCHED_CORE")]
+    ("threads", "built", "why"), [(1, True, "two online threads"), (2, False, "CONFIG_SCHED_CORE")]
 )
 def test_what_is_missing(threads: int, why: str, *, built: bool) -> None:
     """The machine or the kernel; neither is an error."""

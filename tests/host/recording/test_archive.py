@@ -239,21 +239,21 @@ def test_no_such_root(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("member", "why"),
     [
-        (("/sys/x", b""), "absolute or climbing"),
-        (("sys/../../x", b""), "absolute or climbing"),
-        (("..", b""), "absolute or climbing"),
-        (("sys/" + "d/" * 100 + "x", b""), "absolute or climbing"),
+        (("/sys/x", b""), "has an absolute name"),
+        (("sys/../../x", b""), "has an absolute name"),
+        (("..", b""), "has an absolute name"),
+        (("sys/" + "d/" * 100 + "x", b""), "has an absolute name"),
         (special("sys/x", tarfile.SYMTYPE, "../../etc/passwd"), "links out of the tree"),
         (special("sys/x", tarfile.SYMTYPE, "/../etc/passwd"), "links out of the tree"),
         (special("sys/x", tarfile.LNKTYPE, "/etc/passwd"), "hard link out of the tree"),
         (special("sys/x", tarfile.LNKTYPE, "../x"), "hard link out of the tree"),
-        (special("sys/x", tarfile.LNKTYPE, "sys/none"), "hard link to nothing"),
-        (special("sys/x", tarfile.LNKTYPE, "sys/devices"), "no file"),
-        (special("sys/x", tarfile.CHRTYPE), "device"),
-        (special("sys/x", tarfile.BLKTYPE), "device"),
-        (special("sys/x", tarfile.FIFOTYPE), "pipe"),
+        (special("sys/x", tarfile.LNKTYPE, "sys/none"), "hard link to a missing file"),
+        (special("sys/x", tarfile.LNKTYPE, "sys/devices"), "other than a file"),
+        (special("sys/x", tarfile.CHRTYPE), "not a regular file"),
+        (special("sys/x", tarfile.BLKTYPE), "not a regular file"),
+        (special("sys/x", tarfile.FIFOTYPE), "not a regular file"),
         ((ONLINE[0] + "/below", b""), "which is not a directory"),
-        ((f"{ONLINE[0]}/", b""), "is there twice"),
+        ((f"{ONLINE[0]}/", b""), "occurs twice"),
     ],
 )
 def test_hostile_member(
@@ -271,7 +271,7 @@ def test_hostile_member(
 
 def test_member_below_a_link(tmp_path: Path) -> None:
     """A member cannot be placed through a link."""
-    with pytest.raises(errors.ConfigError, match="no directory"):
+    with pytest.raises(errors.ConfigError, match="not a directory"):
         loaded(tmp_path, ONLINE, special("sys/l", tarfile.SYMTYPE, "devices"), ("sys/l/x", b""))
 
 

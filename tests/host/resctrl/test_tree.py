@@ -72,7 +72,7 @@ def test_what_is_absent_is_not_there(rdt: str) -> None:
 @pytest.mark.parametrize(
     ("host", "flags", "why"),
     [
-        (Machine("0-1"), "", "no control of cache"),
+        (Machine("0-1"), "", "cannot control cache"),
         (Machine("0-1"), "cat_l3 mba", "cat_l3 mba, but this kernel has no resctrl"),
         (kit.machine(mount=None), "cat_l3", "not mounted"),
     ],

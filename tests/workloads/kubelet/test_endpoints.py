@@ -95,7 +95,7 @@ def test_one_uid_twice(first_is_deleted: object) -> None:
 
     assert ["web-1"] == [one.name for one in found]
     assert 1 == len(problems)
-    assert ("its UID is also that of shop/gone, which is left out",) == found[0].problems
+    assert ("its UID is also the UID of shop/gone, which is ignored",) == found[0].problems
 
 
 @pytest.mark.parametrize(

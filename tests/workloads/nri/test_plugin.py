@@ -169,7 +169,7 @@ def test_a_refused_registration(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("introduced", "why"), [(False, "did not say what is there"), (True, "nothing was heard")]
+    ("introduced", "why"), [(False, "did not send its list of containers"), (True, "no event for")]
 )
 def test_a_silent_connection_is_renewed(tmp_path: Path, *, introduced: bool, why: str) -> None:
     """Whether it never told what is there, or no event comes any more; the old one goes first."""
