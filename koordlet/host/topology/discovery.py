@@ -300,7 +300,7 @@ def _explain(
     }
     if not has_nodes:
         del known["NUMA node"]
-        reader.warn("/sys/devices/system/node: has no nodes, so no CPU belongs to a NUMA node")
+        reader.warn("/sys/devices/system/node: has no nodes; CPUs have no NUMA node")
     for what, numbers in known.items():
         missing = cpuset.CPUSet.of(cpu for cpu in online if cpu not in numbers)
         if missing:
