@@ -336,11 +336,8 @@ class HttpClient:
                 reader, writer = await _opened(where)
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
-            raise CertificateError(
-                f"TLS verification failed: {why}",
-                culprit=str(where),
-                fix="check CA and certificates",
-            ) from error
+            text, fix = f"TLS verification failed: {why}", "check CA and certificates"
+            raise CertificateError(text, culprit=str(where), fix=fix) from error
         except TimeoutError:
             raise TransportError(
                 f"no connection within {self.limits.connect_seconds:.0f} s", culprit=str(where)
@@ -379,8 +376,7 @@ async def _opened(where: HttpEndpoint) -> tuple[asyncio.StreamReader, asyncio.St
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split(b" ", 2)[1:2] != [b"200"]:
             words = answer.partition(b"\r\n")[0].decode("latin-1")
-            why = f"the proxy refused the connection: {words[:200]}"
-            raise TransportError(why, culprit=str(where))  # noqa: TRY301
+            raise TransportError(f"the proxy refused: {words[:200]}", culprit=str(where))  # noqa: TRY301
         if where.tls is not None:
             await writer.start_tls(where.tls, server_hostname=name)
     except BaseException as error:

@@ -43,8 +43,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._rest = memoryview(b"")
         self._writable = True
         self._last = False
-        #: Whether an earlier request was answered.
-        self._repeated = False
+        self._repeated = False  # whether an earlier request was answered
         self._channel: channels.Channel | None = None
         self._discarded = 0
         #: What ``places`` asks.
