@@ -1,7 +1,7 @@
 """Has a configuration validated by a process of its own, which takes its memory along when it ends.
 
 Covers: asking a process, asking ourselves, taking the answer.
-Does not cover: question and answer (``parcel``), answering (``answering``), when to ask
+Does not cover: question and answer (``parcel``), answering (``loader``), when to ask
 (``reloader``, ``cli.run``).
 
 Rules:
@@ -40,8 +40,8 @@ _OPTIONS = ("-S", "-P", "-c")
 _PROGRAM = """\
 import sys
 sys.path[:] = sys.argv[1:]
-from koordlet.config import answering
-answering.main()
+from koordlet.config import loader
+loader.main()
 """
 
 
@@ -108,9 +108,9 @@ def _alone() -> bool:
 
 def _answered(question: parcel.Question) -> parcel.Answer:
     """Answer in this process, which keeps the models in memory from then on."""
-    from koordlet.config import answering  # noqa: PLC0415 -- they are what this module keeps out
+    from koordlet.config import loader  # noqa: PLC0415 -- they are what this module keeps out
 
-    return answering.answer(question)
+    return loader.answer(question)
 
 
 def _fork(question: parcel.Question, answer: IO[bytes]) -> Process:

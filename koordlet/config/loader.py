@@ -29,6 +29,10 @@ from koordlet.model import errors
 
 if typing.TYPE_CHECKING:
     from koordlet.config import yaml_source
+import gc
+import sys
+
+from koordlet.config import parcel
 
 
 def load(
@@ -206,3 +210,18 @@ def _ignored(config: schema.Config) -> Iterable[str]:
     section = config.policies.reserved_cpus
     if section.cpus is not None and section.quantity is not None:
         yield "policies.reserved_cpus.quantity is ignored because cpus is set"
+
+
+def answer(asked: parcel.Question) -> parcel.Answer:
+    """The effective configuration, or what is wrong with it."""
+    try:
+        return from_text(asked.text, asked.path, asked.env, asked.flags, kept=asked.kept)
+    except errors.ConfigError as error:
+        return error
+
+
+def main() -> None:
+    """One question, one answer."""
+    gc.disable()  # it ends before there is garbage worth looking for
+    asked = parcel.question(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(parcel.of_answer(answer(asked)))

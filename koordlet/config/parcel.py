@@ -1,7 +1,7 @@
 """Messages between agent and examiner, as bytes.
 
 Covers: the question, the answer, both as JSON and back.
-Does not cover: who carries them (``examiner``), who answers (``answering``).
+Does not cover: carrying them (``examiner``), answering (``loader``).
 """
 
 from __future__ import annotations

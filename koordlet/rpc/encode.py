@@ -1,6 +1,6 @@
 """A view as the messages of the feed, section by section.
 
-Covers: every field of the sections, but for what is used (``encode_workloads``, ``encode_usage``).
+Covers: every field of the sections, without usage (``encode_usage``).
 Does not cover: what changed (``feed``), sending (``server``).
 
 Texts from outside (names of groups, of pods) may be no UTF-8; protobuf takes nothing else, so what
@@ -9,7 +9,7 @@ cannot be said is replaced by a question mark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from koordlet.model import cgroup, pod, topology
 from koordlet.report import view
@@ -112,3 +112,30 @@ def workload(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> feed_pb2.Workl
 
 def _text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+class Workloads:
+    """Makes the section, with what it needs to know of the last one."""
+
+    def __init__(self) -> None:
+        self._pods: Sequence[pod.Pod] | None = None
+        self._groups: Mapping[str, cgroup.Group] | None = None
+        self._keys: list[str] = []
+        self._without_use = feed_pb2.Workloads()
+
+    def made(self, now: view.ReportView) -> feed_pb2.Workloads:
+        """Workload section of this view; the section is immutable afterwards."""
+        seen = now.snapshot
+        if seen.pods is not self._pods or seen.groups is not self._groups:
+            self._pods, self._groups = seen.pods, seen.groups
+            self._keys = [one.key for one in seen.pods]
+            self._without_use = feed_pb2.Workloads(
+                workloads=[workload(one, seen.groups) for one in seen.pods]
+            )
+        found = feed_pb2.Workloads()
+        found.CopyFrom(self._without_use)
+        for key, one in zip(self._keys, found.workloads, strict=True):
+            cores = now.usage.get(key)
+            if cores is not None:
+                one.usage_milli = max(0, round(cores * 1000))
+        return found

@@ -22,7 +22,7 @@ from koordlet.model import topology
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import encode, encode_usage, encode_workloads
+from koordlet.rpc import encode, encode_usage
 from koordlet.rpc.gen import feed_pb2
 
 SECTIONS = (
@@ -68,7 +68,7 @@ class Feed:
         self._encoded: view.ReportView | None = None
         self._topology: topology.Topology | None = None
         self._machine = feed_pb2.Topology()
-        self._workloads = encode_workloads.Workloads()
+        self._workloads = encode.Workloads()
         self._sections = [FeedSection(name) for name in names]
         self._events: dict[int | str, bytes] = {}
         self.revision = 0
