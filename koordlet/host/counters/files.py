@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from koordlet.host.counters import cold_memory, psi
+from koordlet.host.counters import cold_memory, procstat
 from koordlet.model import cgroup, counters, meter
 from koordlet.model.record import dataclass
 
@@ -210,7 +210,7 @@ class _Layout:
 
 
 def _pressures(texts: Sequence[bytes]) -> Columns:
-    return list(zip(*map(psi.values, texts), strict=True))
+    return list(zip(*map(procstat.pressure, texts), strict=True))
 
 
 _V1_IO = re.compile(rb" (Read|Write) (\d+)")

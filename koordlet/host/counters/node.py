@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from koordlet.host.counters import cold_memory, procstat, psi
+from koordlet.host.counters import cold_memory, procstat
 from koordlet.host.fs import kept_files, root
 from koordlet.model import absence, cgroup, counters, meter, topology
 
@@ -196,7 +196,7 @@ def _into(
 
 
 def _stalls(found: dict[meter.Meter, float], meters: Iterable[meter.Meter], text: bytes) -> None:
-    found.update(zip(meters, psi.values(text), strict=True))
+    found.update(zip(meters, procstat.pressure(text), strict=True))
 
 
 class _Subjects:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from koordlet.host.counters import procstat, psi
+from koordlet.host.counters import procstat
 from koordlet.host.fs import kept_files, root
 from koordlet.model import cgroup, meter, pressure
 from koordlet.model.record import dataclass
@@ -264,7 +264,7 @@ class PressureReader:
         return int(self._proc("sys", "kernel", name))
 
     def _pressure(self, resource: str) -> Sequence[float]:
-        return psi.values(self._proc("pressure", resource))
+        return procstat.pressure(self._proc("pressure", resource))
 
     def _stalls(self) -> Mapping[str, float]:
         found: dict[str, float] = {}

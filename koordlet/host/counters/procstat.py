@@ -130,3 +130,27 @@ def net(text: bytes) -> dict[str, Values]:
         if name.strip() != "lo":
             found[name.strip()] = {meter.RECEIVED: int(words[0]), meter.SENT: int(words[8])}
     return found
+
+
+_LINE = rb"%s avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)\s*"
+_FILE = re.compile(_LINE % b"some" + rb"(?:" + _LINE % b"full" + rb")?")
+_MICROSECOND = 1e-6
+
+
+def pressure(text: bytes) -> tuple[float, ...]:
+    """Parse a pressure file: for some and for full, three averages (percent) and stalled seconds.
+
+    ``ValueError`` for anything else. Before 5.13 the file of the CPU has no ``full`` line
+    (Documentation/accounting/psi.rst).
+    """
+    found = _FILE.match(text)
+    if found is None:
+        raise ValueError(f"not a pressure file: {text[:60]!r}")
+    some = found.group(1, 2, 3, 4)
+    full = found.group(5, 6, 7, 8)
+    return (*_half(some), *(_half(full) if full[3] is not None else (counters.NAN,) * 4))
+
+
+def _half(numbers: tuple[bytes, ...]) -> tuple[float, float, float, float]:
+    ten, sixty, long, total = numbers
+    return float(ten), float(sixty), float(long), int(total) * _MICROSECOND

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from koordlet.host.counters import psi
+from koordlet.host.counters import procstat
 from koordlet.host.fs import root
 from koordlet.model import cgroup, knob, strain
 from koordlet.model.record import dataclass
@@ -344,7 +344,7 @@ def _used(text: bytes) -> _Numbers:
 def _stalled(text: bytes) -> _Numbers:
     """Seconds in which some task waited."""
     try:
-        return (psi.values(text)[3],) if text else _NONE
+        return (procstat.pressure(text)[3],) if text else _NONE
     except ValueError:
         return _NONE
 

@@ -11,12 +11,12 @@ import errno
 import os
 
 from koordlet.host.fs import root
-from koordlet.host.recording import read_only, tarindex
+from koordlet.host.recording import directory, tarindex
 
 _MAX_LINKS = 40
 
 
-class ArchiveHost(read_only.ReadOnly):
+class ArchiveHost(directory.ReadOnly):
     """A machine below one directory of an archive. Read-only; links stay inside it."""
 
     def __init__(self, top: tarindex.ArchiveEntry) -> None:
