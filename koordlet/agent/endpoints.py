@@ -25,7 +25,7 @@ from koordlet.report import view
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.config import grpc_section, schema
+    from koordlet.config import report_sections, schema
     from koordlet.http import channels
     from koordlet.http import server as http_server
     from koordlet.kubeapi import objects
@@ -34,7 +34,7 @@ if typing.TYPE_CHECKING:
     from koordlet.rpc import agent as rpc_agent
     from koordlet.rpc import reporting
 
-Current = Callable[[], view.View | None]
+Current = Callable[[], view.ReportView | None]
 
 #: Seconds for the API server to take the last write.
 _PATIENCE = 5.0
@@ -57,7 +57,7 @@ class Endpoints:
         config: schema.Report,
         where: paths.Paths,
         *,
-        past: metric_object.Past,
+        past: metric_object.MetricHistory,
         cluster: Cluster | None = None,
         scheduler: str | None = None,
     ) -> None:
@@ -71,9 +71,9 @@ class Endpoints:
         #: Gives the newest view, where objects are written.
         self._current: Current | None = None
         self._reporting: reporting.Reporting | None = None
-        self._http: http_server.Server | None = None
-        self._https: http_server.Server | None = None
-        self._rpc: rpc_agent.Agent | None = None
+        self._http: http_server.HttpServer | None = None
+        self._https: http_server.HttpServer | None = None
+        self._rpc: rpc_agent.AgentServer | None = None
         self._channel: channels.Channel | None = None
         #: Endpoint to why it could not start; shown by health.
         self.problems: Mapping[str, str] = {}
@@ -95,7 +95,7 @@ class Endpoints:
             self._start_objects(self._cluster, current)
         return tuple(address for address in addresses if address)
 
-    def publish(self, now: view.View | None) -> None:
+    def publish(self, now: view.ReportView | None) -> None:
         """Publish a new view. HTTP reads the view at each request; only the console is pushed."""
         if self._channel is not None:
             self._channel.publish()
@@ -118,7 +118,7 @@ class Endpoints:
         if self._rpc is not None:
             await self._rpc.stop()
 
-    async def _withdraw(self, store: objects.Objects, last: view.View | None) -> None:
+    async def _withdraw(self, store: objects.Objects, last: view.ReportView | None) -> None:
         """Withdraw the taints and the offers of a node that no agent watches any more."""
         from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
         from koordlet.report import withdrawing  # noqa: PLC0415 -- rule 2
@@ -157,7 +157,7 @@ class Endpoints:
     async def _start_http(self, api: http_api.Api) -> str:
         from koordlet.http import server  # noqa: PLC0415 -- rule 2
 
-        listener = server.Server(self._config.http.address, api.routes())
+        listener = server.HttpServer(self._config.http.address, api.routes())
         bound = await listener.start()
         self._http, self._channel = listener, api.channel
         return f"http://{bound}/"
@@ -176,10 +176,10 @@ class Endpoints:
                 fix="set kube.kubeconfig, or leave the address out",
             )
         held = certificates.Certificate(Path(said.certificate), Path(said.key))
-        listener = server.Server(
+        listener = server.HttpServer(
             said.address,
             api.routes(),
-            tokens.Tokens(self._cluster.store),
+            tokens.TokenAuthorisation(self._cluster.store),
             tls=held.context,
             setting="report.http.secure.address",
         )
@@ -191,7 +191,7 @@ class Endpoints:
         from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
 
         said = self._config.grpc
-        listener = agent.Agent(
+        listener = agent.AgentServer(
             Path(said.socket) if said.socket else self._paths.socket,
             koordlet.__version__,
             remote=agent.remote(said.address, _files(said.tls), _rules(said)),
@@ -221,19 +221,19 @@ class Endpoints:
         from koordlet.report import remarking, rows, tainting, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
-        manners = rows.Manners(
-            available=topology_object.View(said.available),
+        manners = rows.ReportTimes(
+            available=topology_object.AvailableView(said.available),
             tolerance=said.tolerance_percent / 100,
             resync_seconds=float(said.resync_seconds),
         )
         clock = time.monotonic
         metric = rows.Metric(self._past)
-        wanted: tuple[tuple[bool, writing.Row], ...] = (
-            (said.topology, rows.Topology(manners, clock)),
+        wanted: tuple[tuple[bool, writing.ObjectRow], ...] = (
+            (said.topology, rows.TopologyRow(manners, clock)),
             (said.metric, metric),
-            (said.device, rows.Device(manners, clock)),
-            (said.status, rows.Status(manners, clock, metric if said.metric else None)),
-            (said.events, remarking.Remarks(clock)),
+            (said.device, rows.DeviceRow(manners, clock)),
+            (said.status, rows.StatusRow(manners, clock, metric if said.metric else None)),
+            (said.events, remarking.EventObjects(clock)),
             (True, tainting.Taints(said.taints, clock)),
         )
         chosen = [row for on, row in wanted if on]
@@ -254,12 +254,12 @@ class Endpoints:
         return found
 
 
-def _files(said: grpc_section.Tls) -> tuple[Path, Path, Path] | None:
+def _files(said: report_sections.Tls) -> tuple[Path, Path, Path] | None:
     """List certificate, key, authority."""
     if said.certificate is None or said.key is None or said.authority is None:
         return None
     return Path(said.certificate), Path(said.key), Path(said.authority)
 
 
-def _rules(said: grpc_section.Grpc) -> list[tuple[str, tuple[str, ...]]]:
+def _rules(said: report_sections.Grpc) -> list[tuple[str, tuple[str, ...]]]:
     return [(client.name, client.rights) for client in said.clients]

@@ -42,7 +42,7 @@ class World:
     #: Sleeps so many seconds; ``True`` at once after a signal to stop.
     pause: Callable[[float], bool]
     clock: Callable[[], float] = machine.boottime
-    look: Callable[[str], units.Unit] = units.look
+    look: Callable[[str], units.SystemdUnit] = units.look
     start: Callable[[str], None] = units.start
 
 
@@ -76,7 +76,7 @@ class HandoverKeeper:
         try:
             if units.comes_back(self.world.look(self.unit), result):
                 return self._expect(seconds)
-        except units.NoAnswerError as error:
+        except units.SystemdError as error:
             _say(f"nobody would wait for the deadline: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
@@ -89,7 +89,7 @@ class HandoverKeeper:
             own = self.world.look(units.helper_of(self.unit))
             if own.job != "stop" or not units.left_alone(self.world.look(self.unit)):
                 return f"the rest is up to {self.unit}"
-        except units.NoAnswerError as error:
+        except units.SystemdError as error:
             _say(f"nobody can be relied on: {error}")
         return self._when_free(lambda: self.restore(final=True))
 

@@ -61,10 +61,10 @@ class Endpoints(Protocol):
     #: Endpoint to why it could not start.
     problems: Mapping[str, str]
 
-    async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
+    async def start(self, current: Callable[[], view.ReportView | None]) -> tuple[str, ...]:
         """Start, and return the addresses for people."""
 
-    def publish(self, now: view.View | None) -> None:
+    def publish(self, now: view.ReportView | None) -> None:
         """Publish a new view."""
 
     async def stop(self, *, final: bool) -> None:
@@ -91,7 +91,7 @@ class Loop:
         config: reload.LiveConfig,
         notifier: notify.Notifier,
         endpoints: Endpoints,
-        on_ready: Callable[[view.View, tuple[str, ...]], None],
+        on_ready: Callable[[view.ReportView, tuple[str, ...]], None],
         child: Child | None = None,
     ) -> None:
         self.agent = agent

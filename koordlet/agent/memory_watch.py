@@ -37,7 +37,7 @@ _Seen = tuple[model.Memory | None, model.Memory | None]
 class MemoryWatch:
     """Watches the memory of one machine."""
 
-    def __init__(self, reader: pressure.Reader) -> None:
+    def __init__(self, reader: pressure.PressureReader) -> None:
         self._reader = reader
         self._limits: tuple[thresholds.Threshold, ...] = ()
         #: The memory at the last tick: of the node, and of all pods.

@@ -86,8 +86,8 @@ class Observation:
         self.host = host
         self.clock = clock
         self.history = series.History()
-        self.usage = usage.Reader(host)
-        self.pressure = pressure.Reader(host)
+        self.usage = usage.UsageReader(host)
+        self.pressure = pressure.PressureReader(host)
         self.units = units.Manager(host, wanted=effective.config.cgroups.systemd == "auto")
         #: Finds containers that no source lists.
         self._unmanaged = unmanaged.Finder(host)

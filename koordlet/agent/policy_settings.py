@@ -56,19 +56,14 @@ from koordlet.workloads import declared
 
 if typing.TYPE_CHECKING:
     from koordlet.config import (
-        adaptive_section,
-        batch_section,
+        best_effort_sections,
         blkio_section,
-        cpu_burst_section,
-        cpu_qos_section,
-        evict_section,
-        memory_qos_section,
+        cpu_sections,
+        eviction_sections,
+        memory_sections,
         network_section,
-        page_cache_section,
         schema,
-        suppress_section,
-        system_section,
-        workload_section,
+        workload_sections,
     )
     from koordlet.config import resctrl_section as ways
     from koordlet.host.counters import performance
@@ -167,11 +162,11 @@ def _share(said: int | str | None) -> strategies.Share | None:
     return strategies.Share(bits=quantity.units(said))
 
 
-def _threshold(section: evict_section.Evict) -> strategies.Threshold:
+def _threshold(section: eviction_sections.Evict) -> strategies.Threshold:
     return strategies.Threshold(**section.values(but=("mode", "limits")))
 
 
-def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
+def _memory_qos(section: memory_sections.MemoryQos) -> memory_qos.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return memory_qos.Settings(
         classes={
@@ -185,7 +180,7 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
 
 def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
     section = config.policies.cpu_qos
-    classes: Mapping[str, cpu_qos_section.CpuQosClass | cpu_qos_section.BeCpuQosClass] = {
+    classes: Mapping[str, cpu_sections.CpuQosClass | cpu_sections.BeCpuQosClass] = {
         "LSR": section.lsr_class,
         "LS": section.ls_class,
         "BE": section.be_class,
@@ -219,7 +214,7 @@ def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
     )
 
 
-def _page_cache(section: page_cache_section.PageCacheReclaim) -> page_cache_reclaim.Settings:
+def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return page_cache_reclaim.Settings(
         classes={
@@ -237,14 +232,14 @@ def _page_cache(section: page_cache_section.PageCacheReclaim) -> page_cache_recl
     )
 
 
-def _system(section: system_section.SystemQos) -> system_qos.Settings:
+def _system(section: memory_sections.SystemQos) -> system_qos.Settings:
     said = section.values(but=("mode", "limits"))
     return system_qos.Settings(
         system=strategies.System(**said), max_free_percent=section.limits.max_free_percent
     )
 
 
-def _batch(section: batch_section.BatchResources) -> batch_resources.Settings:
+def _batch(section: best_effort_sections.BatchResources) -> batch_resources.Settings:
     said = strategies.Colocation(
         enable=section.enable,
         cpu_reclaim_threshold_percent=section.cpu_reclaim_threshold_percent,
@@ -261,7 +256,7 @@ def _batch(section: batch_section.BatchResources) -> batch_resources.Settings:
     )
 
 
-def _adaptive(section: adaptive_section.Adaptive, *, stand_back: bool) -> adaptive.Settings:
+def _adaptive(section: best_effort_sections.Adaptive, *, stand_back: bool) -> adaptive.Settings:
     return adaptive.Settings(
         stand_back=stand_back,
         tolerance=section.tolerance_percent / 100,
@@ -270,7 +265,7 @@ def _adaptive(section: adaptive_section.Adaptive, *, stand_back: bool) -> adapti
     )
 
 
-def _suppress(section: suppress_section.CpuSuppress) -> cpu_suppress.Settings:
+def _suppress(section: best_effort_sections.CpuSuppress) -> cpu_suppress.Settings:
     return cpu_suppress.Settings(
         enable=section.enable,
         threshold_percent=section.cpu_suppress_threshold_percent,
@@ -282,7 +277,7 @@ def _suppress(section: suppress_section.CpuSuppress) -> cpu_suppress.Settings:
     )
 
 
-def _cpu_burst(section: cpu_burst_section.CpuBurst) -> cpu_burst.Settings:
+def _cpu_burst(section: cpu_sections.CpuBurst) -> cpu_burst.Settings:
     return cpu_burst.Settings(
         strategy=strategies.CpuBurst(
             policy=section.policy,
@@ -321,14 +316,14 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
     )
 
 
-def counting(config: schema.Config) -> performance.Settings | None:
+def counting(config: schema.Config) -> performance.PerformanceSettings | None:
     """Build how cycles and instructions are counted; ``None`` where counting is off."""
     section = config.counters.cpi
     if not section.enabled:
         return None
     from koordlet.host.counters import performance  # noqa: PLC0415 -- off by default
 
-    return performance.Settings(
+    return performance.PerformanceSettings(
         window=float(section.window_seconds),
         interval=float(section.interval_seconds),
         descriptors=section.descriptors,
@@ -364,7 +359,7 @@ def workloads(config: schema.Config) -> tuple[pod.Pod, ...]:
     return tuple(_workload(entry) for entry in config.workloads)
 
 
-def _workload(entry: workload_section.Workload) -> pod.Pod:
+def _workload(entry: workload_sections.Workload) -> pod.Pod:
     match = entry.match
     listed = entry.cpus if isinstance(entry.cpus, str) else None
     return pod.Pod(

@@ -39,11 +39,11 @@ def of(config: schema.Config) -> node_pressure.Settings:
     )
 
 
-def places(config: schema.Config, base: str) -> pressure.Places:
+def places(config: schema.Config, base: str) -> pressure.PressurePaths:
     """Choose the directories and groups whose space and memory a node may run out of."""
     section = config.policies.node_pressure
     usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
-    return pressure.Places(
+    return pressure.PressurePaths(
         nodefs=usual if section.nodefs is None else (section.nodefs,),
         imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
         containerfs=() if section.containerfs is None else (section.containerfs,),
@@ -53,7 +53,7 @@ def places(config: schema.Config, base: str) -> pressure.Places:
 
 
 @remember.last
-def proved(found: pressure.Places, pods: tuple[pod.Pod, ...]) -> pressure.Places:
+def proved(found: pressure.PressurePaths, pods: tuple[pod.Pod, ...]) -> pressure.PressurePaths:
     """Put the group first that pods really are in: a kubelet may be nested."""
     trees = (grouppath.parse(pod.group).tree for pod in pods if pod.group is not None)
     root = next((tree.root for tree in trees if tree is not None), None)

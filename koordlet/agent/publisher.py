@@ -68,8 +68,8 @@ class Publisher:
         self.mode = mode
         self.log = log.get()
         self.repeats = log.Repeats(time.monotonic)
-        self.counters = view.Counters(started=time.time())
-        self.view: view.View | None = None
+        self.counters = view.AgentCounters(started=time.time())
+        self.view: view.ReportView | None = None
         self.ready = False
         #: Why the configuration file as it is now is not in force.
         self.config_problem = ""
@@ -229,7 +229,7 @@ class Publisher:
         if content != self._content:
             self._content = content
             self._revision += 1
-        self.view = view.View(
+        self.view = view.ReportView(
             epoch=self._epoch,
             revision=self._revision,
             mode=self.mode,
@@ -238,7 +238,7 @@ class Publisher:
             snapshot=seen,
             plan=shown,
             results=self._results,
-            usage=view.Cores(self._places, made.used.groups),
+            usage=view.PodCores(self._places, made.used.groups),
             used=made.used,
             predicted=made.predicted,
             checks=self._checks(shown, results, beside),
@@ -321,7 +321,7 @@ def _counted(before: Mapping[str, int], results: Sequence[result.Result]) -> Map
     return counts
 
 
-def _collected(before: view.Counters, made: tick.Pass) -> Mapping[str, tuple[int, int]]:
+def _collected(before: view.AgentCounters, made: tick.Pass) -> Mapping[str, tuple[int, int]]:
     """Count one more pass for each part of the machine, by whether it was read."""
     shape = made.snapshot.topology
     known = {"cpu_info": bool(shape.online), "numa_info": bool(shape.nodes)}

@@ -47,7 +47,7 @@ class SavedHistory:
         self._sources: neighbours.Strategies | None = None
         #: The strategies of the last tick, and their form in the checkpoint once they changed.
         self._strategies: Mapping[str, object] | None = None
-        self._kept: strategy_holding.Kept | None = None
+        self._kept: strategy_holding.KeptStrategies | None = None
 
     def revive(self) -> list[str]:
         """Load what was saved; return why parts of it were discarded."""
@@ -112,7 +112,7 @@ class SavedHistory:
             self._files.save(_STRATEGIES, _SCHEMA, self._kept)
 
 
-def _kept(words: Mapping[str, object] | None) -> strategy_holding.Kept:
+def _kept(words: Mapping[str, object] | None) -> strategy_holding.KeptStrategies:
     from koordlet.workloads import strategy_holding  # noqa: PLC0415 -- in a cluster
 
     try:

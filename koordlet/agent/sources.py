@@ -1,7 +1,7 @@
 """Chooses the sources of workloads of this node: kubelet, API server, manifests, scheduler.
 
 Covers: the choice between standalone and Kubernetes, building the gatherer.
-Does not cover: asking (``workloads.gatherer``), fields (``config.kubelet``, ``config.kube``).
+Does not cover: asking (``workloads.gatherer``), fields (``config.cluster_sections``).
 
 Rules:
 1. ``off`` is off, ``on`` is on. ``auto`` is on where the node shows the source: the kubelet by its
@@ -29,7 +29,7 @@ from koordlet.model.record import dataclass
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.config import kube, kubelet, nri_section, schema
+    from koordlet.config import cluster_sections, schema
     from koordlet.kubeapi import objects
     from koordlet.model import observed, reservation
     from koordlet.workloads import gatherer as source_gatherer
@@ -71,7 +71,7 @@ def choose(
     return Choice(kubelet=kubelet, kube=kube, why=why)
 
 
-def _kubelet(said: kubelet.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
+def _kubelet(said: cluster_sections.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
     if said.mode != "auto":
         return said.mode == "on", f"kubelet.mode is {said.mode}"
     if said.address is not None:
@@ -81,7 +81,7 @@ def _kubelet(said: kubelet.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
     return there, f"{mark} is {'there' if there else 'not there'}"
 
 
-def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
+def _kube(said: cluster_sections.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
     if said.mode != "auto":
         return said.mode == "on", f"kube.mode is {said.mode}"
     if said.kubeconfig is not None:
@@ -90,7 +90,7 @@ def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
     return inside, "a service account is here" if inside else "no service account is here"
 
 
-def wants_runtime(said: nri_section.Nri, host: root.HostRoot, *, alone: bool) -> bool:
+def wants_runtime(said: cluster_sections.Nri, host: root.HostRoot, *, alone: bool) -> bool:
     """Whether to connect to the container runtime: ``auto`` is on in a cluster, with a socket."""
     if said.mode != "auto":
         return said.mode == "on"
@@ -155,7 +155,7 @@ def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reserv
     from koordlet.rpc import reservations as asked  # noqa: PLC0415 -- rule 2
     from koordlet.workloads import reservations, source  # noqa: PLC0415 -- rule 2
 
-    lister = asked.Lister(socket, node)
+    lister = asked.ReservationLister(socket, node)
     return source.Polled(
         "scheduler reservations",
         lister.fetch,
@@ -206,7 +206,9 @@ def unheard(told: observed.Observed | None) -> list[str]:
     return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Asked:
+def _asked(
+    said: cluster_sections.Kubelet, host: root.HostRoot, node: str
+) -> sources.KubeletSources:
     from koordlet.workloads.kubelet import client, sources  # noqa: PLC0415 -- rule 2
 
     name, _, port = (said.address or "").rpartition(":")
@@ -214,7 +216,7 @@ def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Ask
     address = name.strip("[]") or "127.0.0.1"
     directory = said.directory or "/var/lib/kubelet"
     known = (address, node, machine.hostname(host).lower())
-    where = client.Endpoint(
+    where = client.KubeletEndpoint(
         host=address,
         port=int(port) if port else usual,
         secure=not said.read_only_port,
@@ -233,8 +235,8 @@ def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Ask
         from koordlet.rpc import pod_resources  # noqa: PLC0415 -- rule 2
 
         socket = said.pod_resources_socket or f"{directory}/pod-resources/kubelet.sock"
-        lister = pod_resources.Lister(socket, seconds=where.seconds)
-        held = sources.Held(lister.list, period=period, max_age=max_age)
+        lister = pod_resources.PodResourcesClient(socket, seconds=where.seconds)
+        held = sources.PodResourcesSource(lister.list, period=period, max_age=max_age)
     return replace(made, cpu=cpu, memory=memory, holdings=held)
 
 
@@ -244,11 +246,11 @@ def _account(name: str) -> str:
     return str(found) if found.exists() else ""
 
 
-def _store(said: kube.Kube, *, check: bool = False) -> objects.Objects:
+def _store(said: cluster_sections.Kube, *, check: bool = False) -> objects.Objects:
     """Open the API server; ``check`` its credentials first (rule 4)."""
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
-    source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
+    source = credentials.CredentialSource(kubeconfig=said.kubeconfig or "", context=said.context)
     if check:
         credentials.check(source)
-    return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))
+    return adapter.KubeStore(credentials.Credentials(source), adapter.RequestTimes(cached=True))

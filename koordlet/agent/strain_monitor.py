@@ -29,7 +29,7 @@ class StrainMonitor:
         moves: bool,
     ) -> None:
         self._clock = clock
-        self._reader = strain.Reader(host, children)
+        self._reader = strain.StrainReader(host, children)
         #: Whether work goes on there; in a recording nothing waits.
         self._moves = moves
         self._followed: tuple[object, ...] = ()

@@ -30,7 +30,7 @@ from koordlet.model import action, snapshot
 from koordlet.state import journal
 
 if typing.TYPE_CHECKING:
-    from koordlet.host.process.core_cookies import Cores
+    from koordlet.host.process.core_cookies import CoreSchedulingCalls
 
 #: How often all processes are looked at while a cookie is taken back.
 _ROUNDS = 4
@@ -116,7 +116,7 @@ def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
     return f"{cookie:x}", "; ".join(filter(None, problems))
 
 
-def _holder(cores: Cores, write: action.ShareCore) -> int:
+def _holder(cores: CoreSchedulingCalls, write: action.ShareCore) -> int:
     """A member that has the cookie; ``ESRCH`` where all of them ended."""
     wanted = int(write.cookie, 16)
     found = next((pid for pid in write.members if _of(cores, pid) == wanted), None)
@@ -125,7 +125,7 @@ def _holder(cores: Cores, write: action.ShareCore) -> int:
     return found
 
 
-def _of(cores: Cores, pid: int) -> int | None:
+def _of(cores: CoreSchedulingCalls, pid: int) -> int | None:
     """The cookie of a process; ``None`` where it ended."""
     try:
         return cores.get(pid)
@@ -139,7 +139,9 @@ def _refused(answers: Iterable[int]) -> list[int]:
     return [number for number in answers if number not in (0, errno.ESRCH)]
 
 
-def _clear(host: root.HostRoot, cores: Cores, values: Iterable[str]) -> tuple[str, str]:
+def _clear(
+    host: root.HostRoot, cores: CoreSchedulingCalls, values: Iterable[str]
+) -> tuple[str, str]:
     """Rule 4."""
     ours: set[int] | None = None
     refused: list[int] = []

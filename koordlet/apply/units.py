@@ -43,7 +43,7 @@ class Manager:
         host: root.HostRoot,
         *,
         wanted: bool = True,
-        connect: Callable[[], bus.Connection] = bus.Connection,
+        connect: Callable[[], bus.BusConnection] = bus.BusConnection,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -114,7 +114,7 @@ class Manager:
     def _asking(self) -> _Asking:
         return _Asking(self)
 
-    def connect(self) -> bus.Connection:
+    def connect(self) -> bus.BusConnection:
         """A connection for one errand."""
         return self._connect()
 
@@ -135,9 +135,9 @@ class _Asking:
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self._connection: bus.Connection | None = None
+        self._connection: bus.BusConnection | None = None
 
-    def __enter__(self) -> bus.Connection:
+    def __enter__(self) -> bus.BusConnection:
         try:
             self._connection = self._manager.connect()
         except bus.NoSystemdError as error:

@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the log directly, so that it answers for an agent that has ended as well."""
     where = bootstrap.state_paths(args, bootstrap.effective(args, {})).audit
-    question = audit_json.Question(
+    question = audit_json.AuditQuery(
         limit=_limit(args.limit), since=_since(args.since), pod=args.pod, policy=args.policy
     )
     try:

@@ -53,7 +53,7 @@ def cpus(args: argparse.Namespace) -> Document:
 def plan(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Document:
     """The plan, as ``koordlet plan -o json`` prints it; ``changed``: with other values."""
 
-    def made(now: view.View) -> Document:
+    def made(now: view.ReportView) -> Document:
         return plan_json.render(now.plan)
 
     return _ask(args, "/api/v1/plan", made, changed, thorough=True)
@@ -62,7 +62,7 @@ def plan(args: argparse.Namespace, changed: Mapping[str, object] | None = None) 
 def pod(args: argparse.Namespace, key: str) -> Document:
     """Get the document of one workload; ``UsageError`` for an unknown name."""
 
-    def made(now: view.View) -> Document:
+    def made(now: view.ReportView) -> Document:
         found = pod_json.document(now, key)
         if found is None:
             known = ", ".join(sorted(pod_json.names(now))[:5])
@@ -79,7 +79,7 @@ def pod(args: argparse.Namespace, key: str) -> Document:
 def _ask(
     args: argparse.Namespace,
     path: str,
-    make: Callable[[view.View], Document],
+    make: Callable[[view.ReportView], Document],
     changed: Mapping[str, object] | None = None,
     *,
     thorough: bool = False,

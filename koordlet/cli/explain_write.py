@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if host.live:
         where = bootstrap.state_paths(args, config)
         entries = remembered(where.journal, machine.identify(host))
-        question = audit_json.Question(limit=_RECORDS, target=path)
+        question = audit_json.AuditQuery(limit=_RECORDS, target=path)
         records = explain_source.rows(
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Entry]:
+def remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journal.Entry]:
     """The journal of the agent that ran here last; reading repairs nothing."""
     try:
         return journal.peek(path, machine_id=identity.machine_id, boot_id=identity.boot_id)

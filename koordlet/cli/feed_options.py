@@ -52,7 +52,7 @@ def address(args: argparse.Namespace, *, scheduler: bool = False) -> str:
     return f"unix:{where.parent / SCHEDULER_SOCKET if scheduler else where}"
 
 
-def open_node(args: argparse.Namespace) -> node.Node:
+def open_node(args: argparse.Namespace) -> node.NodeClient:
     """The agent's feed."""
     from koordlet import client  # noqa: PLC0415 -- gRPC is heavy, and help needs none
 

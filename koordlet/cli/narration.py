@@ -39,7 +39,7 @@ class Narrator:
         self._told: float | None = None
         self._at: float | None = None
 
-    def line(self, now: view.View, latency: requests.Latency | None = None) -> str | None:
+    def line(self, now: view.ReportView, latency: requests.Latency | None = None) -> str | None:
         """The next line of the story, or nothing new."""
         whole = len(now.snapshot.topology.online)
         if self._at is None:
@@ -89,7 +89,7 @@ class Narrated(endpoints.Endpoints):
         config: schema.Report,
         where: paths.Paths,
         *,
-        past: metric_object.Past,
+        past: metric_object.MetricHistory,
         cluster: endpoints.Cluster | None = None,
         scheduler: str | None = None,
         latency: Callable[[], requests.Latency | None] = lambda: None,
@@ -98,7 +98,7 @@ class Narrated(endpoints.Endpoints):
         self._latency = latency
         self._narrator: Narrator | None = None
 
-    def publish(self, now: view.View | None) -> None:
+    def publish(self, now: view.ReportView | None) -> None:
         """Publish a new view, and narrate it."""
         super().publish(now)
         if now is None or not now.ready:

@@ -132,7 +132,7 @@ class _Recording:
     archive: tarfile.TarFile
     host: root.HostRoot
     plan: Plan
-    memory: frames.Memory = field(default_factory=frames.Memory)
+    memory: frames.FrameDigests = field(default_factory=frames.FrameDigests)
 
     def all(self, count: int) -> str:
         """The first state, ``count`` more frames, the manifest."""

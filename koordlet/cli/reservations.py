@@ -115,7 +115,7 @@ class Reach:
         # gRPC is loaded where it is spoken.
         from koordlet.rpc import reservations  # noqa: PLC0415
 
-        return reservations.Client(self._socket)
+        return reservations.ReservationsClient(self._socket)
 
     def _direct(self, call: Callable[[ReservationService], Awaitable[_Result]]) -> _Result:
         async def work() -> _Result:
@@ -152,9 +152,13 @@ class Reach:
         from koordlet.kube import adapter, credentials  # noqa: PLC0415
         from koordlet.scheduler.reservation import service  # noqa: PLC0415
 
-        source = credentials.Source(kubeconfig=self._kubeconfig or "", context=self._context)
+        source = credentials.CredentialSource(
+            kubeconfig=self._kubeconfig or "", context=self._context
+        )
         credentials.check(source)
-        kube = adapter.Kube(credentials.Credentials(source), adapter.Manners(manager="koordlet"))
+        kube = adapter.KubeStore(
+            credentials.Credentials(source), adapter.RequestTimes(manager="koordlet")
+        )
         try:
             yield service.ReservationService(kube)
         finally:

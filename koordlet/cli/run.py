@@ -238,10 +238,10 @@ def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, o
     return flags | more
 
 
-def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+def _when_ready(*, demo_on: bool) -> Callable[[view.ReportView, tuple[str, ...]], None]:
     """Collect the garbage of the start, keep the rest out of later collections, greet a person."""
 
-    def ready(now: view.View, addresses: tuple[str, ...]) -> None:
+    def ready(now: view.ReportView, addresses: tuple[str, ...]) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         raise errors.ConfigError("no objects", culprit=args.file[0])
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     socket = Path(args.socket) if args.socket else where.scheduler_socket
-    with placing_client.Client(socket) as client:
+    with placing_client.PlacingClient(socket) as client:
         taken = client.submit([json.dumps(one, default=str) for one in bodies])
         pods = [one for one in taken if one.kind == "Pod" and not one.error]
         found = _followed(client, pods, time.monotonic() + args.wait)

@@ -102,7 +102,7 @@ class Self:
             self._due = math.inf if told is None else began + max(_ASKED_SECONDS, 20 * took)
         return node_json.document(self.look(), koordlet.__version__)
 
-    def look(self, *, thorough: bool = False) -> view.View:
+    def look(self, *, thorough: bool = False) -> view.ReportView:
         """Look once, for any document; ``thorough``: also where that takes a moment (disks)."""
         if thorough:
             self._tick.observation.prepare_single_pass()
@@ -112,14 +112,16 @@ class Self:
             if thorough:
                 self._tick.usage.close()
         limit = best_effort.idle(made.draft.plan.limit, "no agent runs here")
-        return view.View(
+        return view.ReportView(
             epoch="",
             revision=0,
             mode="observe",
             ready=False,
             snapshot=made.snapshot,
             plan=dataclasses.replace(made.draft.plan, limit=limit),
-            usage=view.Cores({one.key: one.group for one in made.snapshot.pods}, made.used.groups),
+            usage=view.PodCores(
+                {one.key: one.group for one in made.snapshot.pods}, made.used.groups
+            ),
             used=made.used,
             predicted=made.predicted,
         )

@@ -249,7 +249,7 @@ def _failed(args: argparse.Namespace, tick: ticks.Tick) -> dict[str, str]:
 
 def failed_last(audit: Path) -> dict[str, str]:
     """Of each target that an agent failed to bring about when it tried last: what went wrong."""
-    question = audit_json.Question(limit=audit_json.MAX_LINES)
+    question = audit_json.AuditQuery(limit=audit_json.MAX_LINES)
     latest: dict[str, explain_source.Document] = {}
     for one in explain_source.rows(audit_json.document(audit, question), "records"):
         latest.setdefault(str(one.get("target")), one)

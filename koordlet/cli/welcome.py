@@ -11,7 +11,7 @@ from koordlet.cli import topology as machine
 from koordlet.report import in_force, view
 
 
-def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
+def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
     """The whole greeting."""
     enforcing = now.mode == "enforce"
     verb = "enforcing" if enforcing else "observing: nothing is changed"
@@ -41,7 +41,7 @@ def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[
     return text
 
 
-def _workloads(now: view.View) -> list[str]:
+def _workloads(now: view.ReportView) -> list[str]:
     rows = []
     for one in now.snapshot.pods:
         group = now.snapshot.groups.get(one.group) if one.group is not None else None

@@ -13,7 +13,9 @@ Does not cover: the messages (``koordlet.rpc.gen.feed_pb2`` has them, ``feed.pro
 
 from __future__ import annotations
 
-from koordlet.client.node import Node, connect, scheduler
-from koordlet.rpc.failures import NoAnswerError, RefusedError
+from koordlet.client.node import NodeClient as Node
+from koordlet.client.node import connect, scheduler
+from koordlet.rpc.failures import RpcNoAnswerError as NoAnswerError
+from koordlet.rpc.failures import RpcRefusedError as RefusedError
 
 __all__ = ["NoAnswerError", "Node", "RefusedError", "connect", "scheduler"]

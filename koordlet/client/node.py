@@ -19,12 +19,12 @@ _SECTIONS = tuple(field.name for field in feed_pb2.Delta.DESCRIPTOR.fields)
 _FIRST, _MOST = 0.2, 15.0
 
 
-class Node:
+class NodeClient:
     """A connection to one agent; use it with ``with``."""
 
     def __init__(
         self,
-        connection: client.Client,
+        connection: client.RpcClient,
         *,
         sleep: Callable[[float], None] = time.sleep,
         chance: Callable[[], float] = random.random,
@@ -56,7 +56,7 @@ class Node:
                         yield self._copy()
             except failures.Error as error:
                 failure = failures.said(error, self._connection.address)
-                if not patient or isinstance(failure, failures.RefusedError):
+                if not patient or isinstance(failure, failures.RpcRefusedError):
                     raise failure from error
             self._sleep(min(_MOST, _FIRST * (1 << min(tries, 10))) * (0.5 + self._chance() / 2))
             tries += 1
@@ -78,7 +78,7 @@ class Node:
         return bool(what != "heartbeat")
 
     def _copy(self) -> feed_pb2.Node:
-        """What is handed out does not change any more."""
+        """Copy a message, so that the caller's copy never changes."""
         made = feed_pb2.Node()
         made.CopyFrom(self._state)
         return made
@@ -96,9 +96,9 @@ class Node:
 
 def connect(
     address: str, certificates: tuple[Path | str, Path | str, Path | str] | None = None
-) -> Node:
+) -> NodeClient:
     """An agent at ``unix:/path``, or at ``host:port`` with (certificate, key, authority)."""
-    return Node(client.Client(address, _files(certificates)))
+    return NodeClient(client.RpcClient(address, _files(certificates)))
 
 
 def scheduler(
@@ -107,15 +107,15 @@ def scheduler(
     certificates: tuple[Path | str, Path | str, Path | str] | None = None,
 ) -> list[scheduler_pb2.SchedulerNode]:
     """The nodes that a scheduler knows, or one of them."""
-    with client.Client(address, _files(certificates)) as connection:
+    with client.RpcClient(address, _files(certificates)) as connection:
         try:
             return connection.list_nodes(name)
         except failures.Error as error:
             raise failures.said(error, connection.address) from error
 
 
-def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.Files | None:
+def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.TlsFiles | None:
     if given is None:
         return None
     certificate, key, authority = map(Path, given)
-    return tls.Files(certificate=certificate, key=key, authority=authority)
+    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)

@@ -29,7 +29,7 @@ class Field:
 
     @property
     def path(self) -> str:
-        """As in an error: ``state.handoverSeconds``."""
+        """Dotted path as in an error: ``state.handoverSeconds``."""
         return places.dotted(self.loc)
 
     @property
@@ -68,7 +68,7 @@ def section_at(loc: places.Loc) -> type[BaseModel] | None:
 
 
 def known_keys(loc: places.Loc) -> list[str]:
-    """What may be written in the section at a location."""
+    """Keys of the section at a location."""
     section = section_at(loc)
     return [alias for alias, _ in _aliased(section)] if section is not None else []
 

@@ -1,4 +1,4 @@
-"""The section ``counters``: what is counted beyond what every kernel counts by itself.
+"""The section ``counters``: optional hardware counters.
 
 Covers: its fields. Does not cover: counting (``host.counters.performance``).
 """
@@ -15,24 +15,24 @@ class Cpi(sections.Section):
 
     enabled: bool = Field(
         default=False,
-        description="Count them where the kernel and the processor allow it. While a group is"
-        " counted, each switch to or from it costs its CPU about a microsecond.",
+        description="Count cycles and instructions where kernel and processor allow it. While a"
+        " cgroup is counted, each switch to or from it costs its CPU about a microsecond.",
     )
     window_seconds: int = Field(
-        default=10, ge=1, le=60, description="For how long a group is counted at a time."
+        default=10, ge=1, le=60, description="Length of one counting window of a cgroup."
     )
     interval_seconds: int = Field(
         default=60,
         ge=1,
         le=60,
-        description="From one window to the next, where all groups fit into one.",
+        description="Time between two windows of a cgroup, if all cgroups fit into one window.",
     )
     descriptors: int = Field(
         default=1024,
         ge=2,
         le=16384,
-        description="Open files that counting may use: a group needs two for each online CPU."
-        " Groups that do not fit into one window take turns.",
+        description="Upper bound of open perf file descriptors. A cgroup needs two for each"
+        " online CPU; cgroups that do not fit into one window take turns.",
     )
 
     @model_validator(mode="after")
@@ -47,6 +47,6 @@ class Cpi(sections.Section):
 
 
 class Counters(sections.Section):
-    """What is counted on request."""
+    """Optional hardware counters."""
 
-    cpi: Cpi = Field(default_factory=Cpi, description="Cycles per instruction of containers.")
+    cpi: Cpi = Field(default_factory=Cpi, description="Cycles and instructions of containers.")

@@ -1,11 +1,12 @@
-"""Sections about CPUs: pools, reservations, CPU time.
+"""Sections of policies about CPUs: pools, reservations, exclusive CPUs, CPU time, the scheduler.
 
-Covers: their fields. Does not cover: the policies of the same names.
+Covers: their fields, those of ``cpu_burst`` and ``cpu_qos`` under Koordinator's names.
+Does not cover: the policies of the same names.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,63 +18,65 @@ class NoLimits(sections.Section):
 
 
 class BoundQuota(sections.Section):
-    """No limit of CPU time for pods that have CPUs of their own."""
+    """No CPU quota for pods with exclusive CPUs."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
+    mode: sections.PolicyModeField = "enforce"
+    limits: NoLimits = Field(
+        default_factory=NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
-    limits: NoLimits = Field(default_factory=NoLimits, description="Upper bounds, applied last.")
 
 
 class CpuNormalizationLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     max_ratio: Annotated[float | None, Field(ge=1, le=5)] = Field(
-        default=None, strict=False, description="No ratio counts as more; null is no bound."
+        default=None,
+        strict=False,
+        description="Highest normalization ratio; larger ones are"
+        " reduced to it; null sets no bound.",
     )
 
 
 class CpuNormalization(sections.Section):
-    """CPU limits of shared pods, scaled to how fast this node's CPUs are."""
+    """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
 
-    mode: sections.PolicyModeField = Field(
-        default="shadow", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "shadow"
     limits: CpuNormalizationLimits = Field(
-        default_factory=CpuNormalizationLimits, description="Upper bounds, applied last."
+        default_factory=CpuNormalizationLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
 
 
 class BatchLimits(sections.Section):
-    """Shares, CPU time and memory of pods that ask for batch or mid resources."""
+    """CPU shares, CPU quota and memory limits of pods that request batch or mid resources."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
+    mode: sections.PolicyModeField = "enforce"
+    limits: NoLimits = Field(
+        default_factory=NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
-    limits: NoLimits = Field(default_factory=NoLimits, description="Upper bounds, applied last.")
 
 
 class ReservedCpusLimits(sections.Section):
-    """What no reservation exceeds, wherever it comes from."""
+    """Upper bounds of every reservation, whatever its source."""
 
     max_cpus: Annotated[int | None, Field(ge=0)] = Field(
-        default=None, description="At most this many CPUs are reserved; null is no bound."
+        default=None, description="Highest number of reserved CPUs; null sets no bound."
     )
 
 
 class ReservedCpus(sections.Section):
-    """CPUs that are kept away from every pod."""
+    """CPUs reserved for the system and withheld from every pod."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: ReservedCpusLimits = Field(
-        default_factory=ReservedCpusLimits, description="Upper bounds, applied last."
+        default_factory=ReservedCpusLimits, description="Upper bounds that no source can exceed."
     )
-    cpus: fieldtypes.CpuList = Field(default=None, description="The reserved CPUs, such as `0-1`.")
+    cpus: fieldtypes.CpuList = Field(default=None, description="CPUs to reserve, such as `0-1`.")
     quantity: fieldtypes.OptionalQuantity = Field(
         default=None,
-        description="How much CPU to reserve; rounded up to whole CPUs. `cpus` wins over it.",
+        description="Amount of CPU to reserve, rounded up to whole CPUs. Ignored if `cpus` is set.",
     )
 
 
@@ -82,19 +85,196 @@ class SharedPoolsLimits(sections.Section):
 
 
 class SharedPools(sections.Section):
-    """The CPU pools of workloads without exclusive CPUs."""
+    """CPU pools of workloads without exclusive CPUs."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: SharedPoolsLimits = Field(
-        default_factory=SharedPoolsLimits, description="Upper bounds, applied last."
+        default_factory=SharedPoolsLimits, description="Upper bounds that no source can exceed."
     )
     enable_controllers: bool = Field(
         default=False,
-        description="Switch the cpuset controller on in the cgroups above a workload (v2 only).",
+        description="Enable the cpuset controller in the parent cgroups of a workload (cgroup v2"
+        " only).",
     )
     tiers: bool = Field(
         default=True,
-        description="Narrow the kubelet's tiers, so that new containers are right from the start.",
+        description="Also set the cpusets of the kubelet's QoS cgroups, so that new containers"
+        " start on the right CPUs.",
+    )
+
+
+class ExclusiveCpusLimits(sections.Section):
+    """Upper bounds that no source can exceed."""
+
+    max_cpus: Annotated[int | None, Field(ge=0)] = Field(
+        default=None, description="Highest number of exclusive CPUs; null sets no bound."
+    )
+
+
+class ExclusiveCpus(sections.Section):
+    """Exclusive CPUs of single workloads."""
+
+    mode: sections.PolicyModeField = "enforce"
+    limits: ExclusiveCpusLimits = Field(
+        default_factory=ExclusiveCpusLimits, description="Upper bounds that no source can exceed."
+    )
+    choose: bool = Field(
+        default=True,
+        description="Choose exclusive CPUs for workloads that request a number of them and have"
+        " no CPUs from a scheduler.",
+    )
+    repack: bool = Field(
+        default=False,
+        description="Move exclusive cpusets that koordlet chose when that reduces fragmentation;"
+        " `koordlet plan --defragment` shows the moves.",
+    )
+    trust_annotations: bool = Field(
+        default=False,
+        description="Trust the `resource-status` annotation whatever the pod's class, priority"
+        " and request. Whoever may write pods can then take the node's CPUs.",
+    )
+
+
+class Housekeeping(sections.Section):
+    """Keeps interrupts and kernel threads away from exclusive CPUs."""
+
+    mode: sections.PolicyModeField = "off"
+    limits: NoLimits = Field(
+        default_factory=NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
+    )
+    interrupts: bool = Field(
+        default=True,
+        description="Move interrupts away from exclusive CPUs. Stop `irqbalance` first.",
+    )
+    kernel_threads: bool = Field(
+        default=True,
+        description="Move the kernel threads of unbound workqueues away from exclusive CPUs.",
+    )
+    onto_reserved: bool = Field(
+        default=False,
+        description="Move both to the reserved CPUs, if there are any; false uses all CPUs that"
+        " are not exclusive.",
+    )
+
+
+ClassName = Literal["LSR", "LS", "BE"]
+
+
+class CoreScheduling(sections.Section):
+    """Core-scheduling cookies by group of pods."""
+
+    mode: sections.PolicyModeField = Field(
+        default="off",
+        description="`off` does not run the policy, `shadow` only reports its decisions,"
+        " `enforce` applies them. Core scheduling costs capacity: a thread idles while its"
+        " core runs another group.",
+    )
+    limits: NoLimits = Field(
+        default_factory=NoLimits,
+        description="Upper bounds. They are applied last and override every other source.",
+    )
+    classes: Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)] = Field(
+        default=("LSR", "LS", "BE"),
+        description="QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO"
+        " replaces this list.",
+    )
+
+
+class CpuBurstLimits(sections.Section):
+    """Upper bounds that no source can exceed."""
+
+    max_percent: Annotated[int | None, Field(ge=100)] = Field(
+        default=None,
+        description="Upper bound of bursts and raised limits, in percent of the CPU limit; null"
+        " sets no bound.",
+    )
+
+
+class CpuBurst(sections.Section):
+    """CPU time beyond their limit for containers that are neither LSE, LSR nor BE."""
+
+    mode: sections.PolicyModeField = "enforce"
+    limits: CpuBurstLimits = Field(
+        default_factory=CpuBurstLimits, description="Upper bounds that no source can exceed."
+    )
+    policy: Literal["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"] = Field(
+        default="none",
+        description="`cpuBurstOnly` lets containers accumulate unused CPU time,"
+        " `cfsQuotaBurstOnly` raises the quota of throttled containers, `auto` does both. A"
+        " NodeSLO replaces this and all keys below.",
+    )
+    cpu_burst_percent: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=1000,
+        description="Burst that a container may accumulate, in percent of its CPU limit; the"
+        " kernel allows 100 at most.",
+    )
+    cfs_quota_burst_percent: Annotated[int, Field(ge=100)] = Field(
+        default=300, description="Highest raised quota, in percent of the CPU limit."
+    )
+    cfs_quota_burst_period_seconds: Annotated[int, Field(ge=-1)] = Field(
+        default=-1,
+        description="How long a container may keep the highest raised quota; -1 sets no time"
+        " limit.",
+    )
+    share_pool_threshold_percent: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=50,
+        description="Use of the shared pool, in percent, above which koordlet lowers"
+        " raised quotas.",
+    )
+
+
+Identity = Annotated[int, Field(ge=-1, le=2)]
+Idle = Annotated[int, Field(ge=0, le=1)]
+
+
+class CpuQosClass(sections.Section):
+    """CPU scheduler settings of a latency-sensitive class."""
+
+    enable: bool = Field(default=False, description="Apply the settings of this class.")
+    group_identity: Identity = Field(
+        default=2,
+        description="Group identity (`cpu.bvt_warp_ns`): 2 preempts other classes, -1"
+        " yields to all of them.",
+    )
+
+
+class BeCpuQosClass(sections.Section):
+    """CPU scheduler settings of best-effort pods."""
+
+    enable: bool = Field(default=False, description="Apply the settings of this class.")
+    group_identity: Identity = Field(
+        default=-1,
+        description="Group identity (`cpu.bvt_warp_ns`): -1 yields to all other classes.",
+    )
+    sched_idle: Idle = Field(
+        default=0,
+        description="1: run BE pods as `SCHED_IDLE` (`cpu.idle`, in cgroups that koordlet"
+        " created).",
+    )
+
+
+class CpuQosLimits(sections.Section):
+    """Upper bounds that no source can exceed."""
+
+    max_identity: Identity = Field(
+        default=2,
+        description="Highest group identity; larger values of a NodeSLO or a pod are"
+        " reduced to it.",
+    )
+
+
+class CpuQos(sections.Section):
+    """CPU scheduler settings by class. A NodeSLO replaces the classes."""
+
+    mode: sections.PolicyModeField = "enforce"
+    limits: CpuQosLimits = Field(
+        default_factory=CpuQosLimits, description="Upper bounds that no source can exceed."
+    )
+    lsr_class: CpuQosClass = Field(
+        default_factory=CpuQosClass, description="Settings of LSE and LSR pods."
+    )
+    ls_class: CpuQosClass = Field(default_factory=CpuQosClass, description="Settings of LS pods.")
+    be_class: BeCpuQosClass = Field(
+        default_factory=BeCpuQosClass, description="Settings of BE pods."
     )

@@ -1,4 +1,4 @@
-"""Thresholds that shall be acted on beside a kubelet, held against the kubelet's own file.
+"""Compares eviction thresholds with those of the kubelet's configuration file.
 
 Covers: what is refused at once, what cannot be told before the machine is known.
 Does not cover: comparing two thresholds (``model.earlier``), the kubelet's own word at run time
@@ -18,7 +18,7 @@ _FIX = "choose a larger threshold, or leave policies.node_pressure.act out"
 
 
 def check(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
-    """What is open, as warnings; ``ConfigError`` naming both thresholds for what comes too late."""
+    """Warnings about undecided thresholds; ``ConfigError`` for those that come too late."""
     path, section = config.kubelet.config_file, config.policies.node_pressure
     if path is None:
         return []

@@ -1,7 +1,7 @@
 """Has a configuration validated by a process of its own, which takes its memory along when it ends.
 
 Covers: asking a process, asking ourselves, taking the answer.
-Does not cover: question and answer (``parcel``), answering (``answering``), when to ask
+Does not cover: question and answer (``parcel``), answering (``loader``), when to ask
 (``reloader``, ``cli.run``).
 
 Rules:
@@ -40,16 +40,16 @@ _OPTIONS = ("-S", "-P", "-c")
 _PROGRAM = """\
 import sys
 sys.path[:] = sys.argv[1:]
-from koordlet.config import answering
-answering.main()
+from koordlet.config import loader
+loader.main()
 """
 
 
 class Process(Protocol):
-    """What answers."""
+    """A process that answers questions."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its status; ``TimeoutExpired`` while it has none."""
+        """Exit status; ``TimeoutExpired`` while the process runs."""
 
     def kill(self) -> None:
         """End it."""
@@ -59,10 +59,10 @@ class Examination(Protocol):
     """A question that was asked."""
 
     def answer(self, *, wait: bool = False) -> parcel.Answer | None:
-        """What it came to, told once; ``None``: not yet."""
+        """Answer of the process, returned once; ``None`` before it is ready."""
 
     def cancel(self) -> None:
-        """Nobody wants to know any more."""
+        """Cancel the question."""
 
 
 Ask = Callable[[parcel.Question], Examination]
@@ -72,7 +72,7 @@ Make = Callable[[parcel.Question, IO[bytes]], Process]
 def load(
     path: str | None, env: Mapping[str, str], flags: Mapping[str, object]
 ) -> sourced.Effective:
-    """As ``loader.load``, by a process of its own."""
+    """Load like ``loader.load``, in another process."""
     text, where = file_source.configured(path)
     found = apart(parcel.Question(text=text, path=where, env=env, flags=flags)).answer(wait=True)
     if isinstance(found, sourced.Effective):
@@ -86,7 +86,7 @@ def here(question: parcel.Question) -> Examination:
 
 
 def apart(question: parcel.Question) -> Examination:
-    """Answered by another process; by this one where there is none to be had (rule 4)."""
+    """Answer in another process, or in this one if none can be started (rule 4)."""
     return by(_fork if _alone() else started, question)
 
 
@@ -99,7 +99,7 @@ def by(make: Make, question: parcel.Question) -> Examination:
 
 
 def _alone() -> bool:
-    """Whether this process has one thread."""
+    """True if this process has a single thread."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -107,10 +107,10 @@ def _alone() -> bool:
 
 
 def _answered(question: parcel.Question) -> parcel.Answer:
-    """By this process, which has the models in memory from then on."""
-    from koordlet.config import answering  # noqa: PLC0415 -- they are what this module keeps out
+    """Answer in this process, which keeps the models in memory from then on."""
+    from koordlet.config import loader  # noqa: PLC0415 -- they are what this module keeps out
 
-    return answering.answer(question)
+    return loader.answer(question)
 
 
 def _fork(question: parcel.Question, answer: IO[bytes]) -> Process:

@@ -49,7 +49,9 @@ def _ip_address(value: object) -> str:
     try:
         return str(ipaddress.ip_address(str(value)))
     except ValueError:
-        refuse(f"{places.show(value)} is no IP address", "an address without a mask, as 10.0.0.7")
+        refuse(
+            f"{places.show(value)} is not an IP address", "an address without a mask, as 10.0.0.7"
+        )
 
 
 def _text(value: object, what: str) -> str:
@@ -97,7 +99,7 @@ def _quantity(value: object) -> object:
     except ValueError as error:
         refuse(str(error), 'write a quantity such as "500m", 2 or "4Gi"')
     if text.startswith("-"):
-        refuse(f"a quantity here is not negative, found {places.show(text)}")
+        refuse(f"a quantity must not be negative, found {places.show(text)}")
     return text
 
 
@@ -119,9 +121,9 @@ def _cgroup(value: object) -> object:
     text = _text(value, "a cgroup path")
     fix = 'write it relative to the cgroup root, such as "batch/jobs"'
     if _CONTROL.search(text):
-        refuse(f"a cgroup path has no control characters, found {places.show(text)}", fix)
+        refuse(f"a cgroup path must not contain control characters, found {places.show(text)}", fix)
     if text.startswith("/"):
-        refuse(f"a cgroup path is relative here, found {places.show(text)}", fix)
+        refuse(f"a cgroup path must be relative, found {places.show(text)}", fix)
     if any(part in ("", ".", "..") for part in text.split("/")) or len(text) > _MAX_PATH:
         refuse(f"not a plain relative path: {places.show(text)}", fix)
     return text

@@ -21,7 +21,7 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What changes when a file is edited or replaced."""
+    """Identity of a file, which changes with editing and replacing."""
 
     inode: int
     size: int
@@ -30,7 +30,7 @@ class Identity:
 
 
 def identity(path: str) -> Identity | None:
-    """One ``stat``; ``None`` where there is nothing that can be looked at."""
+    """Identity by one ``stat``; ``None`` if the file cannot be examined."""
     try:
         return _identity(os.stat(path))
     except (OSError, ValueError):
@@ -93,7 +93,7 @@ def _regular(found: os.stat_result, path: str) -> None:
 
 
 def _bytes(fd: int) -> bytes:
-    """At most one byte more than allowed: some files grow, and some do not tell their size."""
+    """Read at most one byte more than allowed: some files grow, some have no size."""
     parts: list[bytes] = []
     left = MAX_BYTES + 1
     while left > 0 and (part := os.read(fd, left)):
@@ -119,7 +119,7 @@ def _text(raw: bytes, path: str) -> str:
 
 
 def _too_large(path: str, size: str) -> errors.ConfigError:
-    message = f"{size}, more than a configuration can have ({MAX_BYTES})"
+    message = f"{size}, more than the limit ({MAX_BYTES})"
     return errors.ConfigError(message, culprit=path, fix="name the right file")
 
 

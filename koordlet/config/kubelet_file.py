@@ -31,7 +31,7 @@ _KEYS = (
 
 
 def is_one(data: object) -> bool:
-    """Whether a document is the kubelet's."""
+    """True if a document is a KubeletConfiguration."""
     if not isinstance(data, dict) or data.get("kind") != KIND:
         return False
     return str(data.get("apiVersion", "")).startswith(_GROUP)
@@ -54,7 +54,7 @@ def translated(document: yaml_source.Document, header: Mapping[str, str]) -> yam
 
 
 def _unset(key: str, data: Mapping[str, object]) -> bool:
-    """The kubelet takes a period of nothing as one that nobody set."""
+    """True for a zero period, which the kubelet treats as unset."""
     value = data[key]
     if key != "evictionPressureTransitionPeriod" or not isinstance(value, str):
         return False

@@ -1,4 +1,4 @@
-"""Layers of configuration: who said what, and who has the last word.
+"""Layers of configuration and their precedence.
 
 Covers: the order of the sources, merging, the origin of every value.
 Does not cover: reading a source (``file_source``, ``environment``), validation (``schema``).
@@ -18,22 +18,16 @@ from koordlet.model.record import dataclass
 
 
 class Name(enum.IntEnum):
-    """Every source that there can be, weakest first: the order is the precedence."""
+    """Every source, weakest first: the order is the precedence."""
 
     FILE = 1
-    #: The slo-controller-config ConfigMap, the NodeSLO object, annotations of node and pod: read
-    #: in a cluster only. Their layers go between these two, and nothing else changes.
-    CONFIG_MAP = 2
-    NODE_SLO = 3
-    NODE_ANNOTATION = 4
-    POD_ANNOTATION = 5
-    ENVIRONMENT = 6
-    FLAGS = 7
+    ENVIRONMENT = 2
+    FLAGS = 3
 
 
 @dataclass(slots=True)
 class Layer:
-    """What one source says, with the place of each value."""
+    """Values of one source, each with its location."""
 
     name: Name
     data: dict[str, Any] = field(default_factory=dict)
@@ -57,7 +51,7 @@ class Merged:
     origins: dict[places.Loc, str] = field(default_factory=dict)
 
     def origin(self, loc: places.Loc) -> str:
-        """Who set this value, or the text that it is a part of (a map as a flag spells it)."""
+        """Origin of this value, or of the text that contains it (a map as a flag spells it)."""
         value: object = self.data
         for depth, key in enumerate(loc):
             value = value.get(key) if isinstance(value, dict) else None

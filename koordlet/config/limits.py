@@ -23,7 +23,7 @@ class Cut:
 
     def __str__(self) -> str:
         what, by = places.dotted(self.loc), places.dotted(self.limit)
-        return f"{what}: {self.was} exceeds {by} and is cut to {self.now or 'nothing'}"
+        return f"{what}: {self.was} exceeds {by} and is reduced to {self.now or 'nothing'}"
 
 
 def apply(config: schema.Config) -> tuple[schema.Config, tuple[Cut, ...]]:
@@ -50,7 +50,7 @@ def apply(config: schema.Config) -> tuple[schema.Config, tuple[Cut, ...]]:
 
 
 def cut_cpus(cpus: cpuset.CPUSet, limit: int | None) -> cpuset.CPUSet:
-    """At most ``limit`` CPUs of a set: the lowest numbers stay."""
+    """Reduce a set to ``limit`` CPUs, keeping the lowest numbers."""
     if limit is None or len(cpus) <= limit:
         return cpus
     return cpuset.CPUSet.of(cpu for _, cpu in zip(range(limit), cpus, strict=False))

@@ -29,6 +29,10 @@ from koordlet.model import errors
 
 if typing.TYPE_CHECKING:
     from koordlet.config import yaml_source
+import gc
+import sys
+
+from koordlet.config import parcel
 
 
 def load(
@@ -50,7 +54,7 @@ def from_text(
     *,
     kept: bool = False,
 ) -> sourced.Effective:
-    """As ``load``, with the text of the file in hand; ``None`` is no file.
+    """Load like ``load``, from the text of the file; ``None`` is no file.
 
     ``kept``: the file had content, so that it has none now is refused.
     """
@@ -59,11 +63,11 @@ def from_text(
     layer = None if text is None else file_layer(text, path)
     if kept and layer is None:
         what = "the file vanished" if text is None else "the file became empty"
-        fix = "write it again, or restart the agent to return to the defaults"
-        raise errors.ConfigError(f"{what}: its last content stays", culprit=path, fix=fix)
+        fix = "restore the file, or restart the agent to return to the defaults"
+        raise errors.ConfigError(f"{what}: the last content stays in force", culprit=path, fix=fix)
     if text is not None:
         if layer is None:
-            warnings.append(f"{path}: the file is empty: everything is at its default")
+            warnings.append(f"{path}: the file is empty: all values are defaults")
         else:
             found.append(layer)
     found += [environment.layer(env), flag_layer(flags)]
@@ -188,7 +192,7 @@ def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> sche
 
 
 def _origin(origins: Mapping[places.Loc, str], loc: places.Loc) -> str | None:
-    """Who set this, or the text that it is a part of."""
+    """Origin of this value, or of the text that contains it."""
     return next(
         (origins[part] for end in range(len(loc), 0, -1) if (part := loc[:end]) in origins), None
     )
@@ -205,4 +209,19 @@ def _late(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
 def _ignored(config: schema.Config) -> Iterable[str]:
     section = config.policies.reserved_cpus
     if section.cpus is not None and section.quantity is not None:
-        yield "policies.reserved_cpus.quantity is not used because cpus is given"
+        yield "policies.reserved_cpus.quantity is ignored because cpus is set"
+
+
+def answer(asked: parcel.Question) -> parcel.Answer:
+    """The effective configuration, or what is wrong with it."""
+    try:
+        return from_text(asked.text, asked.path, asked.env, asked.flags, kept=asked.kept)
+    except errors.ConfigError as error:
+        return error
+
+
+def main() -> None:
+    """One question, one answer."""
+    gc.disable()  # it ends before there is garbage worth looking for
+    asked = parcel.question(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(parcel.of_answer(answer(asked)))

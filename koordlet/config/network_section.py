@@ -1,4 +1,4 @@
-"""The section ``policies.network_qos``: bandwidth of the links to the world.
+"""The section ``policies.network_qos``: bandwidth of network interfaces.
 
 Covers: its fields, those of a class under the peer's names.
 Does not cover: the policy (``policy.memory_io.network_qos``).
@@ -19,12 +19,12 @@ Link = Annotated[str, Field(pattern=r"^[^/\s]{1,15}$")]
 
 
 class NetworkClass(sections.Section):
-    """What a class gets for certain (request) and at most (limit)."""
+    """Guaranteed bandwidth (request) and bandwidth limit of a class."""
 
-    ingress_request: Part = Field(default=None, description="Received, for certain.")
-    ingress_limit: Part = Field(default=None, description="Received, at most.")
-    egress_request: Part = Field(default=None, description="Sent, for certain.")
-    egress_limit: Part = Field(default=None, description="Sent, at most.")
+    ingress_request: Part = Field(default=None, description="Guaranteed receive bandwidth.")
+    ingress_limit: Part = Field(default=None, description="Receive bandwidth limit.")
+    egress_request: Part = Field(default=None, description="Guaranteed send bandwidth.")
+    egress_limit: Part = Field(default=None, description="Send bandwidth limit.")
 
     @field_validator("*")
     @classmethod
@@ -33,45 +33,48 @@ class NetworkClass(sections.Section):
             return None
         if isinstance(said, int):
             if not 0 <= said <= 100:
-                fieldtypes.refuse(f"{said} is no percentage", "a number is percent, 0 to 100")
+                fieldtypes.refuse(f"{said} is not a percentage", "a number is percent, 0 to 100")
         elif quantity.units(str(said)) < 0:
             fieldtypes.refuse(f"{said} is negative", "give bits per second")
         return said
 
 
 class NetworkQosLimits(sections.Section):
-    """Bounds, applied last."""
+    """Bounds that no source can exceed."""
 
     least_bps: Annotated[int, Field(ge=8_000, le=10**12)] = Field(
         default=1_000_000,
-        description="No class and no pod is limited to fewer bits per second than this.",
+        description="Lowest bandwidth limit of a class or pod, in bits per second.",
     )
 
 
 class NetworkQos(sections.Section):
     """Bandwidth by class. A NodeSLO replaces classes and total."""
 
-    mode: sections.PolicyModeField = Field(
-        default="off", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "off"
     limits: NetworkQosLimits = Field(
-        default_factory=NetworkQosLimits, description="Bounds, applied last."
+        default_factory=NetworkQosLimits, description="Bounds that no source can exceed."
     )
     total_network_bandwidth: fieldtypes.OptionalQuantity = Field(
-        default=None, description="Bits per second of each link; null shapes nothing."
+        default=None,
+        description="Bandwidth of each network interface in bits per second; null"
+        " disables shaping.",
     )
     interfaces: Annotated[tuple[Link, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(), description="Network links; none: those of the default routes."
+        default=(),
+        description="Network interfaces to shape; empty uses those of the default routes.",
     )
     ingress: bool = Field(
-        default=True, description="Whether what arrives is shaped too (needs `ifb`)."
+        default=True, description="Also shape received traffic (needs the `ifb` module)."
     )
     system_class: NetworkClass = Field(
-        default_factory=NetworkClass, description="Whatever is of no pod; 40 % for certain."
+        default_factory=NetworkClass,
+        description="Traffic of no pod; 40 % is guaranteed by default.",
     )
     ls_class: NetworkClass = Field(
-        default_factory=NetworkClass, description="LSE, LSR and LS; 30 % for certain."
+        default_factory=NetworkClass,
+        description="LSE, LSR and LS pods; 30 % is guaranteed by default.",
     )
     be_class: NetworkClass = Field(
-        default_factory=NetworkClass, description="Best-effort work; 30 % for certain."
+        default_factory=NetworkClass, description="BE pods; 30 % is guaranteed by default."
     )

@@ -62,110 +62,121 @@ _Duration = Annotated[str, BeforeValidator(_duration), WithJsonSchema({"type": "
 
 
 class NodePressureLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     in_flight: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=1, description="Evictions under way at a time, for each signal."
+        default=1, description="Highest number of concurrent evictions for each signal."
     )
     per_minute: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=10, description="Evictions begun in any minute, of all signals together."
+        default=10,
+        description="Highest number of evictions started per minute, for all signals together.",
     )
 
 
 class NodePressure(sections.Section):
-    """What happens when a node runs out of memory, disk, inodes or processes."""
+    """Evictions and conditions when memory, disk, inodes or processes run out."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: NodePressureLimits = Field(
-        default_factory=NodePressureLimits, description="Upper bounds, applied last."
+        default_factory=NodePressureLimits, description="Upper bounds that no source can exceed."
     )
     act: bool | None = Field(
         default=None,
-        description="Whether pods are evicted; null: on machines without a kubelet only. Beside a"
-        " kubelet a threshold must be strictly earlier than the kubelet's.",
+        description="Evict pods; null is true only on machines without a kubelet. Beside a"
+        " kubelet, koordlet acts only on thresholds that it reaches before the kubelet.",
     )
     eviction_hard: _Limits = Field(
         default=None,
-        description="Signal to threshold at which a pod goes at once; null is the kubelet's"
-        " default, an empty map none.",
+        description="Hard thresholds by signal: koordlet evicts at once. Null uses the kubelet's"
+        " defaults, an empty map none.",
     )
     eviction_soft: _Limits = Field(
-        default=None, description="Signal to threshold at which a pod goes after a grace period."
+        default=None,
+        description="Soft thresholds by signal: koordlet evicts after the grace period.",
     )
     eviction_soft_grace_period: _Values = Field(
-        default=None, description="Signal to the grace period of its soft threshold, such as `90s`."
+        default=None, description="Grace periods of the soft thresholds by signal, such as `90s`."
     )
     eviction_minimum_reclaim: _Values = Field(
-        default=None, description="Signal to what must be available on top before it is relieved."
+        default=None,
+        description="Minimum reclaim by signal: what must be available above the"
+        " threshold before the signal is relieved.",
     )
     eviction_own: Annotated[Mapping[str, str], BeforeValidator(_absent), WithJsonSchema(_TEXTS)] = (
         Field(
             default_factory=dict,
-            description="Thresholds of our own: an average of memory's pressure file to the percent"
-            " of lost time from which a pod goes, such as `memory.full.avg10: 40%`;"
-            " `swap.available` to what shall be left, such as `10%`.",
+            description="koordlet's own thresholds. For an average of memory pressure: the"
+            " percent of stalled time at which koordlet evicts, such as `memory.full.avg10:"
+            " 40%`. For `swap.available`: the least free swap, such as `10%`.",
         )
     )
     eviction_own_grace_period: _Duration = Field(
-        default="10s", description="How long one of these must be met before a pod goes."
+        default="10s",
+        description="How long an `evictionOwn` threshold must be met before koordlet evicts.",
     )
     eviction_pressure_transition_period: _Duration = Field(
-        default="5m0s", description="How long a condition holds after its threshold was met last."
+        default="5m0s",
+        description="How long a pressure condition stays true after its threshold was last met.",
     )
     eviction_max_pod_grace_period: Annotated[int, Field(ge=-(2**31), le=86_400)] = Field(
         default=0,
-        description="The most seconds that a soft threshold leaves to a pod; less than one is one.",
+        description="Longest termination grace period of pods evicted for a soft threshold, in"
+        " seconds; less than 1 counts as 1.",
     )
     merge_default_eviction_settings: bool = Field(
-        default=False, description="Whether defaults count beside a given `evictionHard`."
+        default=False, description="Merge the kubelet's defaults into `evictionHard`."
     )
     enforce_node_allocatable: Annotated[
         tuple[str, ...], Field(strict=False), fieldtypes.ABSENT_LIST
     ] = Field(
         default=("pods",),
-        description="With `pods` in it, the memory of all pods together is a signal as well.",
+        description="If it contains `pods`, the memory of all pods together is a signal too.",
     )
     local_storage_capacity_isolation: bool = Field(
-        default=True, description="Whether local-storage limits of pods come first."
+        default=True, description="Enforce local-storage limits of pods before node thresholds."
     )
     reclaim_page_cache: bool | None = Field(
         default=None,
-        description="Whether page cache is taken back first where that can be enough (cgroup v2,"
-        " no swap); null: on machines without a kubelet only.",
+        description="Reclaim page cache before evicting, where that can suffice (cgroup v2, no"
+        " swap); null is true only on machines without a kubelet.",
     )
     pass_seconds: Annotated[int | None, Field(ge=1, le=60)] = Field(
         default=None,
-        description="Seconds between two passes; null: ten beside a kubelet, as the kubelet has"
-        " it, and every tick elsewhere. What crosses a threshold has a pass at once.",
+        description="Seconds between two passes; null is 10 beside a kubelet, as the kubelet"
+        " does, and every tick elsewhere. Crossing a threshold starts a pass at once.",
     )
     nodefs: fieldtypes.Directory = Field(
-        default=None, description="A directory on the node's file system; null: the kubelet's."
+        default=None,
+        description="A directory on the node's file system; null uses the kubelet's directory.",
     )
     imagefs: fieldtypes.Directory = Field(
-        default=None, description="A directory on the images' file system; null: the runtime's."
+        default=None,
+        description="A directory on the image file system; null uses the container"
+        " runtime's directory.",
     )
     containerfs: fieldtypes.Directory = Field(
-        default=None, description="A directory on that of writable layers; null: the images'."
+        default=None,
+        description="A directory on the file system of writable layers; null uses"
+        " the image file system.",
     )
     memory_cgroup: fieldtypes.CgroupPath = Field(
-        default=None, description="A cgroup whose memory counts as the node's; null: the root."
+        default=None,
+        description="Cgroup whose memory counts as the node's memory; null uses the root cgroup.",
     )
     pressure_limits: Annotated[
         Mapping[str, Annotated[int, Field(ge=1, le=100)]], BeforeValidator(_absent)
     ] = Field(
         default_factory=dict,
-        description="Percent of time lost to pressure from which a condition holds, by name, such"
-        " as `memory.full.avg10`.",
+        description="Percent of stalled time at which a pressure condition becomes true, by"
+        " average, such as `memory.full.avg10`.",
     )
     workload_memory_percent: Annotated[int | None, Field(ge=1, le=100)] = Field(
         default=None,
-        description="Percent of its own memory limit from which a workload makes the condition"
-        " `WorkloadMemoryTight` hold; null: no such signal.",
+        description="Memory use of a workload, in percent of its limit, at which the condition"
+        " `WorkloadMemoryTight` becomes true; null disables it.",
     )
     swap_available: str | None = Field(
-        default=None, description="Swap space that shall be left, such as `10%`; null: no limit."
+        default=None, description="Least free swap, such as `10%`; null sets no threshold."
     )
 
     @model_validator(mode="after")
@@ -209,15 +220,15 @@ class LocalStorageEvictLimits(sections.Section):
 
 
 class LocalStorageEvict(sections.Section):
-    """Pods that hold more of the node's disk than their own limits allow."""
+    """Evictions of pods that exceed their local-storage limits."""
 
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "enforce"
     limits: LocalStorageEvictLimits = Field(
-        default_factory=LocalStorageEvictLimits, description="Upper bounds, applied last."
+        default_factory=LocalStorageEvictLimits,
+        description="Upper bounds. They are applied last and override every other source.",
     )
     act: bool | None = Field(
         default=None,
-        description="Whether offenders are evicted; null: on machines without a kubelet only.",
+        description="Evict pods that exceed their local-storage limits; null is true only on"
+        " machines without a kubelet.",
     )

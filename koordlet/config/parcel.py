@@ -1,7 +1,7 @@
-"""What agent and examiner tell each other, as bytes.
+"""Messages between agent and examiner, as bytes.
 
 Covers: the question, the answer, both as JSON and back.
-Does not cover: who carries them (``examiner``), who answers (``answering``).
+Does not cover: carrying them (``examiner``), answering (``loader``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Answer = sourced.Effective | errors.ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a valid configuration is to be made of."""
+    """Input of a validation."""
 
     text: str | None
     path: str
@@ -46,7 +46,7 @@ def of_question(said: Question) -> bytes:
 
 
 def question(said: bytes) -> Question:
-    """What was asked."""
+    """Decode a question."""
     parts = json.loads(said)
     flags = {path: sourced.Flag(*flag) for path, flag in parts.pop("flags").items()}
     return Question(flags=flags, **parts)
@@ -69,7 +69,7 @@ def of_answer(said: Answer) -> bytes:
 
 
 def answer(said: bytes, asked: Question) -> Answer:
-    """What was answered; ``ValueError``, ``LookupError``, ``TypeError`` for what is none."""
+    """Decode an answer; ``ValueError``, ``LookupError``, ``TypeError`` for anything else."""
     parts: dict[str, Any] = json.loads(said)
     if "refused" in parts:
         return errors.ConfigError(**parts["refused"])

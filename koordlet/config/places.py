@@ -1,4 +1,4 @@
-"""Where a value is in a configuration, and how that is spelled: ``workloads[0].match.unit``.
+"""Location of a value in a configuration and its spelling: ``workloads[0].match.unit``.
 
 Covers: locations, the text of one and of a value in an error, marks in a file.
 Does not cover: finding them (``yaml_source``), blaming them (``problems``).

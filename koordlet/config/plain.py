@@ -29,7 +29,7 @@ class Section:
             object.__setattr__(self, name, value)
 
     def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What it says, by field."""
+        """Values by field."""
         return {name: getattr(self, name) for name in self.names if name not in but}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -58,7 +58,7 @@ def kind(name: str, names: tuple[str, ...], aliases: tuple[str, ...]) -> type[Se
 
 
 def document(value: object) -> Any:
-    """As JSON types, keys as in the file."""
+    """Section as JSON types, with the keys of the file."""
     if isinstance(value, Section):
         found = zip(value.aliases, value.names, strict=True)
         return {alias: document(getattr(value, name)) for alias, name in found}
@@ -68,7 +68,7 @@ def document(value: object) -> Any:
 
 
 def packed(value: object) -> dict[str, object]:
-    """As JSON types that ``unpacked`` makes the same sections of."""
+    """Section as JSON types for ``unpacked``."""
     kinds: dict[type[Section], int] = {}
 
     def pack(one: object) -> object:
@@ -84,7 +84,7 @@ def packed(value: object) -> dict[str, object]:
 
 
 def unpacked(parcel: Mapping[str, Any]) -> Any:
-    """What was packed."""
+    """Section from packed JSON types."""
     kinds = [kind(name, tuple(names), tuple(aliases)) for name, names, aliases in parcel["kinds"]]
 
     def unpack(one: Any) -> object:

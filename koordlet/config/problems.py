@@ -1,4 +1,4 @@
-"""What is wrong, where, and what to do: the words of every configuration error.
+"""Messages of configuration errors: problem, location and fix.
 
 Covers: turning a failed validation into errors with file, line, column and field path; the nearest
 known word; putting several errors into one.

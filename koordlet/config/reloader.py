@@ -34,7 +34,7 @@ class _Unread:
 
 
 class _Asked(NamedTuple):
-    """What is being validated, and what of."""
+    """A validation in progress and its input."""
 
     examination: examiner.Examination
     content: str | None

@@ -16,19 +16,23 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class ResctrlQos(sections.Section):
-    """What the group of a class shall have."""
+    """Cache ways and memory bandwidth of a class."""
 
-    enable: bool = Field(default=True, description="Whether the class has a group.")
+    enable: bool = Field(default=True, description="Create a resctrl group for this class.")
     cat_range_start_percent: Percent = Field(
-        default=0, alias="catRangeStartPercent", description="First of its ways, in percent."
+        default=0,
+        alias="catRangeStartPercent",
+        description="Start of the range of cache ways, in percent.",
     )
     cat_range_end_percent: Percent = Field(
-        default=100, alias="catRangeEndPercent", description="Last of its ways, in percent."
+        default=100,
+        alias="catRangeEndPercent",
+        description="End of the range of cache ways, in percent.",
     )
     mba_percent: Annotated[int, Field(ge=1, le=100)] = Field(
         default=100,
         alias="mbaPercent",
-        description="Memory bandwidth in percent; 100 is no limit.",
+        description="Memory bandwidth limit in percent; 100 sets no limit.",
     )
 
     @model_validator(mode="after")
@@ -43,91 +47,100 @@ class ResctrlQos(sections.Section):
 
 
 class BeResctrlQos(ResctrlQos):
-    """The same, with the peer's default for best-effort work."""
+    """Cache ways and memory bandwidth of BE, with Koordinator's default."""
 
     cat_range_end_percent: Percent = Field(
-        default=30, alias="catRangeEndPercent", description="Last of its ways, in percent."
+        default=30,
+        alias="catRangeEndPercent",
+        description="End of the range of cache ways, in percent.",
     )
 
 
 class Partition(sections.Section):
     """A part of every cache that only some classes use; partitions never overlap."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(description="What conditions call it.")
+    name: Annotated[str, Field(min_length=1)] = Field(
+        description="Name of the partition in conditions."
+    )
     ways: Annotated[int, Field(ge=1, le=100)] = Field(
-        description="Its share of the ways in percent, after those of the partitions before it."
+        description="Share of the cache ways in percent, following the partitions listed before."
     )
     bandwidth: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=100, description="The most bandwidth that a class in it may have, in percent."
+        default=100, description="Highest memory bandwidth of a class in the partition, in percent."
     )
     classes: Annotated[tuple[Literal["LSR", "LS", "BE"], ...], Field(strict=False)] = Field(
-        default=(), description="Who is in it; their percentages are then of the partition."
+        default=(),
+        description="QoS classes in the partition; their percentages then refer to the partition.",
     )
 
 
 class ResctrlLimits(sections.Section):
-    """Upper bounds, applied last."""
+    """Upper bounds that no source can exceed."""
 
     pod_monitors: Annotated[int, Field(ge=0)] = Field(
-        default=32, description="At most this many monitoring groups of pods."
+        default=32, description="Highest number of monitoring groups for pods."
     )
 
 
 class Resctrl(sections.Section):
     """Cache ways and memory bandwidth of each class."""
 
-    mode: sections.PolicyModeField = Field(
-        default="shadow", description="What may be done with its decisions."
-    )
+    mode: sections.PolicyModeField = "shadow"
     limits: ResctrlLimits = Field(
-        default_factory=ResctrlLimits, description="Upper bounds, applied last."
+        default_factory=ResctrlLimits, description="Upper bounds that no source can exceed."
     )
     mount: bool = Field(
-        default=False, description="Mount resctrl where it is not mounted; unmounted at the end."
+        default=False, description="Mount resctrl if it is not mounted, and unmount it on stop."
     )
     mount_options: Annotated[
         tuple[Literal["cdp", "cdpl2", "mba_MBps"], ...],
         Field(strict=False),
         fieldtypes.ABSENT_LIST,
-    ] = Field(default=(), description="Mount options; a mount that is there keeps its own.")
+    ] = Field(
+        default=(), description="Options for mounting resctrl; an existing mount keeps its own."
+    )
     bandwidth: Annotated[float | None, Field(gt=0)] = Field(
         default=None,
         strict=False,
-        description="Memory bandwidth of one L3 domain in GB/s, which percentages on AMD (and with"
-        " `mba_MBps`) refer to; null takes what the firmware says of the memory, else 20.",
+        description="Memory bandwidth of one L3 domain in GB/s. Percentages on AMD and with"
+        " `mba_MBps` refer to it. Null uses the firmware's memory speed, or else 20.",
     )
     slow_bandwidth: Annotated[float | None, Field(gt=0)] = Field(
         default=None,
         strict=False,
-        description="The same of slow memory (SMBA); null leaves slow memory without limits.",
+        description="Slow-memory bandwidth (SMBA) of one L3 domain in GB/s; null sets no limits"
+        " for slow memory.",
     )
     runtime_classes: bool = Field(
         default=False,
-        description="Give containers their class through the container runtime, before they begin;"
-        " needs `nri`, and a runtime whose resctrl support is on.",
+        description="Let the container runtime assign the resctrl class at container creation;"
+        " requires `nri` and a runtime with resctrl support.",
     )
     process_events: bool = Field(
         default=False,
-        description="Hear of processes that start, and move those at once that entered a workload's"
-        " cgroup from outside; needs CAP_NET_ADMIN. Else they are found within ten seconds.",
+        description="Receive process events, and move processes at once that enter a workload's"
+        " cgroup from outside; requires CAP_NET_ADMIN. Without it koordlet finds them within"
+        " ten seconds.",
     )
     peer_numbers: bool = Field(
         default=False, description="Round and scale bandwidth exactly as Koordinator's agent does."
     )
     pod_monitoring: bool = Field(
-        default=False, description="A monitoring group for each pod, while there are RMIDs."
+        default=False, description="Create a monitoring group for each pod while RMIDs are free."
     )
     tighten: bool = Field(
         default=False,
-        description="Less bandwidth for BE, step by step, while it takes most of a domain's traffic"
-        " and latency-sensitive work waits.",
+        description="Reduce the bandwidth of BE step by step while BE causes most of a domain's"
+        " traffic and latency-sensitive work stalls.",
     )
     partitions: Annotated[tuple[Partition, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = (
-        Field(default=(), description="Parts of every cache that classes have for themselves.")
+        Field(default=(), description="Parts of every cache that only the listed classes use.")
     )
-    lsr_class: ResctrlQos = Field(default_factory=ResctrlQos, description="LSE and LSR pods.")
-    ls_class: ResctrlQos = Field(default_factory=ResctrlQos, description="LS pods.")
-    be_class: BeResctrlQos = Field(default_factory=BeResctrlQos, description="BE pods.")
+    lsr_class: ResctrlQos = Field(
+        default_factory=ResctrlQos, description="Settings of LSE and LSR pods."
+    )
+    ls_class: ResctrlQos = Field(default_factory=ResctrlQos, description="Settings of LS pods.")
+    be_class: BeResctrlQos = Field(default_factory=BeResctrlQos, description="Settings of BE pods.")
 
     @model_validator(mode="after")
     def _apart(self) -> Resctrl:

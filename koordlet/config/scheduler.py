@@ -1,4 +1,4 @@
-"""The section ``scheduler``: the standalone scheduler that this machine belongs to.
+"""The section ``scheduler``: the standalone scheduler of this machine.
 
 Covers: fields and defaults. Does not cover: asking it (``rpc.reservations``), running it
 (``agent.scheduler_child``).
@@ -16,19 +16,21 @@ class Scheduler(sections.Section):
 
     socket: fieldtypes.Directory = Field(
         default=None,
-        description="Its socket, such as `/run/koordlet/scheduler.sock`: what is reserved on this"
-        " node is then held here. Null: there is none; in a cluster the API server is asked.",
+        description="Socket of the standalone scheduler, such as `/run/koordlet/scheduler.sock`."
+        " The agent then holds what is reserved on this node. Null uses no scheduler; in a"
+        " cluster the API server lists the reservations.",
     )
     run: bool = Field(
         default=False,
-        description="Run one here, as a child of the agent, which then reports to it and asks it"
-        " what is reserved. Its objects are in `scheduler.db`.",
+        description="Run a scheduler as a child process of the agent. The agent reports to it and"
+        " asks it for reservations. Objects are kept in `scheduler.db`.",
     )
     config: fieldtypes.Directory = Field(
-        default=None, description="The KubeSchedulerConfiguration of the one that is run."
+        default=None,
+        description="KubeSchedulerConfiguration file of the scheduler that `run` starts.",
     )
     http: fieldtypes.Address = Field(
-        default="127.0.0.1:9317", description="Where the one that is run shows itself."
+        default="127.0.0.1:9317", description="HTTP address of the scheduler that `run` starts."
     )
 
     @model_validator(mode="after")

@@ -19,39 +19,22 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import ConfigDict, Field, model_validator
 
 from koordlet.config import (
-    adaptive_section,
-    batch_section,
+    best_effort_sections,
     blkio_section,
-    core_scheduling_section,
+    cluster_sections,
     counters_section,
-    cpu_burst_section,
-    cpu_qos_section,
     cpu_sections,
-    evict_section,
-    eviction_section,
-    exclusive_section,
+    eviction_sections,
     fieldtypes,
-    grpc_section,
-    guard_section,
-    housekeeping_section,
-    http_section,
-    manifests_section,
-    memory_qos_section,
+    memory_sections,
     network_section,
     node_pressure_section,
-    nri_section,
-    objects_section,
-    oom_score_section,
-    page_cache_section,
     places,
+    report_sections,
     resctrl_section,
     sections,
-    suppress_section,
-    system_section,
-    workload_section,
+    workload_sections,
 )
-from koordlet.config import kube as kube_section
-from koordlet.config import kubelet as kubelet_section
 from koordlet.config import scheduler as scheduler_section
 
 API_VERSION = "koordlet.io/v1"
@@ -61,32 +44,44 @@ Section = sections.Section
 
 
 class Node(Section):
-    """Who this node is."""
+    """Identity of this node."""
 
     name: fieldtypes.NodeName = Field(
-        default=None, description="Name of the node; null is the host name."
+        default=None, description="Name of the node; null uses the host name."
     )
     annotations: fieldtypes.StringMap = Field(
         default_factory=dict,
-        description="Node annotations for a machine without a cluster, such as"
+        description="Node annotations of a machine without a cluster, such as"
         " `node.koordinator.sh/reservation`.",
     )
     labels: fieldtypes.StringMap = Field(
-        default_factory=dict, description="Node labels for a machine without a cluster."
+        default_factory=dict, description="Node labels of a machine without a cluster."
     )
 
 
 class Cgroups(Section):
-    """Where the managed cgroups are."""
+    """Location of the managed cgroups."""
 
     root: fieldtypes.CgroupRoot = Field(
         default=None,
-        description="Custom cgroup root, such as the kubelet's `--cgroup-root`; null is `/`.",
+        description="Cgroup below which koordlet manages, as the kubelet's `--cgroup-root`; null"
+        " is `/`.",
     )
     systemd: Literal["auto", "never"] = Field(
         default="auto",
-        description="`auto` sets limits of units through systemd where it runs (cgroup v2),"
-        " so that a daemon-reload keeps them; `never` writes their files.",
+        description="`auto` sets limits of units through systemd if it runs (cgroup v2), so that"
+        " a daemon-reload keeps them; `never` writes the cgroup files directly.",
+    )
+
+
+class Guard(Section):
+    """Undoes changes that hurt latency-sensitive work."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Measure latency-sensitive work before and after each change by a policy that"
+        " only optimizes. If it got clearly worse under the same load, undo the change for ten"
+        " minutes. Protective changes stay.",
     )
 
 
@@ -100,39 +95,39 @@ class Policies(Section):
         alias="reserved_cpus",
         description="Reserved CPUs.",
     )
-    exclusive_cpus: exclusive_section.ExclusiveCpus = Field(
-        default_factory=exclusive_section.ExclusiveCpus,
+    exclusive_cpus: cpu_sections.ExclusiveCpus = Field(
+        default_factory=cpu_sections.ExclusiveCpus,
         alias="exclusive_cpus",
-        description="CPUs that single workloads hold.",
+        description="Exclusive CPUs of single workloads.",
     )
     shared_pools: cpu_sections.SharedPools = Field(
         default_factory=cpu_sections.SharedPools,
         alias="shared_pools",
         description="Shared CPU pools.",
     )
-    adaptive: adaptive_section.Adaptive = Field(
-        default_factory=adaptive_section.Adaptive,
-        description="Limit of best-effort work by what latency-sensitive work feels.",
+    adaptive: best_effort_sections.Adaptive = Field(
+        default_factory=best_effort_sections.Adaptive,
+        description="CPU for best-effort work, adapted to what latency-sensitive work needs.",
     )
     bound_quota: cpu_sections.BoundQuota = Field(
         default_factory=cpu_sections.BoundQuota,
         alias="bound_quota",
-        description="No limit of CPU time for pods with CPUs of their own.",
+        description="No CPU quota for pods with exclusive CPUs.",
     )
     cpu_normalization: cpu_sections.CpuNormalization = Field(
         default_factory=cpu_sections.CpuNormalization,
         alias="cpu_normalization",
-        description="CPU limits scaled to the speed of the CPUs.",
+        description="CPU quotas scaled to the speed of the CPUs.",
     )
     batch_limits: cpu_sections.BatchLimits = Field(
         default_factory=cpu_sections.BatchLimits,
         alias="batch_limits",
         description="Limits of batch and mid pods.",
     )
-    batch_resources: batch_section.BatchResources = Field(
-        default_factory=batch_section.BatchResources,
+    batch_resources: best_effort_sections.BatchResources = Field(
+        default_factory=best_effort_sections.BatchResources,
         alias="batch_resources",
-        description="What may be promised to batch and mid workloads.",
+        description="Resources offered to batch and mid workloads.",
     )
     blkio_qos: blkio_section.BlkioQos = Field(
         default_factory=blkio_section.BlkioQos,
@@ -142,124 +137,126 @@ class Policies(Section):
     network_qos: network_section.NetworkQos = Field(
         default_factory=network_section.NetworkQos,
         alias="network_qos",
-        description="Bandwidth of network links by class.",
+        description="Network bandwidth by QoS class.",
     )
-    core_scheduling: core_scheduling_section.CoreScheduling = Field(
-        default_factory=core_scheduling_section.CoreScheduling,
+    core_scheduling: cpu_sections.CoreScheduling = Field(
+        default_factory=cpu_sections.CoreScheduling,
         alias="core_scheduling",
-        description="Who may run on the threads of one core together.",
+        description="Which workloads may share a core at the same time.",
     )
-    cpu_suppress: suppress_section.CpuSuppress = Field(
-        default_factory=suppress_section.CpuSuppress,
+    cpu_suppress: best_effort_sections.CpuSuppress = Field(
+        default_factory=best_effort_sections.CpuSuppress,
         alias="cpu_suppress",
-        description="Limit of best-effort work by a formula.",
+        description="CPU limit of best-effort work by Koordinator's formula.",
     )
-    housekeeping: housekeeping_section.Housekeeping = Field(
-        default_factory=housekeeping_section.Housekeeping,
-        description="Interrupts and kernel threads off the CPUs that workloads hold alone.",
+    housekeeping: cpu_sections.Housekeeping = Field(
+        default_factory=cpu_sections.Housekeeping,
+        description="Interrupts and kernel threads away from exclusive CPUs.",
     )
-    oom_score: oom_score_section.OomScore = Field(
-        default_factory=oom_score_section.OomScore,
+    oom_score: memory_sections.OomScore = Field(
+        default_factory=memory_sections.OomScore,
         alias="oom_score",
-        description="Whom the kernel kills first when memory is out.",
+        description="Which processes the OOM killer prefers.",
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."
     )
-    cpu_burst: cpu_burst_section.CpuBurst = Field(
-        default_factory=cpu_burst_section.CpuBurst,
+    cpu_burst: cpu_sections.CpuBurst = Field(
+        default_factory=cpu_sections.CpuBurst,
         alias="cpu_burst",
-        description="CPU time beyond the limit.",
+        description="CPU time beyond the CPU limit.",
     )
     local_storage_evict: node_pressure_section.LocalStorageEvict = Field(
         default_factory=node_pressure_section.LocalStorageEvict,
         alias="local_storage_evict",
-        description="Local-storage limits of pods.",
+        description="Evictions by local-storage limits of pods.",
     )
-    cpu_allocatable_evict: evict_section.CpuAllocatableEvict = Field(
-        default_factory=evict_section.CpuAllocatableEvict,
-        description="Eviction by requests for CPU.",
+    cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict = Field(
+        default_factory=eviction_sections.CpuAllocatableEvict,
+        description="Evictions by CPU requests.",
     )
-    cpu_evict: evict_section.CpuEvict = Field(
-        default_factory=evict_section.CpuEvict,
-        description="Eviction by satisfaction and use of CPU.",
+    cpu_evict: eviction_sections.CpuEvict = Field(
+        default_factory=eviction_sections.CpuEvict,
+        description="Evictions by CPU satisfaction and CPU use.",
     )
-    memory_allocatable_evict: evict_section.MemoryAllocatableEvict = Field(
-        default_factory=evict_section.MemoryAllocatableEvict,
-        description="Eviction by requests for memory.",
+    memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict = Field(
+        default_factory=eviction_sections.MemoryAllocatableEvict,
+        description="Evictions by memory requests.",
     )
-    memory_evict: evict_section.MemoryEvict = Field(
-        default_factory=evict_section.MemoryEvict, description="Eviction by use of memory."
+    memory_evict: eviction_sections.MemoryEvict = Field(
+        default_factory=eviction_sections.MemoryEvict, description="Evictions by memory use."
     )
-    cpu_qos: cpu_qos_section.CpuQos = Field(
-        default_factory=cpu_qos_section.CpuQos,
+    cpu_qos: cpu_sections.CpuQos = Field(
+        default_factory=cpu_sections.CpuQos,
         alias="cpu_qos",
-        description="What the kernel's scheduler is told of each class.",
+        description="CPU scheduler settings by QoS class.",
     )
-    memory_qos: memory_qos_section.MemoryQos = Field(
-        default_factory=memory_qos_section.MemoryQos,
+    memory_qos: memory_sections.MemoryQos = Field(
+        default_factory=memory_sections.MemoryQos,
         alias="memory_qos",
-        description="Protection and throttling of memory.",
+        description="Memory protection and throttling by QoS class.",
     )
-    page_cache_reclaim: page_cache_section.PageCacheReclaim = Field(
-        default_factory=page_cache_section.PageCacheReclaim,
+    page_cache_reclaim: memory_sections.PageCacheReclaim = Field(
+        default_factory=memory_sections.PageCacheReclaim,
         alias="page_cache_reclaim",
-        description="Page cache beyond a pod's part.",
+        description="Page cache limits of pods.",
     )
-    system_qos: system_section.SystemQos = Field(
-        default_factory=system_section.SystemQos,
+    system_qos: memory_sections.SystemQos = Field(
+        default_factory=memory_sections.SystemQos,
         alias="system_qos",
-        description="Knobs of the whole kernel.",
+        description="Kernel settings of the whole machine.",
     )
     node_pressure: node_pressure_section.NodePressure = Field(
         default_factory=node_pressure_section.NodePressure,
         alias="node_pressure",
-        description="A node that runs out of memory, disk or processes.",
+        description="Evictions and conditions when memory, disk or processes run out.",
     )
 
 
 class Metrics(Section):
     """The Prometheus text on the HTTP server."""
 
-    enabled: bool = Field(default=True, description="Whether `/metrics` answers.")
+    enabled: bool = Field(default=True, description="Serve `/metrics`.")
 
 
 class Report(Section):
-    """What the agent shows of itself."""
+    """What the agent reports, and where."""
 
-    http: http_section.Http = Field(
-        default_factory=http_section.Http, description="The HTTP server."
+    http: report_sections.Http = Field(
+        default_factory=report_sections.Http, description="The HTTP server."
     )
-    grpc: grpc_section.Grpc = Field(
-        default_factory=grpc_section.Grpc, description="The gRPC server."
+    grpc: report_sections.Grpc = Field(
+        default_factory=report_sections.Grpc, description="The gRPC server."
     )
-    scheduler: grpc_section.Scheduler = Field(
-        default_factory=grpc_section.Scheduler, description="The scheduler that is told."
+    scheduler: report_sections.Scheduler = Field(
+        default_factory=report_sections.Scheduler,
+        description="The scheduler that this agent reports to.",
     )
     metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
-    objects: objects_section.Objects = Field(
-        default_factory=objects_section.Objects, description="Objects of the API server."
+    objects: report_sections.Objects = Field(
+        default_factory=report_sections.Objects, description="Objects of the API server."
     )
 
 
 class State(Section):
-    """What survives a restart, and what a stop leaves behind."""
+    """State across restarts, and what a stop leaves behind."""
 
     handover_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
-        default=120, description="How long limits stay in force across a restart or an upgrade."
+        default=120, description="How long limits stay in force during a restart or an upgrade."
     )
     on_stop: Literal["restore", "handover"] = Field(
         default="restore",
-        description="What a stop does: put everything back, or leave it to the next agent.",
+        description="What a stop does: `restore` puts everything back, `handover` leaves it to"
+        " the next agent.",
     )
     audit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 32)] = Field(
         default=8 << 20,
-        description="Size of the audit log, after which it becomes its own predecessor: both"
+        description="Size at which the audit log is rotated. One old log is kept, so both"
         " together take twice this.",
     )
     dir: fieldtypes.Directory = Field(
         default=None,
-        description="Directory of journal and checkpoints; null is the system's place.",
+        description="Directory of journal and checkpoints; null uses the system's directory.",
     )
 
 
@@ -267,7 +264,7 @@ class Log(Section):
     """The agent's own log, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least severe event that is logged."
+        default="info", description="Least severe level that is logged."
     )
     format: Literal["auto", "json", "console"] = Field(
         default="auto", description="`auto` is `console` on a terminal and `json` elsewhere."
@@ -278,47 +275,51 @@ class Config(Section):
     """The configuration of the agent."""
 
     api_version: Literal["koordlet.io/v1"] = Field(
-        default="koordlet.io/v1", description="Version of this format."
+        default="koordlet.io/v1", description="Version of the configuration format."
     )
-    kind: Literal["Config"] = Field(default="Config", description="What this file is.")
+    kind: Literal["Config"] = Field(default="Config", description="Kind of the document.")
     mode: Literal["enforce", "observe"] = Field(
-        default="enforce", description="`observe` does everything but act."
+        default="enforce", description="`enforce` applies decisions, `observe` changes nothing."
     )
-    node: Node = Field(default_factory=Node, description="Who this node is.")
-    cgroups: Cgroups = Field(default_factory=Cgroups, description="Where the managed cgroups are.")
-    kubelet: kubelet_section.Kubelet = Field(
-        default_factory=kubelet_section.Kubelet, description="The kubelet of this node."
+    node: Node = Field(default_factory=Node, description="Identity of this node.")
+    cgroups: Cgroups = Field(
+        default_factory=Cgroups, description="Location of the managed cgroups."
     )
-    kube: kube_section.Kube = Field(
-        default_factory=kube_section.Kube, description="The API server of the cluster."
+    kubelet: cluster_sections.Kubelet = Field(
+        default_factory=cluster_sections.Kubelet, description="The kubelet of this node."
+    )
+    kube: cluster_sections.Kube = Field(
+        default_factory=cluster_sections.Kube, description="The API server of the cluster."
     )
     scheduler: scheduler_section.Scheduler = Field(
         default_factory=scheduler_section.Scheduler,
         description="The standalone scheduler that this machine belongs to.",
     )
-    nri: nri_section.Nri = Field(
-        default_factory=nri_section.Nri,
-        description="The container runtime: what containers get before they begin.",
+    nri: cluster_sections.Nri = Field(
+        default_factory=cluster_sections.Nri,
+        description="NRI, the container runtime's plugin interface, through which koordlet"
+        " adjusts containers at creation.",
     )
     workloads: Annotated[
-        tuple[workload_section.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
+        tuple[workload_sections.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
     ] = Field(default=(), description="The workloads of a machine without a cluster.")
-    manifests: manifests_section.Manifests = Field(
-        default_factory=manifests_section.Manifests,
-        description="More workloads of such a machine, as Pod manifests.",
+    manifests: workload_sections.Manifests = Field(
+        default_factory=workload_sections.Manifests,
+        description="More workloads of a machine without a cluster, as Pod manifests.",
     )
     policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
     counters: counters_section.Counters = Field(
-        default_factory=counters_section.Counters, description="What is counted on request."
+        default_factory=counters_section.Counters, description="Optional hardware counters."
     )
-    guard: guard_section.Guard = Field(
-        default_factory=guard_section.Guard, description="Steps that hurt are taken back."
+    guard: Guard = Field(
+        default_factory=Guard,
+        description="Undoes changes that hurt latency-sensitive work.",
     )
-    report: Report = Field(default_factory=Report, description="What the agent shows of itself.")
-    eviction: eviction_section.Eviction = Field(
-        default_factory=eviction_section.Eviction, description="How pods are made to go."
+    report: Report = Field(default_factory=Report, description="What the agent reports, and where.")
+    eviction: eviction_sections.Eviction = Field(
+        default_factory=eviction_sections.Eviction, description="How koordlet evicts pods."
     )
-    state: State = Field(default_factory=State, description="What survives a restart.")
+    state: State = Field(default_factory=State, description="State that survives a restart.")
     log: Log = Field(default_factory=Log, description="The agent's own log.")
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What every section of the configuration shares.
+"""Common base of all sections of the configuration.
 
 Covers: frozen, strict models with camelCase keys; the mode of a policy; from models to records.
 Does not cover: any section (``schema`` and the modules of single policies).
@@ -16,7 +16,7 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from koordlet.config import plain
@@ -47,7 +47,7 @@ class _Unwritten:
 
 
 class Section(BaseModel):
-    """What all sections share: frozen, strict, no unknown keys, camelCase outside."""
+    """Base of all sections: frozen, strict, no unknown keys, camelCase outside."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -61,7 +61,7 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
-        """A section that nobody wrote is made of defaults, which need no validator of its own."""
+        """Build absent sections from defaults, without a validator of their own."""
         for field in cls.model_fields.values():
             if isinstance(field.default_factory, type) and issubclass(
                 field.default_factory, Section
@@ -69,11 +69,11 @@ class Section(BaseModel):
                 field.default_factory = _Unwritten(field.default_factory)
 
     def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What it says, by field, as its record has it (``plain``)."""
+        """Values by field, as in its record (``plain``)."""
         return {name: value for name, value in self if name not in but}
 
     def record(self) -> plain.Section:
-        """What it says, without model and validator."""
+        """Values without model and validator."""
         kind, names = _kind(type(self))
         return kind(_recorded(getattr(self, name)) for name in names)
 
@@ -104,4 +104,11 @@ def _policy_mode(value: object) -> object:
     return "off" if value is False else value
 
 
-PolicyModeField = Annotated[PolicyMode, BeforeValidator(_policy_mode)]
+PolicyModeField = Annotated[
+    PolicyMode,
+    BeforeValidator(_policy_mode),
+    Field(
+        description="`off` does not run the policy, `shadow` only reports its decisions, `enforce`"
+        " applies them."
+    ),
+]

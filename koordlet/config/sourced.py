@@ -1,4 +1,4 @@
-"""A valid configuration, and who said what of it.
+"""A valid configuration with the origin of each value.
 
 Covers: where files usually are, the effective configuration with its origins, a value from the
 command line.
@@ -46,5 +46,5 @@ class Effective:
     text: str | None = field(default=None, compare=False, repr=False)
 
     def origin(self, path: str) -> str:
-        """Where the value at a dotted path came from."""
+        """Origin of the value at a dotted path."""
         return self.origins.get(path, BUILT_IN)

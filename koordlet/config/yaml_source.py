@@ -115,7 +115,7 @@ def parse(text: str, name: str, loader: Any = _LOADER) -> Document:
         reader.refuse(None, _plain_words(str(error)), _TEXT_FIX)
     except (ValueError, OverflowError):
         # The pure-Python scanner meets an escape such as "\Uffffffff" this way.
-        reader.refuse(None, "an escape sequence names no character", _TEXT_FIX)
+        reader.refuse(None, "an escape sequence is not a character", _TEXT_FIX)
     return reader.document
 
 
@@ -165,7 +165,7 @@ class _Reader:
         if isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                self.refuse(mark, "a second document begins here", "keep one document in the file")
+                self.refuse(mark, "a second document starts here", "keep one document in the file")
                 raise _StopError
         elif isinstance(event, yaml.CollectionEndEvent):
             self._stack.pop()
@@ -193,18 +193,18 @@ class _Reader:
 
     def _key(self, event: Any, mark: Any, top: _OpenMap) -> None:
         if not isinstance(event, yaml.ScalarEvent):
-            self.refuse(mark, "a key is a plain word here, found a collection", "", top.loc)
+            self.refuse(mark, "a key must be a plain word, found a collection", "", top.loc)
             raise _StopError
         key = self._scalar(event)
         if not isinstance(key, str):
             # The text is kept as the key: the value below it is judged all the same.
-            message = f"a key is text, found {places.show(key)}"
+            message = f"a key must be text, found {places.show(key)}"
             self.refuse(mark, message, f'quote it: "{event.value[:60]}"', top.loc)
             key = str(event.value)
         loc = (*top.loc, key)
         first = self.document.keys.get(loc)
         if first is not None:
-            message = f"the key is here and on line {first.line}"
+            message = f"duplicate key, also on line {first.line}"
             self.refuse(mark, message, "remove one of the two", loc)
         top.key = key
         self.document.keys[loc] = places.Mark(mark.line + 1, mark.column + 1)
@@ -232,7 +232,7 @@ class _Reader:
 
     def _scalar(self, event: Any) -> object:
         if any("\ud800" <= c <= "\udfff" for c in event.value):
-            self.refuse(event.start_mark, "an escape sequence names half a character")
+            self.refuse(event.start_mark, "an escape sequence is half a character")
             return ""
         return resolve(event.value) if event.implicit[0] else event.value
 

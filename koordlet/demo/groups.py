@@ -38,7 +38,7 @@ PODS = (workload("ls", qos.Qos.LS), workload("be", qos.Qos.BE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class DemoSettings:
     """The processes that run, by the name of their group; none while nothing is enforced."""
 
     pids: tuple[tuple[str, int], ...] = ()
@@ -47,19 +47,19 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class DemoState:
     """The demo remembers nothing."""
 
 
-def revive(body: Mapping[str, object]) -> State:
-    """Whatever a checkpoint holds, there is nothing to bring back."""
+def revive(body: Mapping[str, object]) -> DemoState:
+    """Ignore the checkpoint: the demo has no state."""
     del body
-    return State()
+    return DemoState()
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
-) -> decision.Decision[State]:
+    now: snapshot.Snapshot, past: series.History, settings: DemoSettings, state: DemoState
+) -> decision.Decision[DemoState]:
     """Groups in every hierarchy that counts, and the processes inside them."""
     del past
     actions: list[action.Action] = []
@@ -137,8 +137,8 @@ ROW = registry.row(
     summary="workloads in cgroups of their own, to look at",
     protects="the demo's workloads live in its groups",
     decide=decide,
-    settings=Settings(),
-    state=State(),
+    settings=DemoSettings(),
+    state=DemoState(),
     revive=revive,
     schema=SCHEMA,
 )

@@ -70,10 +70,12 @@ _BLOCK = 4096
 _DISKS = {"/": (5 << 20, 3 << 20, 1 << 20, 1), "/var/lib": (25 << 20, 17 << 20, 6 << 20, 2)}
 
 
-class Machine(player.PlayedHost):
+class DemoMachine(player.PlayedHost):
     """A recorded machine whose cgroups can be written."""
 
-    def __init__(self, top: tarindex.Entry, online: cpuset.CPUSet, memory_nodes: str) -> None:
+    def __init__(
+        self, top: tarindex.ArchiveEntry, online: cpuset.CPUSet, memory_nodes: str
+    ) -> None:
         super().__init__(top)
         self.change("/proc/self/mountinfo", data=_MOUNT.encode())
         for name in _ROOT:
@@ -157,7 +159,7 @@ class Machine(player.PlayedHost):
             self.change(f"{group}/cgroup.events", data=state.encode())
 
     def _spread(self, group: str) -> None:
-        """What is in effect in a group and below: its set within its parent's, else all of that."""
+        """Effective cpuset of a group and below: its own set within its parent's set."""
         above = self.cpus(group.rpartition("/")[0])
         wanted = cpuset.CPUSet.parse(self.text(self.at(f"{group}/cpuset.cpus")).strip())
         found = wanted & above or above
@@ -168,7 +170,7 @@ class Machine(player.PlayedHost):
     def _below(self, group: str) -> Iterator[str]:
         here = self.at(group)
         for name in self.list(here):
-            if self.stat(self.below(here, name)).kind is root.Kind.DIRECTORY:
+            if self.stat(self.below(here, name)).kind is root.FileKind.DIRECTORY:
                 yield f"{group}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""How long requests took, as people say it.
+"""Request latency of the demo's service as text.
 
 Covers: the figures of one interval, and the line that ``load`` prints of them.
 Does not cover: measuring (``load``), telling (``cli.narration``).
@@ -11,7 +11,7 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Of the requests that were answered in one second."""
+    """Latency of the requests answered in one second."""
 
     answered: int
     #: Half of them took at most so long, and 99 of 100; milliseconds.
@@ -22,7 +22,7 @@ class Latency:
 
     @classmethod
     def parse(cls, line: str) -> Latency:
-        """From four numbers in a line; ``ValueError`` where it is none."""
+        """Parse four numbers in a line; ``ValueError`` if the line has another form."""
         answered, p50, p99, refused = line.split()
         return cls(answered=int(answered), p50=float(p50), p99=float(p99), refused=int(refused))
 

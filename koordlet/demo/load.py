@@ -34,7 +34,7 @@ _PATIENCE, _FEW = 0.25, 8
 
 
 def busy(at: float) -> bool:
-    """Whether much is asked for, so long after the start."""
+    """True if the client sends many requests at this time after the start."""
     return at % _ROUND > _CALM
 
 

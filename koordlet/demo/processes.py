@@ -1,4 +1,4 @@
-"""The demo's processes on this machine: a service, whoever asks it, and a hog.
+"""The demo's processes on this machine: a service, its client and a hog.
 
 Covers: starting and ending them, what requests took last. Does not cover: their cgroups
 (``groups``), the programs themselves (``service``, ``load``, ``hog``).
@@ -41,12 +41,12 @@ class Processes:
             self._load = _start("load", words, stdout=told, passed=(ask, answers))
         os.set_blocking(self._told, False)
 
-    def settings(self) -> groups.Settings:
-        """What the policy has to know of them."""
-        return groups.Settings(pids=(("ls", self._service.pid), ("be", self._hog.pid)))
+    def settings(self) -> groups.DemoSettings:
+        """Settings of the demo's policy for these processes."""
+        return groups.DemoSettings(pids=(("ls", self._service.pid), ("be", self._hog.pid)))
 
     def latency(self) -> latency.Latency | None:
-        """What requests took in the last whole second; ``None``: none has passed yet."""
+        """Latency of the last whole second; ``None`` before the first."""
         with contextlib.suppress(BlockingIOError):
             *lines, self._rest = (self._rest + os.read(self._told, _LINES)).split(b"\n")
             for line in lines:

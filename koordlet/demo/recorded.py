@@ -34,15 +34,15 @@ class Recorded:
         name = str(ARCHIVE)
         top = roots.inside(name, tarindex.load(name))
         found = discovery.discover(player.PlayedHost(top))
-        self.host = kernel.Machine(top, found.online, str(found.memory_nodes))
+        self.host = kernel.DemoMachine(top, found.online, str(found.memory_nodes))
         self.host.change("/proc/sys/kernel/hostname", data=f"{NAME}\n".encode())
         memory = sum(one.memory_bytes or 0 for one in found.nodes)
         self.story = story.Story(self.host, found.online, memory, machine.now)
         self._folder = tempfile.TemporaryDirectory(prefix="koordlet-demo-")
 
-    def settings(self) -> groups.Settings:
-        """What the policy has to know of the processes."""
-        return groups.Settings(
+    def settings(self) -> groups.DemoSettings:
+        """Settings of the demo's policy for the recorded processes."""
+        return groups.DemoSettings(
             pids=tuple(story.PIDS.items()), names=tuple(one.name for one in PODS)
         )
 

@@ -29,7 +29,7 @@ _IDLE = 1.0
 
 
 def main(most: int) -> None:
-    """Answer until nobody can ask any more."""
+    """Serve requests until standard input closes."""
     mine, crowd = os.getpid(), 0
     while True:
         if not select.select([0], [], [], _IDLE)[0]:

@@ -1,4 +1,4 @@
-"""Where the demo plays: on this machine, or, where nothing may be done here, on a recorded one.
+"""Stage of the demo: this machine, or a recorded machine where changes are not permitted.
 
 Covers: the choice, and what the agent needs to know of each.
 Does not cover: the agent (``agent.loop``), the options (``cli.run``).
@@ -60,7 +60,7 @@ class Stage:
         return here
 
     def latency(self) -> latency.Latency | None:
-        """What requests took last, where somebody asks."""
+        """Last measured request latency."""
         return None
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
         _say(f"observing only, changing nothing: {why}")
         return Stage(here, sources, flags, why)
     here.observer.close()
-    _say(f"{why}: the demo plays on a recorded machine with two sockets, and touches nothing here")
+    _say(f"{why}: the demo runs on a recorded machine with two sockets and changes nothing here")
     return Elsewhere(args, flags)
 
 
@@ -136,7 +136,7 @@ def _say(text: str) -> None:
 def farewell(left: int) -> str:
     """The demo's last line: whether everything was put back."""
     if not left:
-        return "The demo is over: everything is as it was before."
+        return "The demo is over: all changes are undone."
     return (
         f"The demo is over, and {left} changes could not be undone:"
         " `koordlet restore` tries again and names them"

@@ -1,4 +1,4 @@
-"""What runs on the recorded machine, and what its kernel counts of it.
+"""Simulated workloads of the recorded machine and their kernel counters.
 
 Covers: who wants how much, who gets it, who waits, how long requests take, all the counters.
 Does not cover: groups and limits (``kernel``), which machine it is (``recorded``).
@@ -62,12 +62,12 @@ class _Stalls:
     averages: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
 
     def add(self, part: float, seconds: float) -> None:
-        """So much of the time somebody waited."""
+        """Add stalled time."""
         self.seconds += part * seconds
         self.averages = _faded(self.averages, _STALLED, part, seconds)
 
     def text(self) -> str:
-        """As the kernel prints it."""
+        """Render as the kernel prints it."""
         found = zip(_STALLED, self.averages, strict=True)
         some = " ".join(f"avg{span}={100 * part:.2f}" for span, part in found)
         total = int(1e6 * self.seconds)
@@ -76,7 +76,7 @@ class _Stalls:
 
 @dataclass(slots=True, kw_only=True)
 class _Group:
-    """What is counted of one workload, in seconds."""
+    """Counters of one workload, in seconds."""
 
     used: float = 0.0
     #: Periods of its quota, those in which it wanted more, and how long it got nothing then.
@@ -87,11 +87,11 @@ class _Group:
 
 
 class Story:
-    """Moves the machine on whenever somebody asks for the time."""
+    """Advances the simulated machine whenever the clock is read."""
 
     def __init__(
         self,
-        host: kernel.Machine,
+        host: kernel.DemoMachine,
         online: cpuset.CPUSet,
         memory_bytes: int,
         now: Callable[[], machine.Now],
@@ -124,7 +124,7 @@ class Story:
         return now
 
     def latency(self) -> latency.Latency | None:
-        """What requests take now; ``None`` while the service has no group."""
+        """Current request latency; ``None`` while the service has no group."""
         return self._latency
 
     # The law -------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Story:
             self._latency = _requests(sum(ls.values()) / len(ls), shared, len(ls))
 
     def _sensitive(self, wants: Mapping[str, float], seconds: float) -> dict[str, dict[int, float]]:
-        """What each latency-sensitive workload gets of each of its CPUs."""
+        """CPU use of each latency-sensitive workload on each of its CPUs."""
         asked: dict[int, float] = defaultdict(float)
         for name, part in wants.items():
             for cpu in self._cpus(name):
@@ -171,7 +171,7 @@ class Story:
     def _best_effort(
         self, taken: Mapping[int, float], seconds: float
     ) -> tuple[dict[int, float], float]:
-        """What best-effort work gets of each CPU, and in what part of the time it has quota."""
+        """CPU use of best-effort work on each CPU, and the share of time with quota left."""
         free = {cpu: max(0.0, 1 - taken[cpu]) for cpu in self._cpus("be")}
         met = self._part() * (_YIELDS if self._yields() else 1.0)
         return self._held("be", free, seconds), met
@@ -182,14 +182,14 @@ class Story:
         return min(1.0, self._quota("be") / cpus) if cpus else 0.0
 
     def _yields(self) -> bool:
-        """Whether best-effort work, where there is some, runs when nobody else wants to."""
+        """True if best-effort work, where there is some, runs as ``SCHED_IDLE``."""
         if not self._cpus("be"):
             return True
         files = (f"{_group('be')}/{name}" for name in ("cpu.idle", "cpu.weight"))
         return any(self._host.text(self._host.at(file)).strip() == "1" for file in files)
 
     def _held(self, name: str, parts: dict[int, float], seconds: float) -> dict[int, float]:
-        """The same within the quota of the group, whose periods are counted."""
+        """Apply the quota of the group, and count its periods."""
         whole = sum(parts.values())
         quota = self._quota(name) if parts else math.inf
         if quota == math.inf:
@@ -226,7 +226,7 @@ class Story:
         return math.inf if quota == "max" else int(quota) / int(period)
 
     def _cpus(self, name: str) -> cpuset.CPUSet:
-        """Where it runs: nowhere before its process is in its group."""
+        """CPUs of a workload; none before its process is in its group."""
         group = _group(name)
         return self._host.cpus(group) if self._host.pids(group) else cpuset.CPUSet()
 
@@ -275,7 +275,7 @@ def _group(name: str) -> str:
 
 
 def _there(beside: Mapping[int, float], cpu: int) -> bool:
-    """Whether best-effort work runs on a CPU."""
+    """True if best-effort work runs on a CPU."""
     return beside.get(cpu, 0.0) > _TRACE
 
 
@@ -311,7 +311,7 @@ def _times(busy: int, passed: int) -> str:
 
 
 def _cpu_stat(used: float, own: _Group | None = None) -> str:
-    """That of a group; the root group has no quota."""
+    """Text of ``cpu.stat`` of a group; the root group has no quota."""
     text = f"usage_usec {int(1e6 * used)}\nuser_usec {int(1e6 * used)}\nsystem_usec 0\n"
     if own is None:
         return text

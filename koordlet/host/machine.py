@@ -1,4 +1,4 @@
-"""Which machine this is, and which boot of it.
+"""Identity of the machine and of its boot.
 
 Covers: boot id, machine id, host name, clocks. Does not cover: its shape
 (``host.topology.discovery``).
@@ -13,8 +13,8 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """State of another machine or another boot is worthless here: these two tell."""
+class MachineIdentity:
+    """Machine and boot identity: state of another machine or boot is invalid here."""
 
     machine_id: str
     boot_id: str
@@ -32,9 +32,9 @@ class Now:
     suspended: float = 0.0
 
 
-def identify(host: root.HostRoot) -> Identity:
+def identify(host: root.HostRoot) -> MachineIdentity:
     """Read both ids; an unreadable one is empty."""
-    return Identity(
+    return MachineIdentity(
         machine_id=_line(host, host.etc("machine-id")),
         boot_id=_line(host, host.proc("sys", "kernel", "random", "boot_id")),
     )

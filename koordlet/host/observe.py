@@ -36,25 +36,25 @@ class Observer:
 
     def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
         self.host = host
-        self._files = kept_files.Kept(host)
+        self._files = kept_files.KeptFiles(host)
         self.base = base
         self.identity = machine.identify(host)
         self.topology: shapes.Topology = discovery.first(host)
         self.layout = cgroup.Layout()
         self.unsupported: tuple[absence.Unsupported, ...] = ()
-        self.reader = tree.Reader(host, self.layout)
+        self.reader = tree.CgroupReader(host, self.layout)
         self._mounts = b""
         #: Becomes readable when something happened to groups; ``None`` where they are polled.
         self.events: inotify.Inotify | None = None
         self._polled: tuple[absence.Unsupported, ...] = ()
-        self.resctrl = resctrl_reader.Look(host)
+        self.resctrl = resctrl_reader.ResctrlReader(host)
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
         self._kernel_work: Mapping[str, str] = {}
-        self.oom_scores = oom_scores.Reader(host)
+        self.oom_scores = oom_scores.OomScoreReader(host)
         self._devices: blocks.Blocks | None = None
-        self._links: queueing_reader.Reader | None = None
-        self._cookies: core_cookies.Reader | None = None
+        self._links: queueing_reader.QueueingReader | None = None
+        self._cookies: core_cookies.CookieReader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -83,11 +83,13 @@ class Observer:
         self.resctrl.refresh(self.topology)
 
     def watch(self) -> None:
-        """From now on, have the kernel tell what happens to groups."""
+        """Subscribe to the kernel's cgroup events."""
         try:
             self.events = self.host.events()
         except OSError as error:
-            gap = absence.Unsupported("inotify", f"{error.strerror}; groups are polled")
+            gap = absence.Unsupported(
+                "inotify", f"{error.strerror}; koordlet polls the cgroups instead"
+            )
             self._polled = (gap,)
             self.unsupported = (*self.unsupported, gap)
         else:
@@ -103,7 +105,7 @@ class Observer:
             self.events = None
 
     def poll(self) -> bool:
-        """Whether anything may have happened to groups or CPUs since the last call."""
+        """True if cgroups or CPUs may have changed since the last call."""
         return self.reader.poll() | (self._read_online() != self._online)
 
     def children(self, path: str) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ class Observer:
             self._went_offline |= self.topology.offline
 
     def _hotplugged(self) -> bool:
-        """Whether CPUs came or went since the last look: one small file, so a tick can afford it.
+        """True if CPUs were hot-plugged since the last look: one small file.
 
         A CPU that is gone must not wait for the slow lane: until then, pools would name it.
         """
@@ -149,7 +151,9 @@ class Observer:
         self._mounts = mounts
         self.layout = hierarchies.writable(self.host, layout)
         self.reader.close()
-        self.reader = tree.Reader(self.host, self.layout, handles=descriptors.share(0.25, _HANDLES))
+        self.reader = tree.CgroupReader(
+            self.host, self.layout, handles=descriptors.share(0.25, _HANDLES)
+        )
         self.unsupported = tuple(
             why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
         )
@@ -213,19 +217,19 @@ class Observer:
         return devices
 
     def cookies(self, at: float, groups: Iterable[str]) -> cookies.Cookies:
-        """Which processes of the groups may share a core."""
+        """Core-scheduling cookies of the cgroups' processes."""
         if self._cookies is None:
             from koordlet.host.process import core_cookies  # noqa: PLC0415 -- most never ask
 
-            self._cookies = core_cookies.Reader(self.host)
+            self._cookies = core_cookies.CookieReader(self.host)
         return self._cookies.look(at, self.layout, groups)
 
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:
-        """How network links queue their packets."""
+        """Queueing of network interfaces."""
         if self._links is None:
             from koordlet.host.devices import queueing as reader  # noqa: PLC0415 -- most never shape
 
-            self._links = reader.Reader(self.host)
+            self._links = reader.QueueingReader(self.host)
         return self._links.look(at, names)
 
     def changed(self) -> None:
@@ -235,7 +239,7 @@ class Observer:
                 one.due()
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
-        """What this machine has not; the same tuple while that is the same."""
+        """Features that this machine lacks; the same tuple while nothing changes."""
         found = (*self.unsupported, *self.resctrl.unsupported)
         if found != self._said:
             self._said = found
@@ -244,7 +248,7 @@ class Observer:
     def _look(
         self, pods: tuple[pod.Pod, ...], also: tuple[str, ...], *, full: bool
     ) -> Mapping[str, cgroup.Group]:
-        """The groups; the same mapping while nothing happened to them and nobody asks for more."""
+        """Read the cgroups; the same mapping while nothing changed and no more are requested."""
         asked = (pods, also, self.reader, self.reader.generation)
         if full or asked != self._asked or not self.reader.watched:
             same = not full and self._complete and asked[:-1] == self._asked[:-1]

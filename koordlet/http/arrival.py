@@ -20,14 +20,14 @@ class Arrival(asyncio.Protocol):
         self._greet = greet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody came."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows the type
         transport.pause_reading()
         self._greet(transport)
 
 
 class Early(asyncio.Protocol):
-    """Keeps what comes before there is a connection."""
+    """Buffers events until the connection object exists."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -36,21 +36,21 @@ class Early(asyncio.Protocol):
         self.lost = False
 
     def data_received(self, data: bytes) -> None:
-        """It said something with its handshake."""
+        """Buffer data that arrived with the handshake."""
         self._held += data
 
     def eof_received(self) -> bool:
-        """It has said all; it may still read."""
+        """Buffer the end of the client's data; the client may still read."""
         self._ended = True
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """Buffer the disconnection."""
         del exc
         self.lost = True
 
     def hand_over(self, transport: asyncio.Transport, to: asyncio.BufferedProtocol) -> None:
-        """From here on the connection is its own."""
+        """Replay the buffered events and give the transport to the connection."""
         transport.set_protocol(to)
         to.connection_made(transport)
         while self._held:

@@ -1,4 +1,4 @@
-"""Who may ask what: the one seam that every request passes before its handler.
+"""Authorization: the one check that every request passes before its handler.
 
 Covers: the verdict, the policy of a loopback server, the guard against DNS rebinding.
 Does not cover: TLS (``certificates``) and tokens (``tokens``, of the same type).
@@ -21,10 +21,10 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AccessVerdict:
     """Allowed, or the response that says why not."""
 
-    refusal: message.Response | None = None
+    refusal: message.HttpResponse | None = None
 
     @property
     def allowed(self) -> bool:
@@ -32,42 +32,42 @@ class Verdict:
         return self.refusal is None
 
 
-Authorise = Callable[[message.Request, message.Peer], Verdict | Awaitable[Verdict]]
+Authorise = Callable[[message.HttpRequest, message.Peer], AccessVerdict | Awaitable[AccessVerdict]]
 
-ALLOWED = Verdict()
+ALLOWED = AccessVerdict()
 
 _NAME = re.compile(r"(?:[a-z0-9-]+\.)*localhost\.?\Z")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]*)(?::\d{0,5})?\Z")
 
 
-def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
-    """Loopback peers may read; nobody else may do anything."""
+def local_readers(request: message.HttpRequest, peer: message.Peer) -> AccessVerdict:
+    """Allow reading from loopback addresses, and nothing else."""
     if not peer.loopback:
-        return Verdict(
+        return AccessVerdict(
             message.error(
                 403,
                 "forbidden",
-                "only this machine may ask",
+                "this address answers only clients on the same machine",
                 culprit=peer.host,
-                fix="ask from the machine itself",
+                fix="send the request from the machine itself, or set report.http.secure",
             )
         )
     if request.method not in {"GET", "HEAD"}:
-        return Verdict(routes.not_allowed(request, "GET, HEAD"))
+        return AccessVerdict(routes.not_allowed(request, "GET, HEAD"))
     return ALLOWED
 
 
-def rebound(request: message.Request, peer: message.Peer) -> Verdict:
-    """Refuse a request from this machine that calls us by somebody's name."""
+def rebound(request: message.HttpRequest, peer: message.Peer) -> AccessVerdict:
+    """Refuse a request whose ``Host`` header names another server (DNS rebinding)."""
     host = request.headers.get("host")
     # Browsers always send one; HTTP/1.1 without it is refused by the parser.
     if not peer.loopback or host is None or is_local_name(host):
         return ALLOWED
-    return Verdict(
+    return AccessVerdict(
         message.error(
             421,
             "misdirected",
-            "not a name of this server",
+            "the Host header does not name this server",
             culprit=host[:200],
             fix="use localhost or an IP address",
         )
@@ -75,7 +75,7 @@ def rebound(request: message.Request, peer: message.Peer) -> Verdict:
 
 
 def is_local_name(host: str) -> bool:
-    """Whether a ``Host`` header is an IP address or a loopback name."""
+    """True if a ``Host`` header is an IP address or a loopback name."""
     match = _HOST.match(host)
     if match is None:
         return False
@@ -84,7 +84,7 @@ def is_local_name(host: str) -> bool:
 
 
 def peer(name: object, *, secure: bool) -> message.Peer:
-    """Who is at the other end, from the name that the socket has for it."""
+    """Identify the client from the socket's peer name."""
     host, port = (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("", 0)
     where = address(host)
     local = where is not None and where.is_loopback

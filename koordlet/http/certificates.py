@@ -24,15 +24,14 @@ class Certificate:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
-        self.reloads = 0
         try:
             self._stamp = self._stamps()
             self._newest = self._read()
         except (OSError, ssl.SSLError) as error:
             raise errors.HostError(
-                f"cannot use a certificate: {error.strerror or error}",
+                f"cannot load the certificate: {error.strerror or error}",
                 culprit=f"{certificate}, {key}",
-                fix="set report.http.secure.{certificate,key} to a pair in PEM that we may read",
+                fix="set report.http.secure.{certificate,key} to a readable PEM pair",
             ) from error
         #: Asks for the newest pair whenever a client says hello, with or without a server's name.
         self.context = _bare()
@@ -54,7 +53,6 @@ class Certificate:
             log.get().warning("http.certificate_kept", detail=str(error))
             return
         self._stamp, self._newest = stamp, found
-        self.reloads += 1
 
     def _stamps(self) -> tuple[object, ...]:
         # Kubernetes swaps a symbolic link: the inode behind it is another one then.

@@ -1,4 +1,4 @@
-"""Something that is published again and again, to whoever listens: the newest only.
+"""Channels: publish a state to all listeners, who each receive the newest one.
 
 Covers: listeners of a channel, their number, a slow one. Does not cover: sockets (``connection``).
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Listener(Protocol):
+class ChannelListener(Protocol):
     """One that wants every event, or the newest."""
 
     def event(self, data: bytes) -> None:
@@ -26,24 +26,24 @@ class Channel:
     def __init__(self, newest: Callable[[], bytes], most: int = 16) -> None:
         self._newest = newest
         self._most = most
-        self._listeners: set[Listener] = set()
+        self._listeners: set[ChannelListener] = set()
 
     @property
     def full(self) -> bool:
-        """Whether nobody else may listen."""
+        """True if the limit of listeners is reached."""
         return len(self._listeners) >= self._most
 
     @property
     def listeners(self) -> int:
-        """How many there are."""
+        """Number of listeners."""
         return len(self._listeners)
 
-    def listen(self, one: Listener) -> None:
-        """From now on; the newest state comes at once."""
+    def listen(self, one: ChannelListener) -> None:
+        """Add a listener, which receives the newest state at once."""
         self._listeners.add(one)
         one.event(self._newest())
 
-    def leave(self, one: Listener) -> None:
+    def leave(self, one: ChannelListener) -> None:
         """No more."""
         self._listeners.discard(one)
 

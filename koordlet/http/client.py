@@ -5,8 +5,8 @@ Does not cover: who we are (headers come from the caller), what the answers mean
 
 Rules:
 1. Everything has a deadline: connecting, an answer as a whole, and the silence within a stream.
-2. An answer has at most ``Limits.body_bytes``, its head at most ``Limits.head_bytes``; compression
-   is not asked for, so a small answer cannot become a large one.
+2. A response has at most ``ClientLimits.body_bytes``, its head at most ``ClientLimits.head_bytes``.
+   The client requests no compression, so a small response cannot become a large one.
 3. A request is repeated in one case only: it is a GET, and the kept connection that it was sent on
    turns out to have been closed by the server before.
 """
@@ -43,8 +43,8 @@ class CertificateError(TransportError):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a server is."""
+class HttpEndpoint:
+    """Address of a server."""
 
     host: str
     port: int
@@ -66,8 +66,8 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one server may cost."""
+class ClientLimits:
+    """Resource limits of the client for one server."""
 
     #: For requests; streams have connections of their own.
     connections: int = 8
@@ -81,7 +81,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ClientResponse:
     """An answer. Header names are in lower case."""
 
     status: int
@@ -93,7 +93,7 @@ class _Connection:
     """One connection: a request and its answer at a time."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: ClientLimits
     ) -> None:
         self._reader, self._writer = reader, writer
         self._limits = limits
@@ -105,17 +105,17 @@ class _Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether the server has left it open."""
+        """True if the server keeps the connection open."""
         return not (self._reader.at_eof() or self._writer.is_closing())
 
     async def whole(
         self, method: str, target: str, headers: exchange.Headers, body: bytes
-    ) -> Response:
+    ) -> ClientResponse:
         """Send a request; the whole of its answer."""
         data = await self._send(method, target, headers, body)
         plain = exchange.answer(data)
         if plain is not None:
-            return Response(*plain)
+            return ClientResponse(*plain)
         self._look(method, target, headers, body, data)
         head = await self._head()
         read = bytearray()
@@ -123,11 +123,11 @@ class _Connection:
             read += piece
             if len(read) > self._limits.body_bytes:
                 break
-        return Response(head.status, head.headers, bytes(read))
+        return ClientResponse(head.status, head.headers, bytes(read))
 
     async def ask(
         self, method: str, target: str, headers: exchange.Headers, body: bytes
-    ) -> Response:
+    ) -> ClientResponse:
         """Send a request; the head of its answer."""
         data = await self._send(method, target, headers, body)
         self._look(method, target, headers, body, data)
@@ -149,16 +149,16 @@ class _Connection:
         self._http, _ = exchange.begun(method, target, headers, body, self._limits.head_bytes)
         self._http.receive_data(data)
 
-    async def _head(self) -> Response:
+    async def _head(self) -> ClientResponse:
         while True:
             event = await self._next()
             if isinstance(event, h11.Response):
                 names = {
                     name.decode().lower(): value.decode("latin-1") for name, value in event.headers
                 }
-                return Response(event.status_code, names)
+                return ClientResponse(event.status_code, names)
             if not isinstance(event, h11.InformationalResponse):
-                raise _garbled("an answer without a head")
+                raise _garbled("the response has no header")
 
     async def data(self) -> bytes:
         """The next piece of the body; empty at its end."""
@@ -168,7 +168,7 @@ class _Connection:
                 return bytes(event.data)
             if isinstance(event, h11.EndOfMessage):
                 return b""
-            raise _garbled("a body that is none")
+            raise _garbled("the response body is malformed")
 
     async def _next(self) -> h11.Event | type[h11.PAUSED]:
         http = self._http
@@ -185,7 +185,7 @@ class _Connection:
         return read
 
     def reuse(self) -> bool:
-        """Whether another request may be sent: the answer is over, and nothing came after it."""
+        """True if the connection is free again: the response ended and nothing follows it."""
         http, self._http = self._http, None
         if http is not None:
             over = http.our_state is h11.DONE and http.their_state is h11.DONE
@@ -198,10 +198,10 @@ class _Connection:
         self._writer.transport.abort()
 
 
-class Stream:
+class ResponseStream:
     """The body of an answer, as it comes."""
 
-    def __init__(self, response: Response, connection: _Connection, name: str) -> None:
+    def __init__(self, response: ClientResponse, connection: _Connection, name: str) -> None:
         self.response = response
         self._connection = connection
         self._name = name
@@ -212,17 +212,17 @@ class Stream:
             async with asyncio.timeout(seconds):
                 return await self._connection.data()
         except TimeoutError:
-            raise TransportError(f"silent for {seconds:.0f} s", culprit=self._name) from None
+            raise TransportError(f"no data for {seconds:.0f} s", culprit=self._name) from None
         except (OSError, h11.ProtocolError) as error:
             raise _broken(self._name, error) from error
 
 
-class Client:
+class HttpClient:
     """One server."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits | None = None) -> None:
+    def __init__(self, endpoint: HttpEndpoint, limits: ClientLimits | None = None) -> None:
         self.endpoint = endpoint
-        self.limits = Limits() if limits is None else limits
+        self.limits = ClientLimits() if limits is None else limits
         self._kept: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._places = asyncio.Semaphore(self.limits.connections)
@@ -231,7 +231,7 @@ class Client:
 
     async def request(
         self, method: str, target: str, headers: Headers = (), body: bytes = b""
-    ) -> Response:
+    ) -> ClientResponse:
         """The whole answer."""
         async with self._within(), self._places:
             while True:
@@ -246,7 +246,7 @@ class Client:
     @contextlib.asynccontextmanager
     async def stream(
         self, method: str, target: str, headers: Headers = ()
-    ) -> AsyncGenerator[Stream, None]:
+    ) -> AsyncGenerator[ResponseStream, None]:
         """An answer piece by piece, on a connection of its own."""
         async with self._within():
             connection = await self._connect()
@@ -258,13 +258,13 @@ class Client:
                     raise _broken(str(self.endpoint), error) from error
                 raise
         try:
-            yield Stream(head, connection, str(self.endpoint))
+            yield ResponseStream(head, connection, str(self.endpoint))
         finally:
             self._drop(connection)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """True if no request is in progress."""
         return len(self._open) == len(self._kept)
 
     def retire(self) -> None:
@@ -283,15 +283,15 @@ class Client:
 
     async def _whole(
         self, connection: _Connection, method: str, target: str, headers: Headers, body: bytes
-    ) -> Response:
+    ) -> ClientResponse:
         done = False
         try:
             found = await connection.whole(method, target, self._headers(headers, body), body)
             if len(found.body) > self.limits.body_bytes:
                 raise TransportError(
-                    f"an answer of over {self.limits.body_bytes >> 20} MiB",
+                    f"the response exceeds {self.limits.body_bytes >> 20} MiB",
                     culprit=str(self.endpoint),
-                    fix="is this the right server?",
+                    fix="check the server's address",
                 )
             done = connection.reuse() and not (self._closed or self._retired)
             return found
@@ -336,9 +336,8 @@ class Client:
                 reader, writer = await _opened(where)
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
-            raise CertificateError(
-                f"no trust between us: {why}", culprit=str(where), fix="check CA and certificates"
-            ) from error
+            text, fix = f"TLS verification failed: {why}", "check CA and certificates"
+            raise CertificateError(text, culprit=str(where), fix=fix) from error
         except TimeoutError:
             raise TransportError(
                 f"no connection within {self.limits.connect_seconds:.0f} s", culprit=str(where)
@@ -363,7 +362,7 @@ class Client:
         connection.close()
 
 
-async def _opened(where: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _opened(where: HttpEndpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     name = (where.server_name or where.host) if where.tls is not None else None
     if where.proxy is None:
         return await asyncio.open_connection(
@@ -377,7 +376,7 @@ async def _opened(where: Endpoint) -> tuple[asyncio.StreamReader, asyncio.Stream
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split(b" ", 2)[1:2] != [b"200"]:
             words = answer.partition(b"\r\n")[0].decode("latin-1")
-            raise TransportError(f"the proxy refuses: {words[:200]}", culprit=str(where))  # noqa: TRY301
+            raise TransportError(f"the proxy refused: {words[:200]}", culprit=str(where))  # noqa: TRY301
         if where.tls is not None:
             await writer.start_tls(where.tls, server_hostname=name)
     except BaseException as error:

@@ -20,31 +20,30 @@ import time
 import h11
 
 from koordlet.http import authorisation, channels, message, phases, respond, routes
-from koordlet.http.phases import Phase
+from koordlet.http.phases import ConnectionPhase
 
 #: One read. It bounds what h11 has to look at in one go.
 _READ_BYTES = 8 << 10
 
 
-class Connection(asyncio.BufferedProtocol):
-    """A client, until it goes or is sent away."""
+class HttpConnection(asyncio.BufferedProtocol):
+    """A client connection until it is closed."""
 
-    def __init__(self, owner: phases.Owner) -> None:
+    def __init__(self, owner: phases.ConnectionOwner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
         self._buffer = bytearray(_READ_BYTES)
-        self.phase = Phase.CLOSED
+        self.phase = ConnectionPhase.CLOSED
         self._deadline: asyncio.TimerHandle | None = None
-        self._waiting: asyncio.Future[authorisation.Verdict] | None = None
+        self._waiting: asyncio.Future[authorisation.AccessVerdict] | None = None
         self._head: h11.Request | None = None
-        self._request: message.Request | None = None
+        self._request: message.HttpRequest | None = None
         self._body = bytearray()
         self._rest = memoryview(b"")
         self._writable = True
         self._last = False
-        #: Whether an earlier request was answered.
-        self._repeated = False
+        self._repeated = False  # whether an earlier request was answered
         self._channel: channels.Channel | None = None
         self._discarded = 0
         #: What ``places`` asks.
@@ -65,12 +64,12 @@ class Connection(asyncio.BufferedProtocol):
         self._owner.opened(self)
         transport.set_write_buffer_limits(high=self._owner.limits.chunk_bytes)
         # A new connection owes us a request soon; only later ones may come at leisure.
-        self._enter(Phase.IDLE, self._owner.limits.head_seconds)
+        self._enter(ConnectionPhase.IDLE, self._owner.limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end, whoever wanted it."""
+        """Release all resources after a disconnection by either side."""
         del exc
-        self._enter(Phase.CLOSED, None)
+        self._enter(ConnectionPhase.CLOSED, None)
         self._rest = memoryview(b"")
         if self._channel is not None:
             self._channel.leave(self)
@@ -80,31 +79,31 @@ class Connection(asyncio.BufferedProtocol):
         self._owner.closed(self)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        """Where the transport puts what it reads."""
+        """Buffer that the transport reads into."""
         del sizehint
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes came."""
-        if self.phase is Phase.CLOSED or self._transport.is_closing():
+        if self.phase is ConnectionPhase.CLOSED or self._transport.is_closing():
             return
-        if self.phase is Phase.STREAM:
+        if self.phase is ConnectionPhase.STREAM:
             # Whoever listens has nothing more to ask on this connection.
             self._transport.abort()
             return
-        if self.phase is Phase.LINGER:
+        if self.phase is ConnectionPhase.LINGER:
             self._discarded += nbytes
             if self._discarded > self._owner.limits.linger_bytes:
                 self._transport.abort()
             return
-        if self.phase is Phase.IDLE:
-            self._enter(Phase.HEAD, self._owner.limits.head_seconds)
+        if self.phase is ConnectionPhase.IDLE:
+            self._enter(ConnectionPhase.HEAD, self._owner.limits.head_seconds)
         self._guarded(bytes(self._buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """The client has said all it has to say; it may still read the response."""
         self._guarded(b"")
-        return self.phase in {Phase.WRITE, Phase.AUTHORISE}
+        return self.phase in {ConnectionPhase.WRITE, ConnectionPhase.AUTHORISE}
 
     def pause_writing(self) -> None:
         """The client reads slower than we write."""
@@ -112,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self.stalled_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Resume writing: the client has caught up."""
         self._writable = True
         self.stalled_since = None
         # Not at once: the transport calls this in the middle of its own work, and would notice a
@@ -123,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Go when nothing is being sent; the deadline of the phase bounds the rest."""
-        if self.phase is Phase.WRITE:
+        if self.phase is ConnectionPhase.WRITE:
             self._last = True
         else:
             self._finish(self._owner.limits.linger_seconds)
@@ -153,7 +152,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _advance(self) -> None:
-        while self.phase in {Phase.HEAD, Phase.BODY}:
+        while self.phase in {ConnectionPhase.HEAD, ConnectionPhase.BODY}:
             event = self._http.next_event()
             if event is h11.NEED_DATA:
                 return
@@ -197,34 +196,34 @@ class Connection(asyncio.BufferedProtocol):
         self._owner.count("requests")
         verdict = authorisation.rebound(self._request, self._peer)
         found = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
-        if isinstance(found, authorisation.Verdict):
+        if isinstance(found, authorisation.AccessVerdict):
             self._judged(found)
         else:
-            self._enter(Phase.AUTHORISE, self._owner.limits.authorise_seconds)
+            self._enter(ConnectionPhase.AUTHORISE, self._owner.limits.authorise_seconds)
             self._transport.pause_reading()
             self._waiting = asyncio.ensure_future(found)
             self._waiting.add_done_callback(self._answered)
 
-    def _answered(self, verdict: asyncio.Future[authorisation.Verdict]) -> None:
+    def _answered(self, verdict: asyncio.Future[authorisation.AccessVerdict]) -> None:
         """A verdict that took its time."""
         self._waiting = None
-        if verdict.cancelled() or self.phase is not Phase.AUTHORISE:
+        if verdict.cancelled() or self.phase is not ConnectionPhase.AUTHORISE:
             return
         error = verdict.exception()
         if error is not None:
             self._owner.failed("authorise", error)
-            self._refuse(message.error(500, "failed", "the request could not be authorised"))
+            self._refuse(message.error(500, "failed", "the request could not be authorized"))
             return
         self._transport.resume_reading()
         self._judged(verdict.result())
         self._guarded(None)
 
-    def _judged(self, verdict: authorisation.Verdict) -> None:
+    def _judged(self, verdict: authorisation.AccessVerdict) -> None:
         if verdict.refusal is not None:
             self._owner.count("refused")
             self._refuse(verdict.refusal)
             return
-        self._enter(Phase.BODY, self._owner.limits.body_seconds)
+        self._enter(ConnectionPhase.BODY, self._owner.limits.body_seconds)
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             self._transport.write(self._http.send(go_on) or b"")
@@ -233,13 +232,13 @@ class Connection(asyncio.BufferedProtocol):
         self._body += data
         if len(self._body) > self._owner.limits.body_bytes:
             most = self._owner.limits.body_bytes
-            self._refuse(message.error(413, "too_large", f"the body is over {most} bytes"))
+            self._refuse(message.error(413, "too_large", f"the request body exceeds {most} bytes"))
 
     def _on_end(self) -> None:
         request = self._request
         assert request is not None  # noqa: S101 - a body has a head before it
         if self._body:
-            request = message.Request(
+            request = message.HttpRequest(
                 method=request.method,
                 path=request.path,
                 query=request.query,
@@ -251,16 +250,19 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 - an endpoint that fails costs its answer only
             self._owner.failed(request.path, error)
             response = message.error(
-                500, "failed", "the answer could not be made", fix="the log says why"
+                500,
+                "failed",
+                "the response could not be created",
+                fix="see the agent's log for the error",
             )
-        if isinstance(response, message.Stream) and request.method == "GET":
+        if isinstance(response, message.EventStream) and request.method == "GET":
             self._stream(request, response)
         else:
             self._respond(request, response)
 
     # Responses.
 
-    def _refuse(self, response: message.Response) -> None:
+    def _refuse(self, response: message.HttpResponse) -> None:
         """Answer before the request is complete, and close."""
         if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             # An answer has begun already: another one would be read as part of it.
@@ -269,14 +271,18 @@ class Connection(asyncio.BufferedProtocol):
         self._respond(self._request if self._head is not None else None, response, close=True)
 
     def _respond(
-        self, request: message.Request | None, response: message.Response, *, close: bool = False
+        self,
+        request: message.HttpRequest | None,
+        response: message.HttpResponse,
+        *,
+        close: bool = False,
     ) -> None:
-        self._enter(Phase.WRITE, self._owner.limits.write_seconds)
+        self._enter(ConnectionPhase.WRITE, self._owner.limits.write_seconds)
         self._transport.pause_reading()
         self._push(self._head_of(request, response, close=close))
 
     def _head_of(
-        self, request: message.Request | None, response: message.Response, *, close: bool
+        self, request: message.HttpRequest | None, response: message.HttpResponse, *, close: bool
     ) -> bytes:
         """The head as bytes; the body becomes the rest that is to be sent."""
         status, headers, body = respond.finish(request, response, now=time.time())
@@ -289,18 +295,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def event(self, data: bytes) -> None:
         """A newer state of the channel; what the client has not begun to take is replaced."""
-        if self.phase is not Phase.STREAM or self._transport.is_closing():
+        if self.phase is not ConnectionPhase.STREAM or self._transport.is_closing():
             return
         if self._writable:
             self._transport.write(self._http.send(h11.Data(data=data)) or b"")
             return
         self._rest = memoryview(data)
         if self._deadline is None:
-            self._enter(Phase.STREAM, self._owner.limits.write_seconds)
+            self._enter(ConnectionPhase.STREAM, self._owner.limits.write_seconds)
 
-    def _stream(self, request: message.Request, response: message.Stream) -> None:
+    def _stream(self, request: message.HttpRequest, response: message.EventStream) -> None:
         self._transport.write(self._head_of(request, response, close=True))
-        self._enter(Phase.STREAM, None)
+        self._enter(ConnectionPhase.STREAM, None)
         self._channel = response.channel
         self._channel.listen(self)
 
@@ -317,12 +323,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """Hand over more, if that is still what we are at."""
-        if self.phase is Phase.WRITE and self._writable:
+        if self.phase is ConnectionPhase.WRITE and self._writable:
             with self._owner.pace.paid(free=not self._repeated):
                 self._push()
-        elif self.phase is Phase.STREAM and self._rest:
+        elif self.phase is ConnectionPhase.STREAM and self._rest:
             newest, self._rest = bytes(self._rest), memoryview(b"")
-            self._enter(Phase.STREAM, None)
+            self._enter(ConnectionPhase.STREAM, None)
             self.event(newest)
 
     def _after(self) -> None:
@@ -333,7 +339,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._finish(self._owner.limits.write_seconds)
                 return
             self._http.start_next_cycle()
-            self._enter(Phase.IDLE, self._owner.limits.idle_seconds)
+            self._enter(ConnectionPhase.IDLE, self._owner.limits.idle_seconds)
             self._owner.pace.turn(self)
         elif self._http.their_state in {h11.MUST_CLOSE, h11.CLOSED}:
             self._finish(self._owner.limits.write_seconds)
@@ -342,22 +348,22 @@ class Connection(asyncio.BufferedProtocol):
 
     def again(self) -> None:
         """Read the next request, of which some may be here."""
-        if self.phase is not Phase.IDLE:
+        if self.phase is not ConnectionPhase.IDLE:
             return
         self._repeated = True
         self._transport.resume_reading()
         if any(self._http.trailing_data):
-            self._enter(Phase.HEAD, self._owner.limits.head_seconds)
+            self._enter(ConnectionPhase.HEAD, self._owner.limits.head_seconds)
             self._loop.call_soon(self._guarded, None)
 
     def _finish(self, seconds: float) -> None:
         """Close when the client has taken what was sent, and in any case after some time."""
-        self._enter(Phase.CLOSING, seconds)
+        self._enter(ConnectionPhase.CLOSING, seconds)
         self._transport.close()
 
     def _linger(self) -> None:
         """Close our half and read on a little: a reset would take the answer from the client."""
-        self._enter(Phase.LINGER, self._owner.limits.linger_seconds)
+        self._enter(ConnectionPhase.LINGER, self._owner.limits.linger_seconds)
         _, gone = self._http.trailing_data
         if gone or not self._transport.can_write_eof():
             self._finish(self._owner.limits.write_seconds)
@@ -367,8 +373,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # Deadlines.
 
-    def _enter(self, phase: Phase, seconds: float | None) -> None:
-        if (self.phase, phase) != (Phase.IDLE, Phase.HEAD):
+    def _enter(self, phase: ConnectionPhase, seconds: float | None) -> None:
+        if (self.phase, phase) != (ConnectionPhase.IDLE, ConnectionPhase.HEAD):
             # A byte of a head makes nobody younger.
             self.since = self._loop.time()
         self.phase = phase
@@ -378,17 +384,17 @@ class Connection(asyncio.BufferedProtocol):
         if seconds is not None:
             self._deadline = self._loop.call_later(seconds, self._expired, phase)
 
-    def _expired(self, phase: Phase) -> None:
+    def _expired(self, phase: ConnectionPhase) -> None:
         self._deadline = None
-        if phase is Phase.IDLE:
+        if phase is ConnectionPhase.IDLE:
             self._finish(self._owner.limits.linger_seconds)
             return
         self._owner.count("timeouts")
-        if phase in {Phase.HEAD, Phase.BODY}:
+        if phase in {ConnectionPhase.HEAD, ConnectionPhase.BODY}:
             self._refuse(message.error(408, "timeout", "the request took too long"))
-        elif phase is Phase.AUTHORISE:
+        elif phase is ConnectionPhase.AUTHORISE:
             if self._waiting is not None:
                 self._waiting.cancel()
-            self._refuse(message.error(503, "timeout", "the authorisation took too long"))
+            self._refuse(message.error(503, "timeout", "the authorization took too long"))
         else:
             self._transport.abort()

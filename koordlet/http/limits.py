@@ -1,4 +1,4 @@
-"""What one client may cost: sizes, counts, seconds."""
+"""Resource limits of HTTP clients: sizes, counts, seconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServerLimits:
     """Bounds of the server. Its memory: connections times (head + body + chunk), and the heads."""
 
     #: Whole requests at once, beside probes; ``places`` says who gives way before a 429 is said.

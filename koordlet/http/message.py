@@ -25,7 +25,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Who is at the other end of the connection."""
+    """Identity of the client."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """One request. Header names are in lower case; repeated headers are joined with a comma."""
 
     method: str
@@ -60,7 +60,7 @@ class Request:
         return best
 
 
-class Response:
+class HttpResponse:
     """One response. The same object may be sent many times: it is packed once."""
 
     __slots__ = ("_packed", "body", "headers", "status")
@@ -80,7 +80,7 @@ class Response:
         return self._packed
 
 
-class Stream(Response):
+class EventStream(HttpResponse):
     """A response without end: what is published from now on, as server-sent events."""
 
     __slots__ = ("channel",)
@@ -90,16 +90,16 @@ class Stream(Response):
         self.channel = channel
 
 
-def text(body: str, *, status: int = 200, kind: str = TEXT) -> Response:
+def text(body: str, *, status: int = 200, kind: str = TEXT) -> HttpResponse:
     """A text response."""
-    return Response(status, {"content-type": kind}, body.encode())
+    return HttpResponse(status, {"content-type": kind}, body.encode())
 
 
-def document(content: Mapping[str, object], *, status: int = 200) -> Response:
+def document(content: Mapping[str, object], *, status: int = 200) -> HttpResponse:
     """A JSON response with an entity tag of its content."""
     body = json.dumps(content, separators=(",", ":")).encode() + b"\n"
     tag = hashlib.blake2b(body, digest_size=12, usedforsecurity=False).hexdigest()
-    return Response(status, {"content-type": JSON, "etag": f'W/"{tag}"'}, body)
+    return HttpResponse(status, {"content-type": JSON, "etag": f'W/"{tag}"'}, body)
 
 
 def error(
@@ -110,16 +110,16 @@ def error(
     culprit: str = "",
     fix: str = "",
     headers: Mapping[str, str] | None = None,
-) -> Response:
+) -> HttpResponse:
     """An error in the contract's form."""
     inner = {"code": code, "message": problem, "culprit": culprit, "fix": fix}
     body = json.dumps({"version": "v1", "error": inner}).encode() + b"\n"
-    return Response(status, {"content-type": JSON, **(headers or {})}, body)
+    return HttpResponse(status, {"content-type": JSON, **(headers or {})}, body)
 
 
 def parse(
     method: bytes, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes = b""
-) -> Request:
+) -> HttpRequest:
     """A request from what came over the wire; ``ValueError`` where it makes no sense.
 
     A target with a host (``http://host/path``) replaces the ``Host`` header, as RFC 9112 3.2.2
@@ -131,13 +131,13 @@ def parse(
         merged[name] = f"{merged[name]}, {value}" if name in merged else value
     if "content-length" in merged and "transfer-encoding" in merged:
         # A proxy before us may have taken the other one, and what follows for another request.
-        msg = "both a length and a transfer encoding"
+        msg = "the request has both Content-Length and Transfer-Encoding"
         raise ValueError(msg)
     where = target.decode("ascii")
     if not where.startswith("/") and where != "*":
         parts = urllib.parse.urlsplit(where)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
-            msg = "the target is neither a path nor an http address"
+            msg = "the request target is neither a path nor an http URL"
             raise ValueError(msg)
         merged["host"] = parts.netloc
         where = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -147,13 +147,13 @@ def parse(
         query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS, errors="strict"
     ):
         fields[name] = (*fields.get(name, ()), value)
-    return Request(
+    return HttpRequest(
         method=method.decode("ascii"), path=path, query=fields, headers=merged, body=body
     )
 
 
-def same_tag(request: Request, response: Response) -> bool:
-    """Whether the client has this response already (weak comparison, RFC 9110 13.1.2)."""
+def same_tag(request: HttpRequest, response: HttpResponse) -> bool:
+    """True if the client already has this response (weak comparison, RFC 9110 13.1.2)."""
     tag = response.headers.get("etag")
     known = request.headers.get("if-none-match")
     if tag is None or known is None or response.status != 200:
@@ -162,8 +162,8 @@ def same_tag(request: Request, response: Response) -> bool:
     return "*" in tags or tag.removeprefix("W/") in tags
 
 
-def takes_gzip(request: Request) -> bool:
-    """Whether ``Accept-Encoding`` allows gzip."""
+def takes_gzip(request: HttpRequest) -> bool:
+    """True if ``Accept-Encoding`` allows gzip."""
     for part in request.headers.get("accept-encoding", "").lower().split(","):
         name, _, rest = part.partition(";")
         if name.strip() in {"gzip", "*"}:

@@ -1,4 +1,4 @@
-"""When a connection that was answered may ask again: answers have a share of the loop.
+"""Pacing: when a connection may send its next request, within a share of the loop.
 
 Covers: the work that repeated requests may cost together, whose turn it is. Does not cover: how
 many connections there are (``places``), the first request of one, which nobody delays.
@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 
-class Client(Protocol):
-    """What is told that its turn has come."""
+class PacedClient(Protocol):
+    """A connection that waits for its turn."""
 
     def again(self) -> None:
         """Read the next request, not at once: in a turn of the loop of its own."""
 
 
-class Pace:
+class RequestPace:
     """The credit of one server."""
 
     def __init__(
@@ -48,21 +48,21 @@ class Pace:
         self._later = later
         self._at = clock()
         #: In order.
-        self._waiting: dict[Client, None] = {}
+        self._waiting: dict[PacedClient, None] = {}
         self._called = False
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def turn(self, client: Client) -> None:
-        """It was answered: it is told when it may ask again, now where there is credit."""
+    def turn(self, client: PacedClient) -> None:
+        """Schedule the next turn of an answered connection: at once if there is credit."""
         self._waiting[client] = None
         self._grant()
         if client in self._waiting:
             self._delayed()
 
-    def leave(self, client: Client) -> None:
-        """It has gone."""
+    def leave(self, client: PacedClient) -> None:
+        """Drop a connection."""
         self._waiting.pop(client, None)
 
     def spend(self, seconds: float) -> None:

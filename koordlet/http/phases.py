@@ -1,4 +1,4 @@
-"""What a connection waits for, and what it needs of its server.
+"""Phases of a connection, and the interface of its server.
 
 Covers: the names. Does not cover: going from one to the next (``connection``).
 """
@@ -13,11 +13,11 @@ from typing import Protocol
 from koordlet.http import authorisation, limits, message, pace, routes
 
 if typing.TYPE_CHECKING:
-    from koordlet.http.connection import Connection
+    from koordlet.http.connection import HttpConnection
 
 
-class Phase(enum.Enum):
-    """What the connection waits for."""
+class ConnectionPhase(enum.Enum):
+    """Phase of a connection: the event it waits for."""
 
     #: The first byte of a request.
     IDLE = "idle"
@@ -35,25 +35,25 @@ class Phase(enum.Enum):
     CLOSED = "closed"
 
 
-class Owner(Protocol):
-    """What a connection needs of its server."""
+class ConnectionOwner(Protocol):
+    """Interface of the server for its connections."""
 
-    limits: limits.Limits
+    limits: limits.ServerLimits
     routes: routes.Routes
-    pace: pace.Pace
+    pace: pace.RequestPace
 
     def authorise(
-        self, request: message.Request, peer: message.Peer
-    ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
-        """May this peer ask this."""
+        self, request: message.HttpRequest, peer: message.Peer
+    ) -> authorisation.AccessVerdict | Awaitable[authorisation.AccessVerdict]:
+        """Authorize a request."""
 
-    def opened(self, client: Connection) -> None:
+    def opened(self, client: HttpConnection) -> None:
         """Count it in."""
 
-    def admitted(self, client: Connection) -> bool:
-        """Whether there is a place for its request."""
+    def admitted(self, client: HttpConnection) -> bool:
+        """True if there is a free slot for the connection's request."""
 
-    def closed(self, client: Connection) -> None:
+    def closed(self, client: HttpConnection) -> None:
         """Count it out."""
 
     def count(self, event: str) -> None:

@@ -1,4 +1,4 @@
-"""Who keeps a place where there are more clients than places.
+"""Connection slots: which clients stay connected when there are more clients than slots.
 
 Covers: the connections of one server, whose turn it is to go. Does not cover: what a connection
 does (``connection``), handshakes (``server``).
@@ -21,16 +21,16 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from koordlet.http import limits as bounds
-from koordlet.http.phases import Phase
+from koordlet.http.phases import ConnectionPhase
 
-_ANSWERED = frozenset({Phase.LINGER, Phase.CLOSING})
-_HEADLESS = frozenset({Phase.IDLE, Phase.HEAD})
+_ANSWERED = frozenset({ConnectionPhase.LINGER, ConnectionPhase.CLOSING})
+_HEADLESS = frozenset({ConnectionPhase.IDLE, ConnectionPhase.HEAD})
 
 
 class Seat(Protocol):
-    """What is asked of a connection."""
+    """Interface of a connection that holds a slot."""
 
-    phase: Phase
+    phase: ConnectionPhase
     #: Loop time at which it began to wait for a head, or for what comes after it.
     since: float
     #: Loop time since which its client takes nothing; ``None`` while it takes what it is sent.
@@ -45,10 +45,12 @@ class Seat(Protocol):
         """Go now."""
 
 
-class Places:
+class ConnectionSlots:
     """The connections of one server."""
 
-    def __init__(self, limits: bounds.Limits, displaced: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, limits: bounds.ServerLimits, displaced: Callable[[], None] = lambda: None
+    ) -> None:
         self._limits = limits
         self._displaced = displaced
         self._seats: set[Seat] = set()
@@ -61,18 +63,18 @@ class Places:
         return iter(tuple(self._seats))
 
     def enter(self, seat: Seat) -> None:
-        """Somebody has come."""
+        """Add a connection."""
         self._seats.add(seat)
         if self._excess > 0 and self._looking is None:
             # A timer that is due runs after what the sockets brought; ``call_soon`` runs before.
             self._looking = asyncio.get_running_loop().call_later(0, self._make_room)
 
     def leave(self, seat: Seat) -> None:
-        """Somebody has gone."""
+        """Remove a connection."""
         self._seats.discard(seat)
 
     def admit(self, seat: Seat, now: float) -> bool:
-        """Whether a whole head may be answered; rule 2."""
+        """True if a request with a complete head may be answered; rule 2."""
         most = self._limits.probes if seat.probe else self._limits.connections
         if len(self._seats) <= most:
             return True
@@ -111,7 +113,7 @@ class Places:
     @staticmethod
     def _strength(seat: Seat) -> tuple[bool, float]:
         """The least goes first: no whole body, then nothing taken for the longest time."""
-        if seat.phase is Phase.BODY:
+        if seat.phase is ConnectionPhase.BODY:
             return False, seat.since
         return True, float("inf") if seat.stalled_since is None else seat.stalled_since
 

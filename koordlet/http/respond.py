@@ -1,4 +1,4 @@
-"""From a handler's response to what is sent: 304, gzip, length, the headers of every response.
+"""Turns a handler's response into bytes: 304, gzip, length, common headers.
 
 Covers: content negotiation that is the same for all endpoints. Pure but for the clock passed in.
 Does not cover: sending it (``connection``).
@@ -30,7 +30,7 @@ Headers = list[tuple[str, str]]
 
 
 def finish(
-    request: message.Request | None, response: message.Response, *, now: float
+    request: message.HttpRequest | None, response: message.HttpResponse, *, now: float
 ) -> tuple[int, Headers, bytes]:
     """Status, headers and the bytes to send. ``request`` is ``None`` where it was not understood.
 
@@ -47,7 +47,7 @@ def finish(
         )
     if message.same_tag(request, response):
         return 304, [pair for pair in headers if pair[0] != "content-type"], b""
-    if isinstance(response, message.Stream):
+    if isinstance(response, message.EventStream):
         # No length: it ends when the connection does.
         return response.status, headers, b""
     body = response.body

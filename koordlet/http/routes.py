@@ -15,7 +15,7 @@ from koordlet.http import message
 #: Asked by whoever restarts us or sends nobody here: they are answered when nobody else is.
 PROBES = frozenset({"/livez", "/readyz", "/healthz"})
 
-Handler = Callable[[message.Request], message.Response]
+Handler = Callable[[message.HttpRequest], message.HttpResponse]
 
 
 class Routes:
@@ -34,16 +34,16 @@ class Routes:
         """The paths, in the order of the table."""
         return iter(self._rows)
 
-    def answer(self, request: message.Request) -> message.Response:
+    def answer(self, request: message.HttpRequest) -> message.HttpResponse:
         """The handler's response, 404 or 405."""
         methods = self._rows.get(request.path)
         if methods is None:
             return message.error(
                 404,
                 "not_found",
-                "there is nothing at this path",
+                "no such path",
                 culprit=request.path[:200],
-                fix="GET / lists what is served",
+                fix="GET / lists the paths",
             )
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is not None:
@@ -56,12 +56,12 @@ class Routes:
         return ", ".join(sorted(names))
 
 
-def not_allowed(request: message.Request, allowed: str) -> message.Response:
+def not_allowed(request: message.HttpRequest, allowed: str) -> message.HttpResponse:
     """405, naming what is allowed."""
     return message.error(
         405,
         "method_not_allowed",
-        f"{request.method[:40]} is not served here",
+        f"{request.method[:40]} is not allowed for this path",
         culprit=request.path[:200],
         fix=f"use one of: {allowed}",
         headers={"allow": allowed},

@@ -28,7 +28,7 @@ from koordlet.model import errors
 _PROBE_SECONDS = 0.5
 
 
-class Server:
+class HttpServer:
     """One HTTP server in the running loop."""
 
     def __init__(
@@ -37,20 +37,20 @@ class Server:
         table: routes.Routes,
         authorise: authorisation.Authorise = authorisation.local_readers,
         *,
-        limits: bounds.Limits | None = None,
+        limits: bounds.ServerLimits | None = None,
         tls: ssl.SSLContext | None = None,
         setting: str = "report.http.address",
     ) -> None:
         self.address = address
         self._setting = setting
         self.routes = table
-        self.limits = bounds.Limits() if limits is None else limits
+        self.limits = bounds.ServerLimits() if limits is None else limits
         self._authorise = authorise
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._counts: dict[str, int] = {}
-        self.places = places.Places(self.limits, lambda: self.count("displaced"))
-        self.pace = pace.Pace(
+        self.places = places.ConnectionSlots(self.limits, lambda: self.count("displaced"))
+        self.pace = pace.RequestPace(
             self.limits.repeat_share,
             self.limits.repeat_burst_seconds,
             lambda: self.count("delayed"),
@@ -104,8 +104,10 @@ class Server:
     # TLS.
 
     def _taken(self) -> asyncio.BaseProtocol:
-        """Whoever hears a new connection first."""
-        return connection.Connection(self) if self._tls is None else arrival.Arrival(self._greet)
+        """Accept a new connection."""
+        return (
+            connection.HttpConnection(self) if self._tls is None else arrival.Arrival(self._greet)
+        )
 
     def _greet(self, transport: asyncio.Transport) -> None:
         if len(self._handshakes) >= self.limits.handshakes:
@@ -141,28 +143,28 @@ class Server:
         if made is None or early.lost:
             transport.abort()
             return
-        early.hand_over(made, connection.Connection(self))
+        early.hand_over(made, connection.HttpConnection(self))
 
     # What connections ask of it.
 
     def authorise(
-        self, request: message.Request, peer: message.Peer
-    ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
+        self, request: message.HttpRequest, peer: message.Peer
+    ) -> authorisation.AccessVerdict | Awaitable[authorisation.AccessVerdict]:
         """The seam."""
         return self._authorise(request, peer)
 
-    def opened(self, client: connection.Connection) -> None:
+    def opened(self, client: connection.HttpConnection) -> None:
         """Count a connection in."""
         self.places.enter(client)
 
-    def admitted(self, client: connection.Connection) -> bool:
-        """Whether there is a place for its request."""
+    def admitted(self, client: connection.HttpConnection) -> bool:
+        """True if there is a free slot for the connection's request."""
         if self.places.admit(client, asyncio.get_running_loop().time()):
             return True
         self.count("busy")
         return False
 
-    def closed(self, client: connection.Connection) -> None:
+    def closed(self, client: connection.HttpConnection) -> None:
         """Count it out."""
         self.places.leave(client)
         if not self.places:
@@ -207,10 +209,10 @@ async def _why_not(address: str, setting: str, error: OSError) -> errors.HostErr
         why, fix = f"the host has no address: {error.strerror}", "use an IP address of this machine"
     elif error.errno == errno.EADDRINUSE:
         who = await _who(host, port)
-        why = f"{who} listens there already"
+        why = f"{who} already listens there"
         fix = f"stop it (`ss -ltnp 'sport = :{port}'` names the process), or set another {setting}"
     elif error.errno == errno.EADDRNOTAVAIL:
-        why, fix = "not an address of this machine", f"set {setting} to one that is"
+        why, fix = "not an address of this machine", f"set {setting} to an address of this machine"
     elif error.errno in {errno.EACCES, errno.EPERM}:
         why, fix = "no permission to listen there", f"set {setting} to a port above 1023"
     else:
@@ -220,7 +222,7 @@ async def _why_not(address: str, setting: str, error: OSError) -> errors.HostErr
 
 
 async def _who(host: str, port: int) -> str:
-    """Who answers at an address that is taken: another koordlet says so in its headers."""
+    """Identify the program on a used address: koordlet names itself in its headers."""
     where = host
     found = authorisation.address(host)
     if found is not None and found.is_unspecified:

@@ -1,4 +1,4 @@
-"""Who may ask over the network: a bearer token that the API server knows, and a right to the path.
+"""Authorization over the network: a bearer token the API server accepts, and a right to the path.
 
 Covers: TokenReview, then SubjectAccessReview for the path, as other exporters of a cluster do it;
 what is remembered of both, and bounds. Does not cover: TLS (``certificates``), reaching the API
@@ -10,7 +10,7 @@ Rules:
    503: never yes.
 2. Verdicts are remembered for a short time and in a bounded number, tokens only as their hash: a
    scrape each few seconds costs two requests a minute.
-3. At most ``Manners.reviews`` questions are open at once; whoever comes then is told to come back.
+3. At most ``ReviewTimes.reviews`` reviews are pending at once; later callers must try again.
    A flood of invented tokens costs the API server no more than that, and its sender the answer.
 """
 
@@ -30,16 +30,16 @@ from koordlet.model.record import dataclass
 _LONGEST = 8 << 10
 
 
-class Asked(Protocol):
-    """What is used of the port ``objects.Objects``."""
+class ReviewApi(Protocol):
+    """Used part of the interface ``objects.Objects``."""
 
     async def create(self, kind: kinds.Kind, body: objects.Object) -> objects.Object:
         """A review is created, and answered in its status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
-    """How long a verdict counts, and how many are asked for and kept."""
+class ReviewTimes:
+    """Lifetime of a verdict, and limits of pending and cached ones."""
 
     allowed_seconds: float = 60.0
     refused_seconds: float = 10.0
@@ -47,29 +47,29 @@ class Manners:
     reviews: int = 4
 
 
-class Tokens:
+class TokenAuthorisation:
     """The seam ``authorisation.Authorise`` for a listener on the network."""
 
     def __init__(
         self,
-        server: Asked,
-        manners: Manners | None = None,
+        server: ReviewApi,
+        manners: ReviewTimes | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
-        self._manners = Manners() if manners is None else manners
+        self._manners = ReviewTimes() if manners is None else manners
         self._clock = clock
         #: (hash of the token, path) to the verdict and when it ends; the longest unused first.
-        self._known: OrderedDict[tuple[bytes, str], tuple[authorisation.Verdict, float]]
+        self._known: OrderedDict[tuple[bytes, str], tuple[authorisation.AccessVerdict, float]]
         self._known = OrderedDict()
         self._open = 0
 
     async def __call__(
-        self, request: message.Request, _peer: message.Peer
-    ) -> authorisation.Verdict:
+        self, request: message.HttpRequest, _peer: message.Peer
+    ) -> authorisation.AccessVerdict:
         """The verdict."""
         if request.method not in {"GET", "HEAD"}:
-            return authorisation.Verdict(routes.not_allowed(request, "GET, HEAD"))
+            return authorisation.AccessVerdict(routes.not_allowed(request, "GET, HEAD"))
         token = _token(request)
         if not token:
             return _stranger("no bearer token")
@@ -78,25 +78,25 @@ class Tokens:
         if found is not None:
             return found
         if self._open >= self._manners.reviews:
-            return _later("too many questions about tokens are open")
+            return _later("too many token reviews are pending")
         self._open += 1
         try:
             verdict = await self._judge(token, request.path)
         except refusals.ObjectsError as error:
-            return _later(f"the API server was asked in vain: {error}"[:300])
+            return _later(f"the API server could not review the token: {error}"[:300])
         finally:
             self._open -= 1
         self._remember(key, verdict)
         return verdict
 
-    async def _judge(self, token: str, path: str) -> authorisation.Verdict:
+    async def _judge(self, token: str, path: str) -> authorisation.AccessVerdict:
         review = await self._server.create(
             kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": {"token": token}}
         )
         status = _part(review, "status")
         user = _part(status, "user")
         if status.get("authenticated") is not True or not user.get("username"):
-            return _stranger("the API server does not know the token")
+            return _stranger("the API server rejected the token")
         asked = {
             "user": user["username"],
             "groups": list(user.get("groups") or ()),
@@ -109,24 +109,24 @@ class Tokens:
         )
         if _part(answer, "status").get("allowed") is True:
             return authorisation.ALLOWED
-        return authorisation.Verdict(
+        return authorisation.AccessVerdict(
             message.error(
                 403,
                 "forbidden",
-                "no role of yours allows it",
+                "no role allows this request",
                 culprit=f"{user['username']}: get {path}"[:300],
                 fix="bind a ClusterRole with this path among its nonResourceURLs",
             )
         )
 
-    def _remembered(self, key: tuple[bytes, str]) -> authorisation.Verdict | None:
+    def _remembered(self, key: tuple[bytes, str]) -> authorisation.AccessVerdict | None:
         found = self._known.get(key)
         if found is None or found[1] <= self._clock():
             return None
         self._known.move_to_end(key)
         return found[0]
 
-    def _remember(self, key: tuple[bytes, str], verdict: authorisation.Verdict) -> None:
+    def _remember(self, key: tuple[bytes, str], verdict: authorisation.AccessVerdict) -> None:
         manners = self._manners
         seconds = manners.allowed_seconds if verdict.allowed else manners.refused_seconds
         self._known[key] = (verdict, self._clock() + seconds)
@@ -135,14 +135,14 @@ class Tokens:
             self._known.popitem(last=False)
 
 
-def _token(request: message.Request) -> str:
+def _token(request: message.HttpRequest) -> str:
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
     token = rest.strip()
     return token if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST else ""
 
 
-def _stranger(why: str) -> authorisation.Verdict:
-    return authorisation.Verdict(
+def _stranger(why: str) -> authorisation.AccessVerdict:
+    return authorisation.AccessVerdict(
         message.error(
             401,
             "unauthorized",
@@ -153,8 +153,8 @@ def _stranger(why: str) -> authorisation.Verdict:
     )
 
 
-def _later(why: str) -> authorisation.Verdict:
-    return authorisation.Verdict(
+def _later(why: str) -> authorisation.AccessVerdict:
+    return authorisation.AccessVerdict(
         message.error(503, "unavailable", why, fix="try again", headers={"retry-after": "5"})
     )
 

@@ -52,8 +52,8 @@ class _Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
-    """How we treat the server."""
+class RequestTimes:
+    """Timeouts and page sizes of requests."""
 
     #: Who we are, in ``managedFields`` and in its log.
     manager: str = "koordlet"
@@ -68,22 +68,22 @@ class Manners:
     watch_seconds: int = 240
     #: A watch tells at least a bookmark each minute; after this long it is taken for dead.
     silence_seconds: float = 150.0
-    limits: client.Limits = field(default_factory=client.Limits)
+    limits: client.ClientLimits = field(default_factory=client.ClientLimits)
 
 
-class Kube:
+class KubeStore:
     """An API server."""
 
-    def __init__(self, who: credentials.Credentials, manners: Manners | None = None) -> None:
+    def __init__(self, who: credentials.Credentials, manners: RequestTimes | None = None) -> None:
         self._who = who
-        self._manners = Manners() if manners is None else manners
-        self._client: client.Client | None = None
+        self._manners = RequestTimes() if manners is None else manners
+        self._client: client.HttpClient | None = None
         #: Those of former addresses or certificates that still have something under way.
-        self._former: list[client.Client] = []
+        self._former: list[client.HttpClient] = []
         self._closed = False
         #: Items of lists that were no objects, and so were left out.
         self.dropped = 0
-        self._remarks = decoding.Remarks()
+        self._remarks = decoding.RepairLog()
 
     async def close(self) -> None:
         """Cut all connections."""
@@ -134,7 +134,7 @@ class Kube:
         namespace: str = "",
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[objects.Change, None]:
-        """What changes after a revision, until the server ends it; first that it has begun."""
+        """Watch events after a revision; the first says that the watch began."""
         seconds = self._manners.watch_seconds
         query = {
             "watch": "true",
@@ -286,7 +286,7 @@ class Kube:
         try:
             raw = b"" if request.body is None else msgspec.json.encode(request.body)
         except (TypeError, ValueError, RecursionError) as error:
-            raise refusals.Malformed(f"no JSON: {error}", culprit=request.culprit) from error
+            raise refusals.Malformed(f"not JSON: {error}", culprit=request.culprit) from error
         patience, reloaded = self._manners.limits.answer_seconds, False
         while True:
             access, answer = await self._send(request, raw)
@@ -305,7 +305,7 @@ class Kube:
 
     async def _send(
         self, request: _Request, body: bytes
-    ) -> tuple[credentials.Access, client.Response]:
+    ) -> tuple[credentials.ServerAccess, client.ClientResponse]:
         access, requests = await self._streams()
         headers = self._headers(access)
         if body:
@@ -320,7 +320,7 @@ class Kube:
             raise _unavailable(error, request.culprit) from error
         return access, answer
 
-    async def _streams(self) -> tuple[credentials.Access, client.Client]:
+    async def _streams(self) -> tuple[credentials.ServerAccess, client.HttpClient]:
         """The connections to where the server is now."""
         if self._closed:
             raise refusals.Unavailable("closed", culprit="API server")
@@ -330,13 +330,13 @@ class Kube:
             if self._client is not None:
                 self._client.retire()
                 self._former.append(self._client)
-            self._client = client.Client(access.endpoint, self._manners.limits)
+            self._client = client.HttpClient(access.endpoint, self._manners.limits)
         return access, self._client
 
     async def _refused(
-        self, stream: client.Stream, access: credentials.Access, culprit: str
+        self, stream: client.ResponseStream, access: credentials.ServerAccess, culprit: str
     ) -> refusals.ObjectsError:
-        """What a watch was answered instead of a stream."""
+        """Error that the server returned instead of a watch stream."""
         head, raw = stream.response, bytearray()
         while data := await stream.read(self._manners.limits.answer_seconds):
             raw += data
@@ -346,9 +346,11 @@ class Kube:
             await self._who.reload(access)
         if head.status < 400:
             return refusals.Unavailable(f"HTTP {head.status} for a watch", culprit=culprit)
-        return answers.refusal(client.Response(head.status, head.headers, bytes(raw)), culprit)
+        return answers.refusal(
+            client.ClientResponse(head.status, head.headers, bytes(raw)), culprit
+        )
 
-    def _headers(self, access: credentials.Access) -> client.Headers:
+    def _headers(self, access: credentials.ServerAccess) -> client.Headers:
         return (
             ("accept", "application/json"),
             ("user-agent", self._manners.manager),
@@ -361,7 +363,7 @@ class Kube:
 
 
 def _wait(refused: refusals.ObjectsError) -> float | None:
-    """When to come back, a little later than was asked; ``None``: not from here."""
+    """Delay before a retry, slightly more than asked for; ``None``: do not retry here."""
     if refused.retry_after is None:
         return None
     budget = isinstance(refused, refusals.TooMany) and any(

@@ -1,4 +1,4 @@
-"""Where the API server keeps what: paths and queries.
+"""Paths and queries of the API server.
 
 Covers: the path of a kind and of an object, request targets, selectors as query words.
 Does not cover: who the server is (``credentials``), and asking it (``adapter``).
@@ -32,7 +32,7 @@ def _quoted(name: str) -> str:
 
 
 def target(prefix: str, where: str, query: Mapping[str, str]) -> str:
-    """What a request line names; ``prefix`` is a proxy's own path."""
+    """Target of a request line; ``prefix`` is the path of a proxy."""
     words = f"?{urllib.parse.urlencode(query)}" if query else ""
     return f"{prefix}{where}{words}"
 

@@ -31,13 +31,13 @@ _BY_STATUS: Mapping[int, type[refusals.ObjectsError]] = {
 }
 
 _FIXES = {
-    401: "check the token or certificate that we come with",
-    403: "grant it in RBAC",
+    401: "check the token or client certificate",
+    403: "grant the permission in RBAC",
     410: "list again",
 }
 
 
-def refusal(answer: client.Response, culprit: str) -> refusals.ObjectsError:
+def refusal(answer: client.ClientResponse, culprit: str) -> refusals.ObjectsError:
     """The error that an answer of 400 and above is."""
     status = body(answer.body)
     return from_status(
@@ -76,7 +76,7 @@ def from_status(
         arguments["causes"] = _causes(details.get("causes"))
         if kind is refusals.TooMany and arguments["causes"]:
             arguments["fix"] = arguments["causes"][0].message
-    message = _text(status.get("message")) or f"the API server answers {code}"
+    message = _text(status.get("message")) or f"the API server returned {code}"
     return kind(message, **arguments)
 
 

@@ -1,4 +1,4 @@
-"""Who we are and where the API server is: the ``kubernetes`` package reads it, a thread waits.
+"""Credentials and address of the API server, read by the ``kubernetes`` package in a thread.
 
 Covers: in-cluster and kubeconfig (contexts, client certificates, tokens and their files, exec
 plugins), rotation, TLS, proxies. Does not cover: requests.
@@ -47,18 +47,18 @@ _PLUGINS = frozenset({"exec", "auth-provider"})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach the API server now."""
+class ServerAccess:
+    """Address and credentials of the API server."""
 
-    endpoint: client.Endpoint
+    endpoint: client.HttpEndpoint
     #: Before every path, for servers behind a gateway; usually empty.
     prefix: str
     headers: client.Headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where the credentials come from; nothing set: the service account of this pod."""
+class CredentialSource:
+    """Origin of the credentials; with nothing set, the service account of this pod."""
 
     #: Path, or several with a colon between them.
     kubeconfig: str = ""
@@ -68,7 +68,7 @@ class Source:
     ca: Path = Path(incluster_config.SERVICE_CERT_FILENAME)
 
 
-def check(source: Source) -> None:
+def check(source: CredentialSource) -> None:
     """``ConfigError`` where they cannot be used as they are. Nobody is asked, no plugin is run."""
     try:
         configuration, _ = _load(source, plugins=False)
@@ -83,27 +83,29 @@ def check(source: Source) -> None:
 class Credentials:
     """Reads them, keeps them, and reads them again."""
 
-    def __init__(self, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, source: CredentialSource, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._source = source
         self._clock = clock
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "credentials")
         self._reading = asyncio.Lock()
         self._configuration: Configuration | None = None
-        self._access: Access | None = None
+        self._access: ServerAccess | None = None
         self._tls: ssl.SSLContext | None = None
         self._files: tuple[Path, ...] = ()
         self._marks: tuple[object, ...] = ()
         self._checked = float("-inf")
 
-    async def access(self) -> Access:
-        """How to reach the server; reads again what may have changed."""
+    async def access(self) -> ServerAccess:
+        """Current access to the server; re-reads what may have changed."""
         async with self._reading:
             if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
                 self._access = await self._in_thread(self._check)
                 self._checked = self._clock()
             return self._access
 
-    async def reload(self, refused: Access) -> Access:
+    async def reload(self, refused: ServerAccess) -> ServerAccess:
         """Read everything anew, because these were refused; once for all who saw it."""
         async with self._reading:
             if self._access is refused:
@@ -123,12 +125,14 @@ class Credentials:
             return await asyncio.wait_for(asyncio.shield(future), DEADLINE)
         except TimeoutError:
             raise refusals.Unavailable(
-                f"no credentials within {DEADLINE:.0f} s",
+                f"reading the credentials took over {DEADLINE:.0f} s",
                 culprit=self._name,
-                fix="does the credential plugin hang?",
+                fix="check whether the credential plugin hangs",
             ) from None
         except RuntimeError as error:
-            raise refusals.Unavailable(f"not read: {error}", culprit=self._name) from error
+            raise refusals.Unavailable(
+                f"the credentials cannot be read: {error}", culprit=self._name
+            ) from error
 
     # In the thread.
 
@@ -136,7 +140,7 @@ class Credentials:
     def _name(self) -> str:
         return _name(self._source)
 
-    def _check(self) -> Access:
+    def _check(self) -> ServerAccess:
         try:
             if self._configuration is None or _marks(self._files) != self._marks:
                 self._configuration, self._files = _load(self._source)
@@ -148,19 +152,19 @@ class Credentials:
                 _why(error), culprit=self._name, fix=_fix(self._source)
             ) from error
 
-    def _made(self, configuration: Configuration) -> Access:
+    def _made(self, configuration: Configuration) -> ServerAccess:
         # Here the package looks whether its token is still good, and fetches another one if not.
         token = _clean(configuration.auth_settings().get("BearerToken"))
         endpoint, prefix = self._endpoint(configuration)
         headers = (("authorization", token),) if token else ()
-        made = Access(endpoint, prefix, headers)
+        made = ServerAccess(endpoint, prefix, headers)
         return self._access if made == self._access and self._access is not None else made
 
-    def _endpoint(self, configuration: Configuration) -> tuple[client.Endpoint, str]:
+    def _endpoint(self, configuration: Configuration) -> tuple[client.HttpEndpoint, str]:
         parts = _parts(configuration)
         if parts.scheme == "https" and self._tls is None:
             self._tls = _tls(configuration)
-        endpoint = client.Endpoint(
+        endpoint = client.HttpEndpoint(
             host=parts.hostname or "",
             port=parts.port or (443 if parts.scheme == "https" else 80),
             tls=self._tls,
@@ -170,8 +174,10 @@ class Credentials:
         return endpoint, parts.path.rstrip("/")
 
 
-def _load(source: Source, *, plugins: bool = True) -> tuple[Configuration, tuple[Path, ...]]:
-    """What is on disk, with what a plugin says, and the files that it comes from."""
+def _load(
+    source: CredentialSource, *, plugins: bool = True
+) -> tuple[Configuration, tuple[Path, ...]]:
+    """Credentials on disk or from a plugin, with the files they come from."""
     configuration = Configuration()
     if not source.kubeconfig:
         incluster_config.InClusterConfigLoader(
@@ -189,7 +195,7 @@ def _load(source: Source, *, plugins: bool = True) -> tuple[Configuration, tuple
     )
     loader.load_and_set(configuration)
     if "exec" in user and not configuration.api_key and not configuration.cert_file:
-        msg = "the credential plugin failed, or gave neither a token nor a certificate"
+        msg = "the credential plugin failed, or returned neither token nor certificate"
         raise ValueError(msg)
     named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     files = [*paths, *(Path(one) for one in named if one)]
@@ -209,14 +215,14 @@ def _merged(paths: list[Path]) -> kube_config.ConfigNode:
     return found
 
 
-def _name(source: Source) -> str:
+def _name(source: CredentialSource) -> str:
     return source.kubeconfig or str(source.token)
 
 
-def _fix(source: Source) -> str:
+def _fix(source: CredentialSource) -> str:
     if source.kubeconfig:
-        return "name a kubeconfig that kubectl can use as well"
-    return "mount the service account's token into the pod, or name a kubeconfig"
+        return "use a kubeconfig that works with kubectl"
+    return "mount the service account's token into the pod, or set a kubeconfig"
 
 
 def _why(error: Exception) -> str:
@@ -224,7 +230,7 @@ def _why(error: Exception) -> str:
     told = isinstance(error, OSError | ValueError | config_exception.ConfigException)
     mark = getattr(error, "problem_mark", None)
     unread = f"it cannot be read ({type(error).__name__})"
-    other = unread if mark is None else f"it is no YAML (line {mark.line + 1})"
+    other = unread if mark is None else f"it is not YAML (line {mark.line + 1})"
     why = str(error)[:300] if told else other
     return f"no usable credentials: {why}"
 
@@ -240,13 +246,13 @@ def _clean(found: Mapping[str, object] | None) -> str:
 def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
     parts = urllib.parse.urlsplit(configuration.host)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        msg = f"not the address of a server: {configuration.host!r}"
+        msg = f"not a server address: {configuration.host!r}"
         raise ValueError(msg)
     return parts
 
 
 def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
-    """What a kubeconfig says of the user of a context; the very object that the package reads."""
+    """User entry of a kubeconfig's context; the very object that the package reads."""
     name = context or config["current-context"]
     found = config["contexts"].get_with_name(name)["context"].safe_get("user")
     for one in config.safe_get("users") or ():
@@ -284,7 +290,7 @@ def _proxy(configuration: Configuration) -> tuple[str, int] | None:
 
 
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
-    """What changes when a file is written or replaced, also through symbolic links."""
+    """Identity of files, which changes with writing and replacing, also through symbolic links."""
     found: list[object] = []
     for one in files:
         try:

@@ -31,7 +31,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class List(msgspec.Struct):
+class RawList(msgspec.Struct):
     """A list that has been split."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
@@ -44,23 +44,23 @@ class _Event(msgspec.Struct):
     object: dict[str, Any]
 
 
-_LIST = msgspec.json.Decoder(List)
+_LIST = msgspec.json.Decoder(RawList)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def split(raw: bytes, culprit: str) -> List:
+def split(raw: bytes, culprit: str) -> RawList:
     """A list; ``Unavailable`` where it is none."""
     try:
         found = _split(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise garbled(culprit, error) from error
     if not found.metadata.resource_version:
-        raise refusals.Unavailable("a list without a revision", culprit=culprit)
+        raise refusals.Unavailable("the list has no resourceVersion", culprit=culprit)
     return found
 
 
-def _split(raw: bytes) -> List:
+def _split(raw: bytes) -> RawList:
     try:
         return _LIST.decode(raw)
     except msgspec.DecodeError:
@@ -72,7 +72,7 @@ def _split(raw: bytes) -> List:
     return found
 
 
-class Remarks:
+class RepairLog:
     """Says which objects have a text that had to be mended: once, then at growing intervals."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +87,7 @@ class Remarks:
         )
 
 
-def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: Remarks) -> objects.Object | None:
+def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: RepairLog) -> objects.Object | None:
     """One object of a list, which says its kind as if it had been asked for alone."""
     try:
         found, mended = _decoded(_OBJECT, raw)
@@ -110,7 +110,7 @@ def one(raw: bytes, culprit: str) -> objects.Object:
         raise garbled(culprit, error) from error
 
 
-def change(line: bytes, culprit: str, remarks: Remarks) -> objects.Change:
+def change(line: bytes, culprit: str, remarks: RepairLog) -> objects.Change:
     """One line of a watch; an ``ERROR`` in it is raised as what it says."""
     try:
         event, mended = _decoded(_EVENT, line)
@@ -126,14 +126,14 @@ def change(line: bytes, culprit: str, remarks: Remarks) -> objects.Change:
         raise garbled(culprit, error) from error
     revision = objects.revision(event.object)
     if not revision:
-        raise refusals.Garbled("a change without a revision", culprit=culprit)
+        raise refusals.Garbled("the watch event has no resourceVersion", culprit=culprit)
     if mended:
         remarks.mended(event.object, str(event.object.get("kind") or culprit))
     return objects.Change(verb, {} if verb is objects.Verb.BOOKMARK else event.object, revision)
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tuple[_T, bool]:
-    """What a decoder reads, and whether a text in it was mended first."""
+    """Decode a value; also returns whether a text in it had to be repaired."""
     try:
         return decoder.decode(raw), False
     except msgspec.ValidationError:
@@ -145,9 +145,9 @@ def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tup
 def garbled(culprit: str, error: Exception) -> refusals.Garbled:
     """An answer that makes no sense."""
     return refusals.Garbled(
-        f"not what an API server says: {str(error)[:200]}",
+        f"the response is not one of an API server: {str(error)[:200]}",
         culprit=culprit,
-        fix="is this the right server, and is there a proxy in between?",
+        fix="check the server's address, and whether a proxy is in between",
     )
 
 
@@ -172,5 +172,5 @@ class Lines:
         del self._buffer[:start]
         if len(self._buffer) > self._most:
             raise refusals.Garbled(
-                f"a line of over {self._most >> 20} MiB in a watch", culprit=self._culprit
+                f"a watch event exceeds {self._most >> 20} MiB", culprit=self._culprit
             )

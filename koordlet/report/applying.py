@@ -74,7 +74,7 @@ class Hand:
         ours: Mapping[str, Any],
         owners: Sequence[Mapping[str, Any]],
     ) -> objects.Object:
-        """A new object. ``Conflict`` where somebody else has made it just now."""
+        """Create an object; ``Conflict`` if another client has just created it."""
         try:
             return await self.put(store, ref, ours, owners=owners, force=False)
         except refusals.NotFound:
@@ -105,7 +105,7 @@ class Hand:
 
 
 def _cannot(error: refusals.ObjectsError) -> bool:
-    """Whether this is about applying, and not about this object at this moment."""
+    """True if the server cannot apply at all, whatever the object."""
     if error.reason == "UnsupportedMediaType":
         return True
     return any(word in error.message for word in _UNTYPED)
@@ -123,7 +123,7 @@ def _metadata(
 
 
 def bare(ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what shall not be there, and without mappings that held nothing else."""
+    """Copy without the given fields, and without mappings that become empty."""
     made: dict[str, Any] = {}
     for key, value in ours.items():
         inner = bare(value) if isinstance(value, Mapping) else value

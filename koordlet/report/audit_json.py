@@ -27,8 +27,8 @@ Record = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked. ``None`` means any."""
+class AuditQuery:
+    """Filter of an audit query; ``None`` matches any."""
 
     limit: int = DEFAULT_LINES
     #: Unix time.
@@ -41,7 +41,7 @@ class Question:
     target: str | None = None
 
 
-def document(path: Path, question: Question, *, most: int = MAX_SCAN) -> dict[str, object]:
+def document(path: Path, question: AuditQuery, *, most: int = MAX_SCAN) -> dict[str, object]:
     """The answer, newest first."""
     records: list[Record] = []
     damaged, whole = 0, True
@@ -111,7 +111,7 @@ def _record(line: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-def _wanted(record: Record, question: Question) -> bool:
+def _wanted(record: Record, question: AuditQuery) -> bool:
     tests: tuple[tuple[object, Callable[[], bool]], ...] = (
         (question.policy, lambda: record.get("policy") == question.policy),
         (question.target, lambda: record.get("target") == question.target),
@@ -126,7 +126,7 @@ def _at(record: Record) -> float:
     return float(at) if isinstance(at, int | float) else 0.0
 
 
-def _about(record: Record, question: Question) -> bool:
+def _about(record: Record, question: AuditQuery) -> bool:
     if record.get("pod") == question.pod:
         return True
     group = record.get("group")

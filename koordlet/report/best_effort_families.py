@@ -13,10 +13,10 @@ from koordlet.report import families, in_force, view
 _Read = Callable[[best_effort.Limit], int | None]
 
 
-def _cores(read: _Read) -> Callable[[view.View], families.Rows]:
+def _cores(read: _Read) -> Callable[[view.ReportView], families.Rows]:
     """One number of the limit, in cores, labelled with the node's name."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         limit = now.plan.limit
         value = None if limit is None else read(limit)
         yield (now.snapshot.node.name,), None if value is None else value / 1000
@@ -24,20 +24,20 @@ def _cores(read: _Read) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _limits(now: view.View) -> families.Rows:
+def _limits(now: view.ReportView) -> families.Rows:
     limit = in_force.acting(now)
     if limit is not None and limit.milli is not None:
         yield (limit.policy, limit.actuator), limit.milli / 1000
 
 
-def _suppressed(now: view.View) -> families.Rows:
+def _suppressed(now: view.ReportView) -> families.Rows:
     """The peer's form: only its two actuators are types there."""
     limit = in_force.acting(now)
     if limit is not None and limit.milli is not None and limit.actuator in ("cpuset", "cfsQuota"):
         yield (now.snapshot.node.name, limit.actuator), limit.milli / 1000
 
 
-def _offered(now: view.View) -> families.Rows:
+def _offered(now: view.ReportView) -> families.Rows:
     """CPU in cores, memory in bytes."""
     offer = now.plan.offer
     for name, amount in sorted(offer.amounts.items()) if offer is not None else ():
@@ -47,7 +47,7 @@ def _offered(now: view.View) -> families.Rows:
 FAMILIES = (
     families.Family(
         name="koordlet_best_effort_offered",
-        help="Batch and mid resources of this node: CPU in cores, memory in bytes.",
+        help="Batch and mid resources offered by this node: CPU in cores, memory in bytes.",
         labels=("resource",),
         bound="4",
         rows=_offered,
@@ -55,27 +55,27 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_best_effort_limit_cores",
-        help="CPUs that best-effort work may use; missing where nothing limits it.",
+        help="CPU limit of best-effort work, in cores; absent if there is no limit.",
         labels=("policy", "actuator"),
-        bound="one at a time",
+        bound="1 per node",
         rows=_limits,
     ),
     families.Family(
         name="koordlet_be_suppress_cpu_cores",
-        help="CPUs that best-effort work may use.",
+        help="CPU limit of best-effort work, under Koordinator's metric name.",
         labels=("node", "type"),
-        bound="one at a time",
+        bound="1 per node",
         rows=_suppressed,
     ),
     families.Family(
         name="koordlet_be_suppress_ls_used_cpu_cores",
-        help="CPUs that latency-sensitive work uses.",
+        help="CPU use of latency-sensitive work, in cores.",
         labels=("node",),
         rows=_cores(lambda one: one.ls_milli),
     ),
     families.Family(
         name="koordlet_be_suppress_be_used_cpu_cores",
-        help="CPUs that best-effort work uses.",
+        help="CPU use of best-effort work, in cores.",
         labels=("node",),
         rows=_cores(lambda one: one.be_milli),
     ),

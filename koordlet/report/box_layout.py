@@ -54,8 +54,8 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where one box or cell stands."""
+class BoxPosition:
+    """Position of a box or cell."""
 
     x: float
     y: float
@@ -64,14 +64,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A box with everything in it, in its place."""
+class PlacedBox:
+    """A positioned box with its content."""
 
     box: Box
-    at: Place
+    at: BoxPosition
     label: tuple[tuple[float, float, str], ...]
-    cells: tuple[tuple[Place, Cell], ...]
-    inside: tuple[Placed, ...]
+    cells: tuple[tuple[BoxPosition, Cell], ...]
+    inside: tuple[PlacedBox, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class _Sized:
     grids: tuple[_Grid, ...]
 
 
-def place(box: Box, x: float = 0.0, y: float = 0.0) -> Placed:
+def place(box: Box, x: float = 0.0, y: float = 0.0) -> PlacedBox:
     """The box with its upper left corner there, no larger than it must be."""
     sized = _measure(box)
-    return _put(sized, Place(x, y, sized.width, sized.height))
+    return _put(sized, BoxPosition(x, y, sized.width, sized.height))
 
 
 def width_of(text: str) -> float:
@@ -185,7 +185,7 @@ def _ugliness(grid: _Grid) -> float:
 # Where ------------------------------------------------------------------------------------------
 
 
-def _put(sized: _Sized, at: Place) -> Placed:
+def _put(sized: _Sized, at: BoxPosition) -> PlacedBox:
     x, y = at.x + PAD, at.y + PAD
     room = at.width - 2 * PAD
     label = tuple(
@@ -195,14 +195,14 @@ def _put(sized: _Sized, at: Place) -> Placed:
     cells = tuple(_put_cells(sized.box, x, y, room))
     if cells:
         y += _cells_size(sized.box)[1] + GAP
-    inside: list[Placed] = []
+    inside: list[PlacedBox] = []
     for grid in sized.grids:
         inside.extend(_put_grid(grid, x, y, room))
         y += grid.size[1] + GAP
-    return Placed(box=sized.box, at=at, label=label, cells=cells, inside=tuple(inside))
+    return PlacedBox(box=sized.box, at=at, label=label, cells=cells, inside=tuple(inside))
 
 
-def _put_cells(box: Box, x: float, y: float, room: float) -> Iterator[tuple[Place, Cell]]:
+def _put_cells(box: Box, x: float, y: float, room: float) -> Iterator[tuple[BoxPosition, Cell]]:
     if not box.strips:
         return
     (width, height), gap = _cell(box)
@@ -213,10 +213,10 @@ def _put_cells(box: Box, x: float, y: float, room: float) -> Iterator[tuple[Plac
         left = x + (number % box.columns) * (width + gap)
         top = y + (number // box.columns) * tall
         for level, cell in enumerate(strip):
-            yield Place(left, top + level * (height + gap), width, height), cell
+            yield BoxPosition(left, top + level * (height + gap), width, height), cell
 
 
-def _put_grid(grid: _Grid, x: float, y: float, room: float) -> Iterator[Placed]:
+def _put_grid(grid: _Grid, x: float, y: float, room: float) -> Iterator[PlacedBox]:
     count = len(grid.widths)
     more = max(0.0, room - grid.size[0]) / count
     lefts = [x + sum(grid.widths[:column]) + (GAP + more) * column for column in range(count)]
@@ -224,4 +224,4 @@ def _put_grid(grid: _Grid, x: float, y: float, room: float) -> Iterator[Placed]:
     for number, one in enumerate(grid.members):
         column, row = number % count, number // count
         width, height = grid.widths[column] + more, grid.heights[row]
-        yield _put(one, Place(lefts[column], tops[row], width, height))
+        yield _put(one, BoxPosition(lefts[column], tops[row], width, height))

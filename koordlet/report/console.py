@@ -1,4 +1,4 @@
-"""The console: what its pages are made of, and the state that it is told every tick.
+"""The console: its files, and the state it receives every tick.
 
 Covers: the files of the agent's page and of the scheduler's, the ``v1`` document of one moment of
 an agent for people to look at.
@@ -47,7 +47,7 @@ _ACTIONS = 100
 _EVICTIONS = 20
 
 
-def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Response:
+def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.HttpResponse:
     """One file of a page."""
     name, kind = files[path]
     body = (importlib.resources.files("koordlet.report") / "page" / name).read_bytes()
@@ -56,20 +56,20 @@ def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Res
     return made
 
 
-def event(now: view.View | None, version: str) -> bytes:
-    """One server-sent event: the state, or that there is none yet."""
+def event(now: view.ReportView | None, version: str) -> bytes:
+    """Server-sent event with the state, or with the news that there is none yet."""
     return told(None if now is None else document(now, version))
 
 
 def told(state: Mapping[str, object] | None) -> bytes:
-    """Any state as an event; ``None``: there is none yet."""
+    """Event with a state; ``None`` if there is none yet."""
     if state is None:
         return b"event: starting\ndata: {}\n\n"
     data = json.dumps(state, separators=(",", ":"))
     return f"event: state\ndata: {data}\n\n".encode()
 
 
-def document(now: view.View, version: str) -> dict[str, object]:
+def document(now: view.ReportView, version: str) -> dict[str, object]:
     """One moment."""
     whole = node_json.document(now, version)
     made = plan_json.render(now.plan, now.results)
@@ -102,7 +102,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
     }
 
 
-def _offer(now: view.View) -> dict[str, object] | None:
+def _offer(now: view.ReportView) -> dict[str, object] | None:
     offer = now.plan.offer
     if offer is None:
         return None
@@ -114,7 +114,7 @@ def _offer(now: view.View) -> dict[str, object] | None:
     }
 
 
-def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
+def _workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
     group = now.snapshot.groups.get(one.group) if one.group is not None else None
     cpus = group.effective() or group.cpus() if group is not None else None
     used = usage_json.workload(now, one)

@@ -1,4 +1,4 @@
-"""Whose each CPU is, as the ``v1`` document of ``/api/v1/cpus``, from a view. Pure.
+"""Owner of each CPU, as the ``v1`` document of ``/api/v1/cpus``, from a view. Pure.
 
 Covers: owner, holder, why and since when, pools, place in the machine, use.
 Does not cover: the machine's boxes (``topology_json``), what workloads want (``node_json``).
@@ -15,7 +15,7 @@ from koordlet.model import cpuset, ledger, meter, topology
 from koordlet.report import view
 
 
-def document(now: view.View) -> dict[str, object]:
+def document(now: view.ReportView) -> dict[str, object]:
     """The whole document."""
     machine, book = now.snapshot.topology, now.plan.ledger
     owned = owners(machine, book)

@@ -38,7 +38,7 @@ class Family:
 
     name: str
     help: str
-    rows: Callable[[view.View], Rows]
+    rows: Callable[[view.ReportView], Rows]
     type: str = GAUGE
     labels: tuple[str, ...] = ()
     #: How many series there can be, in words.
@@ -57,33 +57,33 @@ def spread_rows(labels: tuple[str, ...], one: spread.Spread) -> Rows:
     yield (COUNT, *labels), one.counts[-1]
 
 
-def _one(read: Callable[[view.View], float | None]) -> Callable[[view.View], Rows]:
+def _one(read: Callable[[view.ReportView], float | None]) -> Callable[[view.ReportView], Rows]:
     """The rows of a family without labels."""
     return lambda now: (((), read(now)),)
 
 
-def _count(name: str, text: str, read: Callable[[view.View], int]) -> Family:
+def _count(name: str, text: str, read: Callable[[view.ReportView], int]) -> Family:
     return Family(name=name, help=text, type=COUNTER, form="%d", rows=_one(read))
 
 
-def _failures(now: view.View) -> Rows:
+def _failures(now: view.ReportView) -> Rows:
     stems = sorted({*now.plan.explanations, *now.counters.failures})
     return (((stem,), now.counters.failures.get(stem, 0)) for stem in stems)
 
 
-def _ages(now: view.View) -> Rows:
+def _ages(now: view.ReportView) -> Rows:
     for one in now.snapshot.sources:
         age = None if one.last_good is None else max(0.0, now.snapshot.at - one.last_good)
         yield (one.name,), age
 
 
-def _signals(now: view.View) -> Rows:
+def _signals(now: view.ReportView) -> Rows:
     for one in now.plan.signals:
         if one.met is not None:
             yield (one.name, one.spelled or one.threshold), one.met
 
 
-def _pools(now: view.View) -> Rows:
+def _pools(now: view.ReportView) -> Rows:
     sizes: dict[tuple[str, ...], int] = {}
     for one in now.plan.ledger.pools:
         key = (one.kind, "" if one.node is None else str(one.node))
@@ -91,17 +91,17 @@ def _pools(now: view.View) -> Rows:
     return sizes.items()
 
 
-def _pool(kind: str) -> Callable[[view.View], Rows]:
+def _pool(kind: str) -> Callable[[view.ReportView], Rows]:
     """The peer's form: one series, labelled with the node's name."""
 
-    def rows(now: view.View) -> Rows:
+    def rows(now: view.ReportView) -> Rows:
         if any(one.kind == kind for one in now.plan.ledger.pools):
             yield (now.snapshot.node.name,), len(now.plan.ledger.pool(kind))
 
     return rows
 
 
-def _workloads(now: view.View) -> Rows:
+def _workloads(now: view.ReportView) -> Rows:
     counted: dict[str, int] = {}
     for one in now.snapshot.pods:
         counted[one.qos.value] = counted.get(one.qos.value, 0) + 1
@@ -111,25 +111,25 @@ def _workloads(now: view.View) -> Rows:
 FAMILIES = (
     Family(
         name="koordlet_ready",
-        help="1 after the first verified tick.",
+        help="1 after the first tick whose writes were verified, 0 before.",
         rows=_one(lambda now: now.ready),
         form="%d",
     ),
     Family(
         name="koordlet_enforcing",
-        help="1 where the agent acts, 0 where it only observes.",
+        help="1 if the agent applies its decisions, 0 if it only observes.",
         rows=_one(lambda now: now.mode == "enforce"),
         form="%d",
     ),
     Family(
         name="koordlet_check_healthy",
-        help="1 where the named health check passes.",
+        help="1 if the named health check passes, 0 if it fails.",
         labels=("check",),
-        bound="one for each named check",
+        bound="one per check",
         rows=lambda now: (((one.name,), one.ok) for one in now.checks),
         form="%d",
     ),
-    _count("koordlet_ticks", "Ticks since the start.", lambda now: now.counters.ticks),
+    _count("koordlet_ticks", "Ticks since the agent started.", lambda now: now.counters.ticks),
     _count(
         "koordlet_late_ticks",
         "Ticks that started more than half a period late.",
@@ -137,86 +137,90 @@ FAMILIES = (
     ),
     Family(
         name="koordlet_tick_duration_seconds",
-        help="CPU time of the newest tick.",
+        help="CPU time of the last tick.",
         rows=_one(lambda now: now.counters.tick_cpu_seconds),
     ),
     Family(
         name="koordlet_tick_lateness_seconds",
-        help="How late the newest tick started.",
+        help="Delay of the last tick's start.",
         rows=_one(lambda now: now.counters.tick_lateness_seconds),
     ),
     Family(
         name="koordlet_tick_duration_quantile_seconds",
-        help="CPU time of the last 600 passes, by quantile; 1 is the longest.",
+        help="CPU time of the last 600 ticks, by quantile; 1 is the maximum.",
         labels=("quantile",),
         bound="3",
         rows=lambda now: (((share,), one) for share, one in now.counters.durations.items()),
     ),
     Family(
         name="koordlet_tick_lateness_quantile_seconds",
-        help="How late the last 600 ticks started, by quantile; 1 is the latest.",
+        help="Start delay of the last 600 ticks, by quantile; 1 is the maximum.",
         labels=("quantile",),
         bound="3",
         rows=lambda now: (((share,), one) for share, one in now.counters.lateness.items()),
     ),
-    _count("koordlet_writes", "Actions done and read back.", lambda now: now.counters.writes),
     _count(
-        "koordlet_refusals", "Actions that the kernel refused.", lambda now: now.counters.refusals
+        "koordlet_writes",
+        "Actions applied and verified by reading back.",
+        lambda now: now.counters.writes,
+    ),
+    _count(
+        "koordlet_refusals", "Actions that the kernel rejected.", lambda now: now.counters.refusals
     ),
     Family(
         name="koordlet_refusals_by_errno",
-        help="Actions that the kernel refused, or whose group was gone, by its answer.",
+        help="Actions that the kernel rejected, or whose cgroup was gone, by errno.",
         type=COUNTER,
         labels=("errno",),
-        bound="one for each errno seen",
+        bound="one per errno",
         rows=lambda now: (((name,), count) for name, count in sorted(now.counters.errnos.items())),
         form="%d",
     ),
     _count(
         "koordlet_contested",
-        "Values of ours that another writer replaced.",
+        "Values set by koordlet that another writer overwrote.",
         lambda now: now.counters.contested,
     ),
     _count(
         "koordlet_conflicts",
-        "Values of one policy that gave way to those of another.",
+        "Values of one policy that were overridden by another policy.",
         lambda now: now.counters.conflicts,
     ),
     Family(
         name="koordlet_policy_failures",
-        help="Ticks in which a policy failed; the others went on.",
+        help="Ticks in which a policy failed; the other policies still ran.",
         type=COUNTER,
         labels=("policy",),
-        bound="one for each policy",
+        bound="one per policy",
         rows=_failures,
         form="%d",
     ),
     Family(
         name="koordlet_source_healthy",
-        help="1 where the source answered when it was last asked.",
+        help="1 if the last request to the source succeeded, 0 if it failed.",
         labels=("source",),
-        bound="one for each source of workloads",
+        bound="one per source",
         rows=lambda now: (((one.name,), one.ok) for one in now.snapshot.sources),
         form="%d",
     ),
     Family(
         name="koordlet_source_age_seconds",
-        help="Time since the last good answer of a source.",
+        help="Time since the last successful answer of the source.",
         labels=("source",),
-        bound="one for each source of workloads",
+        bound="one per source",
         rows=_ages,
     ),
     Family(
         name="koordlet_unsupported",
-        help="1 for each feature that this machine lacks; /api/v1/node says why.",
+        help="1 for each feature that this machine lacks; /api/v1/node gives the reason.",
         labels=("feature",),
-        bound="one for each known feature",
+        bound="one per feature",
         rows=lambda now: (((one.feature,), 1) for one in now.plan.unsupported),
         form="%d",
     ),
     Family(
         name="koordlet_condition",
-        help="1 where the condition is the case, 0 where it is known not to be.",
+        help="1 if the condition is true, 0 if it is false.",
         labels=("type", "subject"),
         bound="condition types times (workloads + 1), at most 1024",
         most=1024,
@@ -225,17 +229,17 @@ FAMILIES = (
     ),
     Family(
         name="koordlet_evictions",
-        help="Pods that were evicted, and attempts that were refused.",
+        help="Evictions by outcome: pods evicted and attempts refused.",
         type=COUNTER,
         labels=("policy", "signal", "outcome"),
-        bound="policies that evict times their signals, at most 128",
+        bound="evicting policies times their signals, at most 128",
         most=128,
         rows=lambda now: now.counters.evictions.items(),
         form="%d",
     ),
     Family(
         name="koordlet_signal_met",
-        help="1 where a signal is beyond its threshold, 0 where it is not.",
+        help="1 if the eviction signal has met its threshold, 0 if not.",
         labels=("signal", "threshold"),
         bound="configured thresholds, at most 128",
         most=128,
@@ -244,51 +248,51 @@ FAMILIES = (
     ),
     Family(
         name="koordlet_plan_steps",
-        help="Steps of the newest plan: what is not yet as it shall be.",
+        help="Changes in the last plan that are not applied yet.",
         rows=_one(lambda now: len(now.plan.steps)),
         form="%d",
     ),
     Family(
         name="koordlet_reserved_cpus",
-        help="CPUs that are kept from workloads.",
+        help="CPUs reserved for the system and withheld from workloads.",
         rows=_one(lambda now: len(now.plan.ledger.held(ledger.Owner.RESERVED))),
         form="%d",
     ),
     Family(
         name="koordlet_shared_pools_cpus",
-        help="CPUs of a shared pool on a NUMA node (no node: an empty label).",
+        help="CPUs of a shared pool by NUMA node (empty label: no NUMA node).",
         labels=("kind", "numa_node"),
-        bound="2 for each NUMA node",
+        bound="2 per NUMA node",
         rows=_pools,
         form="%d",
     ),
     Family(
         name="koordlet_cpuset_share_pool_cpu_cores",
-        help="CPUs of the LS pool, under the name and labels of Koordinator's agent.",
+        help="CPUs of the LS pool, under Koordinator's metric name.",
         labels=("node",),
         rows=_pool("LS"),
         form="%d",
     ),
     Family(
         name="koordlet_cpuset_be_share_pool_cpu_cores",
-        help="CPUs of the BE pool, under the name and labels of Koordinator's agent.",
+        help="CPUs of the BE pool, under Koordinator's metric name.",
         labels=("node",),
         rows=_pool("BE"),
         form="%d",
     ),
     Family(
         name="koordlet_workloads",
-        help="Known workloads of a class.",
+        help="Workloads by QoS class.",
         labels=("qos",),
-        bound="5 classes",
+        bound="one per QoS class, 5",
         rows=_workloads,
         form="%d",
     ),
     Family(
         name="koordlet_workload_cpu_cores",
-        help="CPU that a workload uses, in cores.",
+        help="CPU use of a workload, in cores.",
         labels=("namespace", "name", "qos"),
-        bound="one for each workload, at most 4096",
+        bound="one per workload, at most 4096",
         most=4096,
         rows=lambda now: (
             ((one.namespace, one.name, one.qos.value), now.usage.get(one.key))

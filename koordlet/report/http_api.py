@@ -1,4 +1,4 @@
-"""What the HTTP endpoints say, from the newest view.
+"""HTTP endpoints over the newest view.
 
 Covers: health, the documents below ``/api/v1``, metrics, the console's files and its stream.
 Does not cover: connections and who may ask (``http``), the content of the documents.
@@ -40,7 +40,7 @@ class Api:
 
     def __init__(
         self,
-        current: Callable[[], view.View | None],
+        current: Callable[[], view.ReportView | None],
         *,
         version: str,
         audit: Path | None = None,
@@ -56,8 +56,8 @@ class Api:
         self._surfaces = surfaces
         self._monotonic = monotonic
         self._wall = wall
-        self._process = metrics.Process()
-        self._kept: dict[str, tuple[tuple[object, ...], message.Response]] = {}
+        self._process = metrics.ProcessMetrics()
+        self._kept: dict[str, tuple[tuple[object, ...], message.HttpResponse]] = {}
         #: Whoever looks at the console; ``publish`` it after every tick.
         self.channel = channels.Channel(lambda: console.event(current(), version))
 
@@ -81,23 +81,26 @@ class Api:
             rows.append(("GET", "/metrics", self.metrics))
         return routes.Routes(rows)
 
-    def page(self, request: message.Request) -> message.Response:
+    def page(self, request: message.HttpRequest) -> message.HttpResponse:
         """A file of the console."""
         return self._once(request.path, (), lambda: console.file(request.path))
 
-    def events(self, _request: message.Request) -> message.Response:
+    def events(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The newest state now and after every tick."""
         if self.channel.full:
             return message.error(
-                503, "busy", "too many consoles are open", fix="close one, or ask /api/v1/node"
+                503,
+                "busy",
+                "too many console pages are open",
+                fix="close one, or read /api/v1/node",
             )
-        return message.Stream(self.channel)
+        return message.EventStream(self.channel)
 
-    def livez(self, request: message.Request) -> message.Response:
-        """Whether ticks keep coming: an agent of which that is true is not to be killed."""
+    def livez(self, request: message.HttpRequest) -> message.HttpResponse:
+        """Liveness: ticks continue. A live agent must not be killed."""
         return _health(request, [self._fresh(self._current())])
 
-    def healthz(self, request: message.Request) -> message.Response:
+    def healthz(self, request: message.HttpRequest) -> message.HttpResponse:
         """Every named check, for people: what is wrong may be nothing that a restart mends."""
         now = self._current()
         checks = [self._fresh(now)]
@@ -105,8 +108,8 @@ class Api:
             checks.extend(now.checks)
         return _health(request, checks)
 
-    def readyz(self, request: message.Request) -> message.Response:
-        """Whether the agent does its work, and does it still."""
+    def readyz(self, request: message.HttpRequest) -> message.HttpResponse:
+        """Readiness: the agent's last tick was verified and is recent."""
         now = self._current()
         ready = now is not None and now.ready
         detail = "" if ready else view.STARTING if now is None else now.unready
@@ -114,7 +117,7 @@ class Api:
             request, [view.Check(name="ready", ok=ready, detail=detail), self._fresh(now)]
         )
 
-    def node(self, _request: message.Request) -> message.Response:
+    def node(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The node."""
         now = self._current()
         if now is None:
@@ -123,7 +126,7 @@ class Api:
             "node", (now,), lambda: message.document(node_json.document(now, self._version))
         )
 
-    def topology(self, _request: message.Request) -> message.Response:
+    def topology(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The machine."""
         now = self._current()
         if now is None:
@@ -133,14 +136,14 @@ class Api:
             "topology", (machine,), lambda: message.document(topology_json.document(machine))
         )
 
-    def cpus(self, _request: message.Request) -> message.Response:
+    def cpus(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The owner map."""
         now = self._current()
         if now is None:
             return _starting()
         return self._once("cpus", (now,), lambda: message.document(cpus_json.document(now)))
 
-    def pod(self, request: message.Request) -> message.Response:
+    def pod(self, request: message.HttpRequest) -> message.HttpResponse:
         """One workload."""
         now = self._current()
         if now is None:
@@ -151,14 +154,14 @@ class Api:
             return message.error(
                 404,
                 "usage",
-                "no workload here has this name",
+                "no workload on this node has this name",
                 culprit=name[:200] or "?name=",
-                fix="ask for namespace/name or a UID; `koordlet get workloads` lists all",
+                fix="give namespace/name or a UID; `koordlet get workloads` lists all workloads",
             )
         return message.document(found)
 
-    def plan(self, _request: message.Request) -> message.Response:
-        """What is done, and why."""
+    def plan(self, _request: message.HttpRequest) -> message.HttpResponse:
+        """The current plan with reasons."""
         now = self._current()
         if now is None:
             return _starting()
@@ -168,7 +171,7 @@ class Api:
             lambda: message.document(plan_json.render(now.plan, now.results)),
         )
 
-    def metrics(self, request: message.Request) -> message.Response:
+    def metrics(self, request: message.HttpRequest) -> message.HttpResponse:
         """Prometheus text, or OpenMetrics where the scraper prefers it."""
         now = self._current()
         if now is None:
@@ -176,14 +179,14 @@ class Api:
         wanted = request.prefers("text/plain", "application/openmetrics-text")
         form = metrics.OPENMETRICS if wanted == "application/openmetrics-text" else metrics.TEXT
 
-        def made() -> message.Response:
+        def made() -> message.HttpResponse:
             body = metrics.render(now, self._version, self._surfaces(), form)
             body += self._process.render(form) + form.end
-            return message.Response(200, {"content-type": form.content_type}, body)
+            return message.HttpResponse(200, {"content-type": form.content_type}, body)
 
         return self._once(form.content_type, (now,), made)
 
-    def audit(self, request: message.Request) -> message.Response:
+    def audit(self, request: message.HttpRequest) -> message.HttpResponse:
         """The newest audit lines."""
         assert self._audit is not None  # noqa: S101 - there is no route without a path
         try:
@@ -206,7 +209,7 @@ class Api:
                 culprit=str(self._audit),
             )
 
-    def _question(self, request: message.Request) -> audit_json.Question:
+    def _question(self, request: message.HttpRequest) -> audit_json.AuditQuery:
         unknown = set(request.query) - {"limit", "since", "pod", "policy"}
         if unknown:
             msg = f"unknown field {min(unknown)[:40]!r}"
@@ -218,7 +221,7 @@ class Api:
         since, pod = request.one("since"), request.one("pod")
         now = self._current()
         pods = now.snapshot.pods if now is not None else ()
-        return audit_json.Question(
+        return audit_json.AuditQuery(
             limit=limit,
             since=audit_json.moment(since, self._wall()) if since else None,
             pod=pod,
@@ -226,17 +229,17 @@ class Api:
             policy=request.one("policy"),
         )
 
-    def _fresh(self, now: view.View | None) -> view.Check:
+    def _fresh(self, now: view.ReportView | None) -> view.Check:
         if now is None:
-            return view.Check(name="ticks", ok=False, detail="no tick is done")
+            return view.Check(name="ticks", ok=False, detail="no tick is complete")
         age = self._monotonic() - now.snapshot.at
         late = age > STALE_SECONDS
-        detail = f"the newest is {age:.0f} s old" if late else ""
+        detail = f"the last tick is {age:.0f} s old" if late else ""
         return view.Check(name="ticks", ok=not late, detail=detail)
 
     def _once(
-        self, name: str, key: tuple[object, ...], make: Callable[[], message.Response]
-    ) -> message.Response:
+        self, name: str, key: tuple[object, ...], make: Callable[[], message.HttpResponse]
+    ) -> message.HttpResponse:
         """The kept response, unless it was made of other objects."""
         kept = self._kept.get(name)
         if kept is not None and all(a is b for a, b in zip(kept[0], key, strict=True)):
@@ -246,11 +249,13 @@ class Api:
         return made
 
 
-def _starting() -> message.Response:
-    return message.error(503, "starting", "the first tick is not done", fix="try again in a second")
+def _starting() -> message.HttpResponse:
+    return message.error(
+        503, "starting", "the first tick is not complete", fix="try again in a second"
+    )
 
 
-def _health(request: message.Request, checks: list[view.Check]) -> message.Response:
+def _health(request: message.HttpRequest, checks: list[view.Check]) -> message.HttpResponse:
     well = all(one.ok for one in checks)
     status = 200 if well else 503
     if request.prefers("text/plain", "application/json") == "application/json":

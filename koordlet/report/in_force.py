@@ -1,4 +1,4 @@
-"""What is in force and what is not: no surface shows a limit that nobody is held to as the limit.
+"""Separates limits in force from limits of inactive policies for all surfaces.
 
 Covers: a limit whose files were refused, and the sentences above every surface about what does not
 act. Does not cover: modes (``apply.planner``), rendering.
@@ -33,21 +33,21 @@ def limit(
     return decided
 
 
-def acting(now: view.View) -> best_effort.Limit | None:
+def acting(now: view.ReportView) -> best_effort.Limit | None:
     """The limit that best-effort work is held to now."""
     found = now.plan.limit
     return None if found is None or found.idle else found
 
 
 def allowance(found: best_effort.Limit) -> str:
-    """How much that is, in words."""
+    """Amount of CPU as text."""
     return "all of its CPUs" if found.milli is None else f"{found.milli / 1000:.2f} CPUs"
 
 
-def banner(now: view.View) -> Iterator[str]:
-    """A sentence for each thing that somebody might take for done."""
+def banner(now: view.ReportView) -> Iterator[str]:
+    """A sentence for each policy that is not in force."""
     if now.mode != "enforce":
-        yield "This agent only observes: nothing is written."
+        yield "This agent only observes and changes nothing."
     found = now.plan.limit
     if found is not None and found.idle and now.mode == "enforce":
         yield (
@@ -56,4 +56,4 @@ def banner(now: view.View) -> Iterator[str]:
         )
     for one in now.plan.conditions:
         if one.type == "PolicyRolledBack" and one.status:
-            yield f"A step of {one.subject} is taken back: {one.message}."
+            yield f"A change by {one.subject} was undone: {one.message}."

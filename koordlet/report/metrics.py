@@ -34,7 +34,7 @@ _SPARE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TextFormat:
     """One of the two text formats."""
 
     content_type: str
@@ -43,8 +43,8 @@ class Form:
     end: bytes
 
 
-TEXT = Form("text/plain; version=0.0.4; charset=utf-8", total_in_name=True, end=b"")
-OPENMETRICS = Form(
+TEXT = TextFormat("text/plain; version=0.0.4; charset=utf-8", total_in_name=True, end=b"")
+OPENMETRICS = TextFormat(
     "application/openmetrics-text; version=1.0.0; charset=utf-8",
     total_in_name=False,
     end=b"# EOF\n",
@@ -53,7 +53,7 @@ OPENMETRICS = Form(
 Events = Mapping[tuple[str, str], int]
 
 
-class Writer:
+class MetricsWriter:
     """Writes families; keeps the prefixes of their lines."""
 
     def __init__(self) -> None:
@@ -62,11 +62,11 @@ class Writer:
 
     @property
     def kept(self) -> int:
-        """How many prefixes are kept."""
+        """Number of cached prefixes."""
         return sum(map(len, self._prefixes.values()))
 
     def write(
-        self, chosen: Iterable[families.Family], now: view.View, form: Form
+        self, chosen: Iterable[families.Family], now: view.ReportView, form: TextFormat
     ) -> tuple[list[str], dict[str, int]]:
         """The lines, and by family how many series were dropped."""
         lines: list[str] = []
@@ -78,7 +78,9 @@ class Writer:
                 dropped[one.name] = lost
         return lines, dropped
 
-    def _family(self, one: families.Family, now: view.View, form: Form) -> tuple[list[str], int]:
+    def _family(
+        self, one: families.Family, now: view.ReportView, form: TextFormat
+    ) -> tuple[list[str], int]:
         if one.type == families.HISTOGRAM:
             return _histogram(one, now)
         sample = f"{one.name}_total" if one.type == families.COUNTER else one.name
@@ -108,7 +110,7 @@ class Writer:
         return lines, max(0, lost)
 
 
-def _histogram(one: families.Family, now: view.View) -> tuple[list[str], int]:
+def _histogram(one: families.Family, now: view.ReportView) -> tuple[list[str], int]:
     """A few lines for a family that seldom has any: nothing of it is kept."""
     lines = [f"# HELP {one.name} {_help(one.help)}", f"# TYPE {one.name} {one.type}"]
     rows = list(one.rows(now))
@@ -118,7 +120,7 @@ def _histogram(one: families.Family, now: view.View) -> tuple[list[str], int]:
     return lines, max(0, len(rows) - one.most)
 
 
-_WRITER = Writer()
+_WRITER = MetricsWriter()
 _FAMILIES = (
     *families.FAMILIES,
     *usage_families.FAMILIES,
@@ -130,7 +132,7 @@ _FAMILIES = (
 )
 
 
-def render(now: view.View, version: str, events: Events, form: Form) -> bytes:
+def render(now: view.ReportView, version: str, events: Events, form: TextFormat) -> bytes:
     """Our own series, without the end mark of the format."""
     lines, dropped = _WRITER.write((*_FAMILIES, *extra(version, events)), now, form)
     more, _ = _WRITER.write((_dropped(dropped),), now, form)
@@ -142,14 +144,14 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
     return (
         families.Family(
             name="koordlet_build_info",
-            help="1; the label is the agent's version.",
+            help="1, with the agent's version as label.",
             labels=("version",),
             rows=lambda _: (((version,), 1),),
             form="%d",
         ),
         families.Family(
             name="koordlet_surface_events",
-            help="What happened to clients: requests, refused, busy, dropped, timeouts.",
+            help="Client events by surface: requests, refused, busy, dropped, timeouts.",
             type=families.COUNTER,
             labels=("surface", "event"),
             bound="9 for each of 5 surfaces",
@@ -162,7 +164,7 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
 def _dropped(counted: Mapping[str, int]) -> families.Family:
     return families.Family(
         name="koordlet_series_dropped",
-        help="Series that a family has beyond its bound; they are not shown.",
+        help="Series of a family beyond its bound, which are not exported.",
         labels=("family",),
         bound="one for each family that was cut",
         rows=lambda _: (((name,), number) for name, number in counted.items()),
@@ -193,7 +195,7 @@ def _help(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
-class Process:
+class ProcessMetrics:
     """The agent's own ``process_*`` series, by ``prometheus_client``; imported when it is made."""
 
     def __init__(self) -> None:
@@ -205,7 +207,7 @@ class Process:
         self._text = prometheus_client.generate_latest
         self._openmetrics = exposition.generate_latest
 
-    def render(self, form: Form) -> bytes:
+    def render(self, form: TextFormat) -> bytes:
         """The series, without the end mark of the format."""
         written = (self._text if form is TEXT else self._openmetrics)(self._registry)
         return written.removesuffix(b"# EOF\n")

@@ -10,7 +10,7 @@ from koordlet.model import best_effort, pod, reservation, resources, snapshot
 from koordlet.report import in_force, plan_json, usage_json, view
 
 
-def document(now: view.View, version: str) -> dict[str, object]:
+def document(now: view.ReportView, version: str) -> dict[str, object]:
     """The whole document."""
     seen = now.snapshot
     return {
@@ -42,8 +42,8 @@ def document(now: view.View, version: str) -> dict[str, object]:
     }
 
 
-def _best_effort(now: view.View) -> dict[str, object]:
-    """What best-effort work may have, and who says it; null where nobody limits it.
+def _best_effort(now: view.ReportView) -> dict[str, object]:
+    """CPU limit of best-effort work and its policy; null if there is no limit.
 
     ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
     """
@@ -67,7 +67,7 @@ def _limit(limit: best_effort.Limit) -> dict[str, object]:
     }
 
 
-def _offered(now: view.View) -> dict[str, object]:
+def _offered(now: view.ReportView) -> dict[str, object]:
     """Batch and mid resources; null while they are not computed."""
     offer = now.plan.offer
     if offer is None:
@@ -75,7 +75,7 @@ def _offered(now: view.View) -> dict[str, object]:
     return {"offered": resources.texts(offer.amounts), "degraded": offer.degraded}
 
 
-def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
+def _workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
     group = now.snapshot.groups.get(one.group) if one.group is not None else None
     cpus = group.effective() or group.cpus() if group is not None else None
     return {
@@ -109,8 +109,8 @@ def _reservation(one: reservation.Reservation) -> dict[str, object]:
     }
 
 
-def _unmanaged(now: view.View, one: pod.Pod) -> dict[str, object]:
-    """A pod or container that nobody declared: what it wants is unknown, what it uses is not."""
+def _unmanaged(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
+    """An undeclared pod or container: its usage is known, its requests are not."""
     used = usage_json.workload(now, one)
     return {
         "uid": one.uid,

@@ -10,47 +10,48 @@ from collections.abc import Callable
 from koordlet.report import families, view
 
 
-def _of(key: str) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _of(key: str) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         if key in now.runtime:
             yield (), now.runtime[key]
 
     return rows
 
 
-def _outcomes(now: view.View) -> families.Rows:
+def _outcomes(now: view.ReportView) -> families.Rows:
     for outcome in ("verified", "repaired", "wrong"):
         if outcome in now.runtime:
             yield (outcome,), now.runtime[outcome]
 
 
 _COUNTERS = {
-    "connections": "Connections to the container runtime that came up.",
-    "events": "Events that the container runtime told.",
-    "late": "Events answered with no change because the agent took too long.",
-    "errors": "Answers that failed, and messages that made no sense.",
-    "updates": "Changes of a container that the runtime was told.",
-    "adjusted": "Containers that were given something before they began.",
-    "kept": "Updates that got the decided CPUs instead of those asked for.",
-    "failed": "Adjusted containers that never started and count against us.",
+    "connections": "NRI connections established with the container runtime.",
+    "events": "NRI events received from the container runtime.",
+    "late": "NRI events answered without adjustment because the deadline passed.",
+    "errors": "Failed NRI answers and malformed NRI messages.",
+    "updates": "Container updates sent to the container runtime.",
+    "adjusted": "Containers adjusted before they started.",
+    "kept": "Container updates in which koordlet kept its CPUs instead of the requested ones.",
+    "failed": "Adjusted containers that failed to start.",
 }
 
 FAMILIES = (
     families.Family(
         name="koordlet_nri_connected",
-        help="1 while the container runtime tells us of containers.",
+        help="1 while koordlet is connected to the container runtime through NRI.",
         rows=_of("connected"),
         form="%d",
     ),
     families.Family(
         name="koordlet_nri_adjusting",
-        help="0 where adjusted containers did not start, until the operator resets it.",
+        help="1 if koordlet adjusts containers at creation, 0 after too many of them failed to"
+        " start.",
         rows=_of("adjusting"),
         form="%d",
     ),
     families.Family(
         name="koordlet_nri_checked",
-        help="Containers whose CPUs were read before their first instruction, by what was found.",
+        help="Containers whose CPUs koordlet checked before their first instruction, by outcome.",
         type=families.COUNTER,
         labels=("outcome",),
         bound="3 outcomes",

@@ -19,14 +19,14 @@ _RESULTS = "succeeded, failed"
 _PATHS = {"/pods": "/pods/"}
 
 
-def _node(now: view.View) -> str:
+def _node(now: view.ReportView) -> str:
     return now.snapshot.node.name
 
 
-def _collected(what: str) -> Callable[[view.View], families.Rows]:
+def _collected(what: str) -> Callable[[view.ReportView], families.Rows]:
     """Both results, once this was tried at all."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         counted = now.counters.collected.get(what)
         if counted is not None:
             yield (_node(now), "succeeded"), counted[0]
@@ -35,8 +35,8 @@ def _collected(what: str) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _evicted(now: view.View) -> families.Rows:
-    """Those that went, by what they went for."""
+def _evicted(now: view.ReportView) -> families.Rows:
+    """Evicted pods by reason."""
     counted: dict[str, int] = {}
     for (policy, signal, outcome), count in now.counters.evictions.items():
         if outcome == "evicted":
@@ -45,21 +45,21 @@ def _evicted(now: view.View) -> families.Rows:
     return (((_node(now), reason), count) for reason, count in counted.items())
 
 
-def _members(kind: str) -> Callable[[view.View], families.Rows]:
+def _members(kind: str) -> Callable[[view.ReportView], families.Rows]:
     """A series of 1 for each CPU of a pool."""
     return lambda now: (((_node(now), str(cpu)), 1) for cpu in now.plan.ledger.pool(kind))
 
 
-def _allocatable(now: view.View) -> families.Rows:
+def _allocatable(now: view.ReportView) -> families.Rows:
     for name, amount in now.snapshot.node.allocatable.items():
         value = amount / 1000 if name == resources.CPU else amount
         yield (_node(now), name, peer_families.unit(name)), value
 
 
-def _scaled(what: str) -> Callable[[view.View], families.Rows]:
+def _scaled(what: str) -> Callable[[view.ReportView], families.Rows]:
     """Containers whose limit or burst we have set."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         if now.scaled:
             for one in now.snapshot.pods:
                 for part in one.containers:
@@ -69,8 +69,8 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _scores(now: view.View) -> families.Rows:
-    """Of containers, where ``oom_score`` looks: that of the process which goes first."""
+def _scores(now: view.ReportView) -> families.Rows:
+    """Highest score of each container's processes, where ``oom_score`` reads them."""
     for one in now.snapshot.pods if now.snapshot.oom_scores else ():
         for part in one.containers:
             scores = now.snapshot.oom_scores.get(part.group or "")
@@ -79,7 +79,7 @@ def _scores(now: view.View) -> families.Rows:
                 yield labels, max(scores.values())
 
 
-def _kubelet(now: view.View) -> families.Rows:
+def _kubelet(now: view.ReportView) -> families.Rows:
     for (path, status), one in now.took.items():
         labels = (_node(now), "get", _PATHS.get(path, path), status)
         yield from families.spread_rows(labels, one)
@@ -88,7 +88,7 @@ def _kubelet(now: view.View) -> families.Rows:
 FAMILIES = (
     families.Family(
         name="koordlet_start_time",
-        help="Unix time at which the agent began.",
+        help="Unix time at which the agent started.",
         labels=("node",),
         rows=lambda now: (((_node(now),), now.counters.started),),
         form="%d",
@@ -96,23 +96,23 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_collect_node_{what}_status",
-            help=f"Passes by whether {text} was known then ({_RESULTS}).",
+            help=f"Ticks by whether {text} could be read ({_RESULTS}).",
             labels=("node", "status"),
             bound="2",
             rows=_collected(what),
             form="%d",
         )
         for what, text in (
-            ("cpu_info", "the shape of the processors"),
-            ("numa_info", "the shape of the NUMA nodes"),
-            ("local_storage_info", "the room on file systems"),
+            ("cpu_info", "the processor topology"),
+            ("numa_info", "the NUMA topology"),
+            ("local_storage_info", "file system usage"),
         )
     ),
     families.Family(
         name="koordlet_pod_eviction",
-        help="Pods that were evicted, by policy and signal.",
+        help="Evicted pods, by policy and signal.",
         labels=("node", "reason"),
-        bound="policies that evict times their signals, at most 128",
+        bound="evicting policies times their signals, at most 128",
         most=128,
         rows=_evicted,
         form="%d",
@@ -120,9 +120,9 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_cpuset_{stem}share_pool_info",
-            help=f"1 for each CPU of the {kind} pool.",
+            help=f"1 for each CPU of the {kind} pool, under Koordinator's metric name.",
             labels=("node", "cpu"),
-            bound="one for each CPU, at most 4096",
+            bound="one per CPU, at most 4096",
             most=4096,
             rows=_members(kind),
             form="%d",
@@ -132,38 +132,39 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_container_scaled_cfs_{what}_us",
-            help=f"{text} of a container as cpu_burst wrote it last, in microseconds of a period.",
+            help=f"{text} of a container as cpu_burst last wrote it, in microseconds.",
             labels=("node", "pod_namespace", "pod_name", "container_id", "container_name"),
-            bound="one for each container, at most 8192",
+            bound="one per container, at most 8192",
             most=8192,
             rows=_scaled(what),
             form="%d",
         )
-        for what, text in ((scaled.QUOTA, "CPU limit"), (scaled.BURST, "Burst"))
+        for what, text in ((scaled.QUOTA, "CFS quota"), (scaled.BURST, "CFS burst"))
     ),
     families.Family(
         name="koordlet_container_oom_score_adj",
-        help="oom_score_adj of a container's processes, the highest; with the policy oom_score.",
+        help="Highest oom_score_adj of a container's processes; only if the policy oom_score is"
+        " on.",
         labels=("node", "pod_uid", "pod_name", "pod_namespace", "container_name"),
-        bound="one for each container, at most 8192",
+        bound="one per container, at most 8192",
         most=8192,
         rows=_scores,
         form="%d",
     ),
     families.Family(
         name="koordlet_kubelet_request_duration_seconds",
-        help="How long answers of the kubelet took.",
+        help="Duration of kubelet requests.",
         type=families.HISTOGRAM,
         labels=("node", "verb", "path", "code"),
-        bound="10 for each path and status, at most 640",
+        bound="10 per path and status, at most 640",
         most=640,
         rows=_kubelet,
     ),
     families.Family(
         name="koordlet_node_resource_allocatable",
-        help="What the Node says may be given to pods, batch and mid resources among it.",
+        help="Allocatable resources of the Node, including batch and mid resources.",
         labels=("node", "resource", "unit"),
-        bound="one for each resource of the node, at most 256",
+        bound="one per resource of the node, at most 256",
         rows=_allocatable,
         form="%.15g",
     ),

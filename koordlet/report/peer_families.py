@@ -25,13 +25,14 @@ _PSI_RESOURCE = {"memory": "mem"}
 _PREDICTOR = "minPredictor"
 
 
-def _node(now: view.View) -> str:
+def _node(now: view.ReportView) -> str:
     return now.snapshot.node.name
 
 
 def _two(
-    cpu: Callable[[view.View], float | None], memory: Callable[[view.View], float | None]
-) -> Callable[[view.View], families.Rows]:
+    cpu: Callable[[view.ReportView], float | None],
+    memory: Callable[[view.ReportView], float | None],
+) -> Callable[[view.ReportView], families.Rows]:
     """A row of CPU and a row of memory."""
     return lambda now: (
         ((_node(now), *_CORE), cpu(now)),
@@ -39,21 +40,21 @@ def _two(
     )
 
 
-def _system(what: meter.Meter) -> Callable[[view.View], float | None]:
+def _system(what: meter.Meter) -> Callable[[view.ReportView], float | None]:
     return lambda now: now.used.shares.value("system", what)
 
 
-def _used(what: meter.Meter) -> Callable[[view.View], float | None]:
+def _used(what: meter.Meter) -> Callable[[view.ReportView], float | None]:
     return lambda now: now.used.node.value("", what)
 
 
-def _numa(now: view.View) -> families.Rows:
+def _numa(now: view.ReportView) -> families.Rows:
     for what, words in ((meter.CPU, _CORE), (meter.WORKING_SET, _BYTE)):
         for node, value in now.used.numa.values(what):
             yield (_node(now), node, *words), value
 
 
-def _host_applications(now: view.View) -> families.Rows:
+def _host_applications(now: view.ReportView) -> families.Rows:
     for one in now.snapshot.pods:
         if not usage_families.is_host_application(one) or one.group is None:
             continue
@@ -64,13 +65,13 @@ def _host_applications(now: view.View) -> families.Rows:
             yield (_node(now), one.name, word, kind, one.qos.value), value
 
 
-def _pods(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def _pods(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     for one in now.snapshot.pods:
         if one.group is not None and not usage_families.is_host_application(one):
             yield (_node(now), one.uid, one.name, one.namespace), one.group
 
 
-def _containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+def _containers(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
     for one in now.snapshot.pods:
         for part in one.containers:
             if part.group is not None:
@@ -78,8 +79,8 @@ def _containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
                 yield labels, part.group
 
 
-def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _psi(subjects: usage_families.Subjects) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         for labels, group in subjects(now):
             for one in meter.PRESSURES:
                 full = now.used.groups.value(group, one.full[0]) is not None
@@ -92,7 +93,7 @@ def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Ro
     return rows
 
 
-def _cpi(now: view.View) -> families.Rows:
+def _cpi(now: view.ReportView) -> families.Rows:
     for labels, group in _containers(now):
         for word, what in (("cycles", meter.CYCLES), ("instructions", meter.INSTRUCTIONS)):
             yield (*labels, word), now.used.work.value(group, what)
@@ -100,8 +101,8 @@ def _cpi(now: view.View) -> families.Rows:
 
 def _resources(
     read: Callable[[pod.Container], resources.Amounts],
-) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         for one in now.snapshot.pods:
             for part in one.containers:
                 url = part.url
@@ -122,8 +123,8 @@ def unit(name: str) -> str:
     return "byte" if sized else "integer"
 
 
-def _predicted(which: str) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _predicted(which: str) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         for name, value in getattr(now.predicted, which).items():
             unit = "core" if name == "cpu" else "byte"
             yield (_node(now), _PREDICTOR, name, unit), value
@@ -134,20 +135,20 @@ def _predicted(which: str) -> Callable[[view.View], families.Rows]:
 FAMILIES = (
     families.Family(
         name="koordlet_node_used_cpu_cores",
-        help="CPU that the node uses.",
+        help="CPU use of the node, in cores.",
         labels=("node",),
         rows=lambda now: (((_node(now),), now.used.node.value("", meter.CPU)),),
     ),
     families.Family(
         name="koordlet_node_used_memory_bytes",
-        help="Memory of the node that is not available.",
+        help="Memory of the node that is not available, in bytes.",
         labels=("node",),
         rows=lambda now: (((_node(now),), now.used.node.value("", meter.WORKING_SET)),),
         form="%d",
     ),
     families.Family(
         name="koordlet_node_metric_node_usage",
-        help="Use of the node.",
+        help="Resource use of the node.",
         labels=("node", "resource", "unit"),
         bound="2",
         rows=_two(_used(meter.CPU), _used(meter.WORKING_SET)),
@@ -155,7 +156,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_node_metric_system_usage",
-        help="Use of the node without its pods and host applications.",
+        help="Resource use of the node without pods and host applications.",
         labels=("node", "resource", "unit"),
         bound="2",
         rows=_two(_system(meter.CPU_SHARE), _system(meter.MEMORY_SHARE)),
@@ -163,42 +164,42 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_node_metric_numa_node_usage",
-        help="Use of a NUMA node.",
+        help="Resource use of a NUMA node.",
         labels=("node", "numa_node_id", "resource", "unit"),
-        bound="2 for each NUMA node",
+        bound="2 per NUMA node",
         rows=_numa,
         form=_EXACT,
     ),
     families.Family(
         name="koordlet_host_application_resource_usage",
-        help="Use of a workload that runs beside Kubernetes.",
+        help="Resource use of a host application (a workload outside Kubernetes).",
         labels=("node", "host_application_name", "resource", "priority_class", "qos"),
-        bound="2 for each such workload, at most 1024",
+        bound="2 per host application, at most 1024",
         most=1024,
         rows=_host_applications,
         form=_EXACT,
     ),
     families.Family(
         name="koordlet_pod_psi",
-        help="Pressure of a pod, in percent.",
+        help="PSI of a pod, in percent.",
         labels=("node", *_POD, *_PSI, "cpu_full_supported"),
-        bound="18 for each pod, at most 16384",
+        bound="18 per pod, at most 16384",
         most=16384,
         rows=_psi(_pods),
     ),
     families.Family(
         name="koordlet_container_psi",
-        help="Pressure of a container, in percent.",
+        help="PSI of a container, in percent.",
         labels=("node", *_CONTAINER, *_POD, *_PSI, "cpu_full_supported"),
-        bound="18 for each container, at most 16384",
+        bound="18 per container, at most 16384",
         most=16384,
         rows=_psi(_containers),
     ),
     families.Family(
         name="koordlet_container_cpi",
-        help="Cycles and instructions of a container in its newest window of counting.",
+        help="Cycles and instructions of a container in the last counting window.",
         labels=("node", *_CONTAINER, *_POD, "cpi_field"),
-        bound="2 for each container, at most 8192",
+        bound="2 per container, at most 8192",
         most=8192,
         rows=_cpi,
         form="%.15g",
@@ -206,9 +207,9 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_container_resource_{which}",
-            help=f"The {which} of a container.",
+            help=f"Resource {which} of a container.",
             labels=("node", "resource", "unit", *_POD, *_CONTAINER),
-            bound="one for each resource of a container, at most 16384",
+            bound="one per resource of a container, at most 16384",
             most=16384,
             rows=_resources(operator.attrgetter(which)),
             form=_EXACT,
@@ -225,8 +226,8 @@ FAMILIES = (
             form=_EXACT,
         )
         for which, text in (
-            ("reclaimable", "What prod workloads asked for and will not need at their peak."),
-            ("peak", "What prod workloads will need at their peak."),
+            ("reclaimable", "Requested by prod workloads, but not needed at their predicted peak."),
+            ("peak", "Predicted peak demand of prod workloads."),
         )
     ),
 )

@@ -61,7 +61,7 @@ def signal(one: decision.Signal) -> dict[str, object]:
 
 
 def pools(made: plan.Plan) -> dict[str, object]:
-    """Who owns which CPUs."""
+    """Owners of CPUs."""
     return {
         "claims": [
             {
@@ -114,7 +114,7 @@ def _eviction(one: eviction.Eviction) -> dict[str, object]:
 
 
 def value_of(one: action.Action) -> str | None:
-    """What an action brings, as text."""
+    """New value of an action, as text."""
     if isinstance(one, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
         return one.value
     if isinstance(one, action.MoveTasks) and one.taken_from:

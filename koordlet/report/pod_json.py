@@ -13,8 +13,8 @@ from koordlet.model import cgroup, ledger, pod, resources
 from koordlet.report import plan_json, usage_json, view
 
 
-def document(now: view.View, key: str) -> dict[str, object] | None:
-    """The document of ``namespace/name`` or of a UID; ``None`` where nobody has that name."""
+def document(now: view.ReportView, key: str) -> dict[str, object] | None:
+    """Document of ``namespace/name`` or of a UID; ``None`` for an unknown name."""
     one = next((each for each in now.snapshot.pods if key in (each.key, each.uid)), None)
     if one is None:
         return None
@@ -61,8 +61,8 @@ def document(now: view.View, key: str) -> dict[str, object] | None:
     }
 
 
-def names(now: view.View) -> Iterator[str]:
-    """What may be asked for."""
+def names(now: view.ReportView) -> Iterator[str]:
+    """Known names."""
     return (one.key for one in now.snapshot.pods)
 
 
@@ -74,7 +74,7 @@ def _why(one: pod.Pod) -> str:
     return f"no label; Kubernetes class {one.kube_qos.value}"
 
 
-def _group(now: view.View, path: str | None) -> dict[str, object] | None:
+def _group(now: view.ReportView, path: str | None) -> dict[str, object] | None:
     if path is None:
         return None
     seen = now.snapshot.groups.get(path)

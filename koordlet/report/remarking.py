@@ -39,18 +39,18 @@ class _Said:
     count: int = 0
 
 
-class Remarks:
-    """The row of events."""
+class EventObjects:
+    """Writes events on objects."""
 
     name = "Event"
     period = 5.0
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._budget = writing.Budget(clock, seconds=SECONDS, burst=BURST)
+        self._budget = writing.WriteBudget(clock, seconds=SECONDS, burst=BURST)
         self._said: dict[objects.Ref, _Said] = {}
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Say what is new; how many events were written."""
         held = ((one.type, one.message) for one in now.plan.conditions if one.status)
         due = self._due(remarks.of(now.snapshot, held))
@@ -87,7 +87,7 @@ class Remarks:
             del self._said[ref]
         return due
 
-    async def _tell(self, store: objects.Objects, told: event.Event, now: view.View) -> int:
+    async def _tell(self, store: objects.Objects, told: event.Event, now: view.ReportView) -> int:
         """Make it, or count it once more where we have; whether something was written."""
         known, wall = self._said[told.ref], now.snapshot.wall
         if known.count:

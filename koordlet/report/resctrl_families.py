@@ -12,11 +12,13 @@ from koordlet.model import resctrl
 from koordlet.report import families, view
 
 _CLASSES = ("LSR", "LS", "BE")
-_MANY = "one for each group and L3 domain, at most 4096"
+_MANY = "one per group and L3 domain, at most 4096"
 
 
-def _usage(read: Callable[[resctrl.Usage], float | None]) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+def _usage(
+    read: Callable[[resctrl.Usage], float | None],
+) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         found = now.snapshot.resctrl
         for one in found.usage if found is not None else ():
             yield (one.group or "root", one.domain), read(one)
@@ -26,8 +28,8 @@ def _usage(read: Callable[[resctrl.Usage], float | None]) -> Callable[[view.View
 
 def _of_classes(
     read: Callable[[resctrl.Usage], tuple[tuple[tuple[str, ...], float | None], ...]],
-) -> Callable[[view.View], families.Rows]:
-    def rows(now: view.View) -> families.Rows:
+) -> Callable[[view.ReportView], families.Rows]:
+    def rows(now: view.ReportView) -> families.Rows:
         found = now.snapshot.resctrl
         for one in found.usage if found is not None else ():
             if one.group in _CLASSES:
@@ -37,7 +39,7 @@ def _of_classes(
     return rows
 
 
-def _groups(now: view.View) -> families.Rows:
+def _groups(now: view.ReportView) -> families.Rows:
     found = now.snapshot.resctrl
     if found is not None:
         yield (), len(found.groups)
@@ -46,13 +48,13 @@ def _groups(now: view.View) -> families.Rows:
 FAMILIES = (
     families.Family(
         name="koordlet_resctrl_groups",
-        help="Control groups of resctrl, the root group among them.",
+        help="Resctrl control groups, including the root group.",
         rows=_groups,
         form="%d",
     ),
     families.Family(
         name="koordlet_resctrl_llc_bytes",
-        help="Last-level cache that a group occupies in a domain.",
+        help="Last-level cache occupied by a resctrl group in an L3 domain.",
         labels=("group", "domain"),
         bound=_MANY,
         most=4096,
@@ -61,7 +63,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_resctrl_memory_bytes",
-        help="Memory traffic of a group in a domain.",
+        help="Memory traffic of a resctrl group in an L3 domain.",
         type=families.COUNTER,
         labels=("group", "domain"),
         bound=_MANY,
@@ -71,7 +73,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_resctrl_memory_local_bytes",
-        help="Memory traffic of a group in a domain to the memory next to it.",
+        help="Memory traffic of a resctrl group in an L3 domain to local memory.",
         type=families.COUNTER,
         labels=("group", "domain"),
         bound=_MANY,
@@ -81,7 +83,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_resctrl_memory_bytes_per_second",
-        help="Memory traffic of a group in a domain, since the look before.",
+        help="Memory bandwidth of a resctrl group in an L3 domain since the last reading.",
         labels=("group", "domain"),
         bound=_MANY,
         most=4096,
@@ -89,18 +91,18 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_resctrl_llc_occupancy",
-        help="Last-level cache of a class, under the name and labels of Koordinator's agent.",
+        help="Last-level cache occupied by a QoS class, under Koordinator's metric name.",
         labels=("node", "cache_id", "qos"),
-        bound="3 for each L3 domain",
+        bound="3 per L3 domain",
         most=1024,
         rows=_of_classes(lambda one: (((), one.llc_bytes),)),
         form="%d",
     ),
     families.Family(
         name="koordlet_resctrl_memory_bandwidth",
-        help="Bytes of memory traffic of a class, under the name and labels of the peer's agent.",
+        help="Memory traffic of a QoS class in bytes, under Koordinator's metric name.",
         labels=("node", "cache_id", "qos", "mb_type"),
-        bound="6 for each L3 domain",
+        bound="6 per L3 domain",
         most=2048,
         rows=_of_classes(
             lambda one: ((("local",), one.local_bytes), (("total",), one.total_bytes))

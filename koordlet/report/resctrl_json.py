@@ -1,4 +1,4 @@
-"""Who owns which way of which cache, and how much bandwidth: one document, pure.
+"""Owners of cache ways and memory bandwidth as one document. Pure.
 
 Covers: ``koordlet resctrl -o json`` and what its table and picture are drawn from.
 Does not cover: drawing (``cli.resctrl``, ``report.resctrl_svg``).

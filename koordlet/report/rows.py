@@ -37,52 +37,52 @@ _UNKNOWN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
-    """How eager the rows are."""
+class ReportTimes:
+    """Intervals of the rows."""
 
-    available: topology_object.View = topology_object.View.EXACT
+    available: topology_object.AvailableView = topology_object.AvailableView.EXACT
     tolerance: float = 0.1
     resync_seconds: float = 300.0
 
 
 class _Watched:
-    """When to look again at what stands there."""
+    """Schedule of reading an object again."""
 
-    def __init__(self, manners: Manners, clock: Callable[[], float], budget: float) -> None:
+    def __init__(self, manners: ReportTimes, clock: Callable[[], float], budget: float) -> None:
         self._manners = manners
         self._clock = clock
-        self._budget = writing.Budget(clock, seconds=budget)
+        self._budget = writing.WriteBudget(clock, seconds=budget)
         self._looked = float("-inf")
 
     def due(self) -> bool:
-        """Whether what is known may be out of date."""
+        """True if the known object may be out of date."""
         return self._clock() - self._looked >= self._manners.resync_seconds
 
     def looked(self) -> None:
-        """It was read now."""
+        """Record a read."""
         self._looked = self._clock()
 
     def turn(self) -> bool:
-        """Whether one more request is within the budget."""
+        """True if another request is within the budget."""
         return self._budget.take()
 
 
-class Topology:
-    """NodeResourceTopology."""
+class TopologyRow:
+    """Writes the NodeResourceTopology."""
 
     name = "NodeResourceTopology"
     period = 3.0
 
-    def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
+    def __init__(self, manners: ReportTimes, clock: Callable[[], float]) -> None:
         self._manners = manners
         self._watched = _Watched(manners, clock, 10.0)
         self._done: object = None
-        self._keepers: dict[kinds.Kind, writing.Keeper] = {}
+        self._keepers: dict[kinds.Kind, writing.ObjectKeeper] = {}
         self._kind: kinds.Kind | None = None
         #: What was sent last, and the revision that it made: a server may drop a part of it.
         self._sent: tuple[Mapping[str, Any], str] = ({}, "")
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Render, unless nothing that it is made of has changed."""
         offer = now.plan.offer.zones if now.plan.offer is not None else {}
         basis = (now.epoch, now.revision, now.snapshot.node, now.snapshot.kubelet, offer)
@@ -111,7 +111,7 @@ class Topology:
 
     async def _lay(self, store: objects.Objects, kind: kinds.Kind, ours: Mapping[str, Any]) -> int:
         ref = objects.Ref(kind, ours["metadata"]["name"])
-        keeper = self._keepers.setdefault(kind, writing.Keeper(store, ref))
+        keeper = self._keepers.setdefault(kind, writing.ObjectKeeper(store, ref))
         if self._watched.due():
             await keeper.read()
             self._watched.looked()
@@ -134,9 +134,9 @@ class Metric:
 
     name = "NodeMetric"
 
-    def __init__(self, past: metric_object.Past) -> None:
+    def __init__(self, past: metric_object.MetricHistory) -> None:
         self._past = past
-        self._wish = metric_object.Wish()
+        self._wish = metric_object.CollectPolicy()
         self._known: objects.Object | None = None
         self._hand = applying.Hand()
         #: What is missing of the node's use.
@@ -144,11 +144,11 @@ class Metric:
 
     @property
     def period(self) -> float:
-        """As the object's spec wishes it."""
+        """Interval from the object's spec."""
         unknown = self.lacking is metric_object.Lacking.ALL
         return _UNKNOWN_SECONDS if unknown else float(self._wish.report_seconds)
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int:
         """One apply; its answer brings the newest wish. A missing object is made once.
 
         While the node's use is not known nothing is written: what stands there keeps its time.
@@ -188,7 +188,7 @@ class Metric:
         self._known = found
         self._wish = metric_object.wish(found)
 
-    async def _status(self, now: view.View, measured: Mapping[str, Any]) -> dict[str, Any]:
+    async def _status(self, now: view.ReportView, measured: Mapping[str, Any]) -> dict[str, Any]:
         """In small pieces: the loop that protects workloads comes first."""
         pods = []
         for number, row in enumerate(metric_object.pods(now, self._past, self._wish)):
@@ -203,17 +203,17 @@ class Metric:
         )
 
 
-class Device:
-    """Device."""
+class DeviceRow:
+    """Writes the Device."""
 
     name = "Device"
     period = 60.0
 
-    def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
+    def __init__(self, manners: ReportTimes, clock: Callable[[], float]) -> None:
         self._watched = _Watched(manners, clock, 10.0)
         self._done: object = None
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Devices of other types, which others wrote, stay."""
         ours = device_object.render(now)
         if ours == self._done and not self._watched.due():
@@ -221,7 +221,7 @@ class Device:
         if not self._watched.turn():
             return None
         self._watched.looked()
-        keeper = writing.Keeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
+        keeper = writing.ObjectKeeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
 
         def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
             body = device_object.laid_over(there, ours)
@@ -232,14 +232,14 @@ class Device:
         return int(wrote)
 
 
-class Status:
-    """The Node's status."""
+class StatusRow:
+    """Writes the Node's status."""
 
     name = "Node status"
     period = 1.0
 
     def __init__(
-        self, manners: Manners, clock: Callable[[], float], metric: Metric | None = None
+        self, manners: ReportTimes, clock: Callable[[], float], metric: Metric | None = None
     ) -> None:
         self._manners = manners
         self._clock = clock
@@ -252,7 +252,7 @@ class Status:
         self._rivals: tuple[str, ...] = ()
         self._left_until = float("-inf")
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Compared with what was read or written last."""
         ref = objects.Ref(kinds.NODES, now.snapshot.node.name)
         if self._known is None or self._watched.due():
@@ -272,7 +272,7 @@ class Status:
             return await self._contested(store, ref, now, error)
         return 1
 
-    def _body(self, there: objects.Object, now: view.View) -> dict[str, Any] | None:
+    def _body(self, there: objects.Object, now: view.ReportView) -> dict[str, Any] | None:
         return node_status.patch(
             there,
             node_status.wanted(
@@ -285,7 +285,11 @@ class Status:
         )
 
     async def _contested(
-        self, store: objects.Objects, ref: objects.Ref, now: view.View, error: refusals.Conflict
+        self,
+        store: objects.Objects,
+        ref: objects.Ref,
+        now: view.ReportView,
+        error: refusals.Conflict,
     ) -> int:
         """Take what is ours alone; leave the resources where another program still writes them."""
         self._known = there = await store.get(ref)
@@ -309,7 +313,7 @@ class Status:
 
 
 def says(there: Any, body: Any) -> bool:
-    """Whether a merge patch would change nothing."""
+    """True if a merge patch would change nothing."""
     if not isinstance(body, Mapping):
         return bool(there == body)
     if not isinstance(there, Mapping):

@@ -27,7 +27,7 @@ Limits = Mapping[tuple[str, str], int]
 
 
 class Scaled:
-    """They, kept up to date."""
+    """Scaled CFS values by container, kept up to date."""
 
     def __init__(self) -> None:
         #: A new one with every change.
@@ -63,6 +63,6 @@ def _note(found: dict[tuple[str, str], int], step: plan.Step, verdict: result.Ve
 
 
 def _number(text: str) -> int | None:
-    """The first number of a text; ``None`` where there is no limit."""
+    """First number of a text; ``None`` for no limit."""
     word = text.partition(" ")[0]
     return int(word) if word.isdigit() else None

@@ -51,7 +51,7 @@ def rows(slo: nodeslo.NodeSlo) -> list[Row]:
 
 
 def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
-    """The same for programs."""
+    """Strategies as a document."""
     listed = rows(slo)
     return {
         "source": slo.source,
@@ -65,7 +65,7 @@ def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
 def _leaves(
     prefix: str, said: object, usual: Sequence[object], slo: nodeslo.NodeSlo
 ) -> Iterator[Row]:
-    """The values of one section; what nobody says is left out."""
+    """Set values of one section."""
     for one in dataclasses.fields(said):  # type: ignore[arg-type] # sections are dataclasses
         value = getattr(said, one.name)
         if value is not None:
@@ -75,7 +75,7 @@ def _leaves(
 
 
 def _plain(value: object) -> object:
-    """As JSON has it."""
+    """Value as JSON types."""
     if isinstance(value, strategies.Share):
         return value.percent if value.bits is None else value.bits
     if dataclasses.is_dataclass(value):

@@ -1,4 +1,4 @@
-"""Keeps our taints on the Node: they come with a condition, go with it, and cost nobody else's.
+"""Keeps koordlet's taints on the Node in step with conditions, and leaves other taints alone.
 
 Covers: when the Node is read and written for it, who was faster, taking them away for good.
 Does not cover: which taints (``report.objects.node_taints``), the loop (``report.writing``).
@@ -28,7 +28,7 @@ _TRIES = 5
 
 
 class Taints:
-    """Those of one node."""
+    """Taints of one node."""
 
     name = "Node taints"
     period = 1.0
@@ -36,11 +36,11 @@ class Taints:
     def __init__(self, effect: str | None, clock: Callable[[], float]) -> None:
         self._effect = effect
         self._clock = clock
-        self._budget = writing.Budget(clock)
+        self._budget = writing.WriteBudget(clock)
         #: Key to when its condition held last.
         self._held: dict[str, float] = {}
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Make the Node's list as the conditions of this moment want it."""
         node = now.snapshot.node
         keys = self._wanted(now)
@@ -50,7 +50,7 @@ class Taints:
             return None
         return await lay(store, node.name, keys, self._effect or "")
 
-    def _wanted(self, now: view.View) -> frozenset[str]:
+    def _wanted(self, now: view.ReportView) -> frozenset[str]:
         """Rules 3 and 4."""
         if self._effect is None:
             return frozenset()

@@ -98,7 +98,7 @@ def _class(owner: str) -> str:
 # Boxes ------------------------------------------------------------------------------------------
 
 
-def _draw(one: box_layout.Placed) -> Iterator[str]:
+def _draw(one: box_layout.PlacedBox) -> Iterator[str]:
     yield f'<g class="{one.box.kind}">'
     if one.box.title:
         yield f"<title>{_text(one.box.title)}</title>"
@@ -120,7 +120,7 @@ def _draw(one: box_layout.Placed) -> Iterator[str]:
     yield "</g>\n"
 
 
-def _rect(at: box_layout.Place, classes: str = "", *, radius: int) -> str:
+def _rect(at: box_layout.BoxPosition, classes: str = "", *, radius: int) -> str:
     kind = f'class="{classes}" ' if classes else ""
     return (
         f'<rect {kind}x="{at.x:g}" y="{at.y:g}" width="{at.width:g}" height="{at.height:g}"'
@@ -128,7 +128,7 @@ def _rect(at: box_layout.Place, classes: str = "", *, radius: int) -> str:
     )
 
 
-def _small(cells: Iterable[tuple[box_layout.Place, box_layout.Cell]]) -> Iterator[str]:
+def _small(cells: Iterable[tuple[box_layout.BoxPosition, box_layout.Cell]]) -> Iterator[str]:
     """Squares of one class as one path: 2 048 of them are a few kilobytes."""
     paths: dict[str, list[str]] = {}
     for at, cell in cells:
@@ -144,7 +144,7 @@ def _small(cells: Iterable[tuple[box_layout.Place, box_layout.Cell]]) -> Iterato
 def _legend(
     machine: topology.Topology, owners: Sequence[str], top: float, width: float
 ) -> Iterator[tuple[int, str]]:
-    """What the colours mean, as far as they occur: the row, and the drawing."""
+    """Legend of the colours that occur: the row, and the drawing."""
     entries = [("node", "NUMA node"), ("memory", "memory"), ("l3", "L3")]
     entries = [one for one in entries if _occurs(machine, one[0])]
     entries += [("core", "core"), ("cpu", "CPU")]
@@ -162,7 +162,7 @@ def _legend(
         if x and x + need > width:
             x, row = 0.0, row + 1
         y = top + 10 + 24 * row
-        at = box_layout.Place(_MARGIN + x, y, 14, 14)
+        at = box_layout.BoxPosition(_MARGIN + x, y, 14, 14)
         label = f'<text x="{_MARGIN + x + 19:g}" y="{y + 11:g}">{_text(text)}</text>'
         group = classes if classes.split()[0] != "cpu" else ""
         rect = _rect(at, "" if group else classes, radius=3)

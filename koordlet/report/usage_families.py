@@ -13,36 +13,36 @@ from koordlet.model import counters, meter, pod
 from koordlet.report import families, view
 
 #: Labels and group of one subject that a family has a series for.
-Subjects = Callable[[view.View], Iterator[tuple[tuple[str, ...], str]]]
+Subjects = Callable[[view.ReportView], Iterator[tuple[tuple[str, ...], str]]]
 
-_WORKLOADS = "one for each workload, at most 4096"
-_CONTAINERS = "one for each container, at most 8192"
+_WORKLOADS = "one per workload, at most 4096"
+_CONTAINERS = "one per container, at most 8192"
 
 
-def workloads(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every workload with a group."""
+def workloads(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Workloads that have a cgroup."""
     for one in now.snapshot.pods:
         if one.group is not None:
             yield (one.namespace, one.name, one.qos.value), one.group
 
 
-def containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every container with a group."""
+def containers(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Containers that have a cgroup."""
     for one in now.snapshot.pods:
         for container in one.containers:
             if container.group is not None:
                 yield (one.namespace, one.name, container.name), container.group
 
 
-def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.View], families.Rows]:
+def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.ReportView], families.Rows]:
     """The rows of one meter of groups."""
     return lambda now: (
         (labels, now.used.groups.value(group, what)) for labels, group in subjects(now)
     )
 
 
-def _killed(now: view.View) -> families.Rows:
-    """Of workloads: on v1 a kill is counted in the container's group, and not in that above."""
+def _killed(now: view.ReportView) -> families.Rows:
+    """OOM kills of workloads; cgroup v1 counts them in the container's group only."""
     for one in now.snapshot.pods:
         if one.group is not None:
             groups = [one.group, *(box.group or "" for box in one.containers)]
@@ -53,10 +53,10 @@ def _killed(now: view.View) -> families.Rows:
             yield (one.namespace, one.name, one.qos.value), own
 
 
-def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
+def _pressures(subjects: Subjects) -> Callable[[view.ReportView], families.Rows]:
     """The stalled share of time by resource and degree, of groups."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         for labels, group in subjects(now):
             for one in meter.PRESSURES:
                 for degree, meters in (("some", one.some), ("full", one.full)):
@@ -66,7 +66,7 @@ def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
     return rows
 
 
-def _memory_by_node(now: view.View) -> families.Rows:
+def _memory_by_node(now: view.ReportView) -> families.Rows:
     """On a machine with several NUMA nodes: with one it is the memory that is shown anyway."""
     nodes = {node: meter.numa_memory(int(node)) for node in now.used.numa.slots}
     for labels, group in workloads(now) if len(nodes) > 1 else ():
@@ -74,36 +74,36 @@ def _memory_by_node(now: view.View) -> families.Rows:
             yield (*labels, node), now.used.groups.value(group, what)
 
 
-def _node_averages(now: view.View) -> families.Rows:
+def _node_averages(now: view.ReportView) -> families.Rows:
     for one in meter.PRESSURES:
         for degree, meters in (("some", one.some), ("full", one.full)):
             for seconds, what in zip(meter.AVERAGES, meters, strict=False):
                 yield (one.resource, degree, str(seconds)), now.used.node.value("", what)
 
 
-def _work(subjects: Subjects) -> Callable[[view.View], families.Rows]:
+def _work(subjects: Subjects) -> Callable[[view.ReportView], families.Rows]:
     """Cycles per instruction, where they were counted."""
     return lambda now: (
         (labels, now.used.work.value(group, meter.CPI)) for labels, group in subjects(now)
     )
 
 
-def _traffic(now: view.View) -> families.Rows:
-    """Of workloads that have a network of their own."""
+def _traffic(now: view.ReportView) -> families.Rows:
+    """Traffic of workloads with their own network namespace."""
     for labels, group in workloads(now):
         for word, what in (("received", meter.POD_RECEIVED), ("sent", meter.POD_SENT)):
             yield (*labels, word), now.used.traffic.value(group, what)
 
 
-def _counted(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What is counted by itself: containers, and workloads that have none."""
+def _counted(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Separately counted subjects: containers, and workloads without containers."""
     yield from containers(now)
     for one in now.snapshot.pods:
         if one.group is not None and not one.containers:
             yield (one.namespace, one.name, ""), one.group
 
 
-def _node_pressures(now: view.View) -> families.Rows:
+def _node_pressures(now: view.ReportView) -> families.Rows:
     for one in meter.PRESSURES:
         for degree, meters in (("some", one.some), ("full", one.full)):
             yield (one.resource, degree), now.used.node.value("", meters[3])
@@ -111,10 +111,10 @@ def _node_pressures(now: view.View) -> families.Rows:
 
 def _each(
     table: Callable[[counters.Usage], counters.Table], *meters: tuple[str, meter.Meter]
-) -> Callable[[view.View], families.Rows]:
+) -> Callable[[view.ReportView], families.Rows]:
     """A row for each subject of a table and each named meter; one without a name has no label."""
 
-    def rows(now: view.View) -> families.Rows:
+    def rows(now: view.ReportView) -> families.Rows:
         for word, what in meters:
             for subject, value in table(now.used).values(what):
                 yield ((subject, word) if word else (subject,)), value
@@ -122,24 +122,28 @@ def _each(
     return rows
 
 
-def _node(*meters: tuple[str, meter.Meter]) -> Callable[[view.View], families.Rows]:
+def _node(*meters: tuple[str, meter.Meter]) -> Callable[[view.ReportView], families.Rows]:
     return lambda now: (((word,), now.used.node.value("", what)) for word, what in meters)
 
 
 def is_host_application(one: pod.Pod) -> bool:
-    """Whether a workload runs beside Kubernetes, as the peer's host applications do."""
+    """True if a workload is a host application (outside Kubernetes)."""
     return one.kube_qos is None and not one.containers
 
 
 _GROUP = (
-    ("cpu_throttled_ratio", "Share of CPU periods that ran into the limit.", meter.THROTTLED),
-    ("memory_working_set_bytes", "Memory without the inactive page cache.", meter.WORKING_SET),
-    ("memory_usage_bytes", "Memory with the page cache.", meter.MEMORY),
-    ("memory_cold_bytes", "Memory that was not touched for five minutes.", meter.MEMORY_COLD),
-    ("memory_oom_kills_rate", "Processes killed for lack of memory, a second.", meter.OOM_KILLS),
-    ("io_read_bytes_rate", "Bytes read from block devices, a second.", meter.IO_READ),
-    ("io_write_bytes_rate", "Bytes written to block devices, a second.", meter.IO_WRITE),
-    ("pids", "Tasks.", meter.PIDS),
+    ("cpu_throttled_ratio", "share of CFS periods that were throttled.", meter.THROTTLED),
+    (
+        "memory_working_set_bytes",
+        "working set, that is memory without inactive page cache.",
+        meter.WORKING_SET,
+    ),
+    ("memory_usage_bytes", "memory including page cache.", meter.MEMORY),
+    ("memory_cold_bytes", "cold memory, not accessed for five minutes.", meter.MEMORY_COLD),
+    ("memory_oom_kills_rate", "OOM kills per second.", meter.OOM_KILLS),
+    ("io_read_bytes_rate", "bytes read from block devices per second.", meter.IO_READ),
+    ("io_write_bytes_rate", "bytes written to block devices per second.", meter.IO_WRITE),
+    ("pids", "processes and threads.", meter.PIDS),
 )
 #: Those of them that are counts.
 _WHOLE = ("memory_working_set_bytes", "memory_usage_bytes", "memory_cold_bytes", "pids")
@@ -148,7 +152,7 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_workload_{name}",
-            help=f"{text} Of a workload.",
+            help=f"Per workload: {text}",
             labels=("namespace", "name", "qos"),
             bound=_WORKLOADS,
             most=4096,
@@ -159,23 +163,24 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_workload_pressure_ratio",
-        help="Share of time in which some or all tasks of a workload waited for a resource.",
+        help="PSI of a workload: share of time in which some or all of its tasks stalled on a"
+        " resource.",
         labels=("namespace", "name", "qos", "resource", "degree"),
-        bound="6 for each workload, at most 16384",
+        bound="6 per workload, at most 16384",
         most=16384,
         rows=_pressures(workloads),
     ),
     families.Family(
         name="koordlet_workload_network_bytes_rate",
-        help="Bytes through the network of a workload that has one of its own, a second.",
+        help="Network traffic of a workload with its own network namespace, in bytes per second.",
         labels=("namespace", "name", "qos", "direction"),
-        bound="2 for each workload, at most 8192",
+        bound="2 per workload, at most 8192",
         most=8192,
         rows=_traffic,
     ),
     families.Family(
         name="koordlet_container_cpu_cores",
-        help="CPU that a container uses, in cores.",
+        help="CPU use of a container, in cores.",
         labels=("namespace", "pod", "container"),
         bound=_CONTAINERS,
         most=8192,
@@ -184,7 +189,7 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_container_{name}",
-            help=f"{text} Of a container.",
+            help=f"Per container: {text}",
             labels=("namespace", "pod", "container"),
             bound=_CONTAINERS,
             most=8192,
@@ -195,7 +200,8 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_container_cycles_per_instruction",
-        help="Cycles per instruction of a container, or of a workload without any (no name).",
+        help="Cycles per instruction of a container, or of a workload without containers (empty"
+        " label).",
         labels=("namespace", "pod", "container"),
         bound=_CONTAINERS,
         most=8192,
@@ -203,23 +209,24 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_workload_memory_numa_bytes",
-        help="Memory of a workload on a NUMA node, where there are several.",
+        help="Memory of a workload by NUMA node, on machines with several.",
         labels=("namespace", "name", "qos", "numa_node"),
-        bound="one for each workload and NUMA node, at most 8192",
+        bound="one per workload and NUMA node, at most 8192",
         most=8192,
         rows=_memory_by_node,
         form="%d",
     ),
     families.Family(
         name="koordlet_share_cpu_cores",
-        help="CPU that a class of workloads uses; system is what nobody declared.",
+        help="CPU use by QoS class; class system is everything that is not a workload.",
         labels=("class",),
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.CPU_SHARE)),
     ),
     families.Family(
         name="koordlet_share_memory_bytes",
-        help="Memory without page cache of a class of workloads; system is what nobody declared.",
+        help="Memory without page cache by QoS class; class system is everything that is not a"
+        " workload.",
         labels=("class",),
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.MEMORY_SHARE)),
@@ -228,24 +235,30 @@ FAMILIES = (
     *(
         families.Family(
             name=f"koordlet_share_{name}",
-            help=f"{text} of a class of workloads.",
+            help=f"Per QoS class: {text}",
             labels=("class",),
             bound="4",
             rows=_each(lambda used: used.shares, ("", what)),
             form=form,
         )
         for name, text, what, form in (
-            ("pids", "Tasks", meter.PIDS_SHARE, "%d"),
-            ("io_read_bytes_rate", "Bytes read a second", meter.IO_READ_SHARE, "%.6g"),
-            ("io_write_bytes_rate", "Bytes written a second", meter.IO_WRITE_SHARE, "%.6g"),
-            ("cpu_throttled_ratio", "Throttled of all periods", meter.THROTTLED_SHARE, "%.6g"),
+            ("pids", "processes and threads.", meter.PIDS_SHARE, "%d"),
+            ("io_read_bytes_rate", "bytes read per second.", meter.IO_READ_SHARE, "%.6g"),
+            ("io_write_bytes_rate", "bytes written per second.", meter.IO_WRITE_SHARE, "%.6g"),
+            (
+                "cpu_throttled_ratio",
+                "share of CFS periods that were throttled.",
+                meter.THROTTLED_SHARE,
+                "%.6g",
+            ),
         )
     ),
     families.Family(
         name="koordlet_share_network_bytes_rate",
-        help="Bytes a second through the networks of a class of workloads that have their own.",
+        help="Network traffic by QoS class of workloads with their own network namespace, in"
+        " bytes per second.",
         labels=("class", "direction"),
-        bound="2 for each of 4 classes",
+        bound="2 per QoS class, 8",
         rows=_each(
             lambda used: used.shares,
             ("received", meter.RECEIVED_SHARE),
@@ -254,9 +267,10 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_share_pressure_ratio",
-        help="Share of time in which tasks of the most stalled workload of a class waited.",
+        help="PSI by QoS class: share of time in which some tasks of its most stalled workload"
+        " stalled.",
         labels=("class", "resource"),
-        bound="3 for each of 4 classes",
+        bound="3 per QoS class, 12",
         rows=_each(
             lambda used: used.shares,
             *(
@@ -267,15 +281,15 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_cpu_usage_ratio",
-        help="Use of a CPU.",
+        help="Busy share of a CPU.",
         labels=("cpu",),
-        bound="one for each online CPU, at most 1024",
+        bound="one per online CPU, at most 1024",
         most=1024,
         rows=_each(lambda used: used.cpus, ("", meter.CPU)),
     ),
     families.Family(
         name="koordlet_node_memory_bytes",
-        help="Memory of the node.",
+        help="Memory of the node by kind.",
         labels=("kind",),
         bound="6",
         rows=_node(
@@ -290,42 +304,43 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_node_pressure_ratio",
-        help="Share of time in which some or all tasks waited for a resource.",
+        help="PSI of the node: share of time in which some or all tasks stalled on a resource.",
         labels=("resource", "degree"),
         bound="6",
         rows=_node_pressures,
     ),
     families.Family(
         name="koordlet_node_pressure_percent",
-        help="The kernel's averages of that share, in percent, by seconds.",
+        help="PSI averages of the kernel in percent, by window in seconds.",
         labels=("resource", "degree", "seconds"),
         bound="18",
         rows=_node_averages,
     ),
     families.Family(
         name="koordlet_node_load",
-        help="Load averages.",
+        help="Load average by minutes.",
         labels=("minutes",),
         bound="3",
         rows=_node(("1", meter.LOAD_1), ("5", meter.LOAD_5), ("15", meter.LOAD_15)),
     ),
     families.Family(
         name="koordlet_node_run_delay_ratio",
-        help="Time that runnable tasks waited for a CPU, summed over CPUs, a second.",
+        help="Time that runnable tasks waited for a CPU, in seconds per second, summed over all"
+        " CPUs.",
         rows=lambda now: (((), now.used.node.value("", meter.RUN_DELAY)),),
     ),
     families.Family(
         name="koordlet_link_bytes_rate",
-        help="Bytes through a network interface, a second.",
+        help="Traffic of a network interface in bytes per second.",
         labels=("interface", "direction"),
-        bound="2 for each interface with a device",
+        bound="2 per physical interface",
         rows=_each(lambda used: used.links, ("received", meter.RECEIVED), ("sent", meter.SENT)),
     ),
     families.Family(
         name="koordlet_disk_bytes",
-        help="Space of the filesystem that holds a directory.",
+        help="Space of the file system that contains a directory.",
         labels=("directory", "kind"),
-        bound="2 for each watched directory",
+        bound="2 per watched directory",
         rows=_each(
             lambda used: used.disks,
             ("total", meter.SPACE_TOTAL),
@@ -335,9 +350,9 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_disk_inodes",
-        help="Inodes of the filesystem that holds a directory.",
+        help="Inodes of the file system that contains a directory.",
         labels=("directory", "kind"),
-        bound="2 for each watched directory",
+        bound="2 per watched directory",
         rows=_each(
             lambda used: used.disks, ("total", meter.INODES_TOTAL), ("free", meter.INODES_FREE)
         ),
@@ -345,7 +360,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_counter_files",
-        help="Counter files read, opened, gone and damaged, and mounts that hung.",
+        help="Counter files read, opened, gone and malformed, and mounts that did not answer.",
         type=families.COUNTER,
         labels=("event",),
         bound="5",
@@ -354,7 +369,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_counter_descriptors",
-        help="Descriptors that are kept for counters; each pins a page of kernel memory.",
+        help="Open file descriptors of counter files; each pins a page of kernel memory.",
         rows=lambda now: (((), now.counters.descriptors),),
         form="%d",
     ),

@@ -1,4 +1,4 @@
-"""What is used, as parts of ``v1`` documents. Pure.
+"""Usage as parts of ``v1`` documents. Pure.
 
 Covers: the node's ``usage``, a workload's, a container's. Unknown values are ``null``.
 Does not cover: the documents around them (``node_json``).
@@ -11,7 +11,7 @@ from koordlet.model import counters, meter, pod
 from koordlet.report import view
 
 
-def node(now: view.View) -> dict[str, object]:
+def node(now: view.ReportView) -> dict[str, object]:
     """The node: what is used, by whom, and where it is tight."""
     used = now.used
     return {
@@ -56,7 +56,7 @@ def node(now: view.View) -> dict[str, object]:
 
 
 def _share(table: counters.Table, name: str) -> dict[str, object]:
-    """What the workloads of a class use together."""
+    """Total usage of a QoS class."""
     return {
         "cpuCores": _rounded(table.value(name, meter.CPU_SHARE)),
         "memoryBytes": _whole(table.value(name, meter.MEMORY_SHARE)),
@@ -71,7 +71,7 @@ def _share(table: counters.Table, name: str) -> dict[str, object]:
     }
 
 
-def workload(now: view.View, one: pod.Pod) -> dict[str, object]:
+def workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
     """One workload and its containers."""
     return {
         **_group(now.used, one.group),
@@ -107,7 +107,7 @@ def _group(used: counters.Usage, group: str | None) -> dict[str, object]:
 
 
 def pressure(table: counters.Table, subject: str) -> dict[str, dict[str, float | None]]:
-    """By resource: the share of time in which some, and in which all tasks were stalled."""
+    """PSI by resource: share of time in which some and all tasks stalled."""
     return {
         one.resource: {
             "some": _rounded(table.value(subject, one.some[3])),

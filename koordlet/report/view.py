@@ -1,4 +1,4 @@
-"""What the line last saw, decided and did: everything that is shown comes from here.
+"""The newest observation, decision and result: the source of all reports.
 
 Covers: the published value. Does not cover: rendering it.
 """
@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
     from koordlet.model import spread
 
 #: Every agent is so at first.
-STARTING = "the first verified tick is not done"
+STARTING = "the first verified tick is not complete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
-    """What the line counted since it started."""
+class AgentCounters:
+    """Counters since the agent started."""
 
     #: Unix time of the beginning.
     started: float = 0.0
@@ -63,8 +63,8 @@ class Counters:
     descriptors: int = 0
 
 
-class Cores(Mapping[str, float | None]):
-    """What each pod uses, looked up where somebody asks; ``None`` while unknown."""
+class PodCores(Mapping[str, float | None]):
+    """CPU use of each pod, looked up on access; ``None`` if unknown."""
 
     def __init__(self, pods: Mapping[str, str | None], groups: counters.Table) -> None:
         self._pods, self._groups = pods, groups
@@ -81,7 +81,7 @@ class Cores(Mapping[str, float | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ReportView:
     """One published state of the agent. A new one is published after every tick."""
 
     #: Of this process: a revision means something only within one epoch.
@@ -103,7 +103,7 @@ class View:
     #: Prediction by resource: what the prod class will not need of what it asked for, and its peak.
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
-    counters: Counters = field(default_factory=Counters)
+    counters: AgentCounters = field(default_factory=AgentCounters)
     #: CPU limits that were raised, and bursts that were allowed, by which and path of the group.
     scaled: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: What was counted of the container runtime, by name; empty where none is connected to.

@@ -1,4 +1,4 @@
-"""Takes back what we say of the Node when nobody goes on after us: taints, resources, conditions.
+"""Withdraws koordlet's taints, resources and conditions from the Node at the final stop.
 
 Covers: all of it in one call, whoever else owns what.
 Does not cover: when (``agent.endpoints``, ``agent.restore``), objects of kinds of their own: they
@@ -20,7 +20,7 @@ from koordlet.report.objects import holders, node_status
 
 
 async def withdraw(store: objects.Objects, node: str, *, taints: bool, status: bool) -> int:
-    """How often something was written; ``ObjectsError`` where that could not be done."""
+    """Withdraw; returns the number of writes. ``ObjectsError`` if one failed."""
     done = await tainting.lay(store, node) if taints else 0
     return done + (await _unsay(store, objects.Ref(kinds.NODES, node)) if status else 0)
 

@@ -1,4 +1,4 @@
-"""Keeps objects in the API server as this node has them: few writes, and nobody's content lost.
+"""Keeps objects in the API server up to date, with few writes and without others' content lost.
 
 Covers: the loop of each kind, tolerance, budgets, failures and their pace, what is said about them.
 Does not cover: what the objects say (``report.objects``), transport (``kube``).
@@ -10,7 +10,7 @@ Rules:
    again first. What we did not write stays.
 3. Nothing is written that stands there already; what a server drops of it (a field that its
    definition does not know) is not written again until it changes here.
-4. A kind has a budget (``Budget``): a value that flips at every tick cannot make more requests.
+4. A kind has a budget (``WriteBudget``): a value that flips every tick causes no more requests.
 5. Attempts are jittered, and nothing is listed or watched: after an outage each agent makes one
    read and one write for each kind, spread over that kind's period.
 """
@@ -28,7 +28,7 @@ from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.report import applying, view
 
-Current = Callable[[], view.View | None]
+Current = Callable[[], view.ReportView | None]
 
 #: How soon it is asked again whether there is something to say: a first report does not wait for a
 #: whole period.
@@ -36,8 +36,8 @@ _UNREADY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """How writing one kind is."""
+class WriteHealth:
+    """Health of writing one kind."""
 
     ok: bool = False
     #: The last failure, while it lasts.
@@ -47,8 +47,8 @@ class Health:
     conflicts: int = 0
 
 
-class Budget:
-    """Requests of one kind: so many at once, and one more each ``seconds``."""
+class WriteBudget:
+    """Request budget of one kind: a burst, and one more every ``seconds``."""
 
     def __init__(
         self, clock: Callable[[], float], *, seconds: float = 10.0, burst: int = 2
@@ -70,16 +70,16 @@ class Budget:
         return True
 
 
-class Row(Protocol):
-    """One kind of objects."""
+class ObjectRow(Protocol):
+    """Writes one kind of object."""
 
     name: str
 
     @property
     def period(self) -> float:
-        """Seconds between two looks at whether there is something to write."""
+        """Seconds between two checks for something to write."""
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+    async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Make it so; how often something was written, ``None`` where that waits for the budget.
 
         Raises ``refusals.ObjectsError``.
@@ -92,7 +92,7 @@ class Writers:
     def __init__(
         self,
         store: objects.Objects,
-        rows: Iterable[Row],
+        rows: Iterable[ObjectRow],
         current: Current,
         *,
         chance: Callable[[], float] = random.random,
@@ -104,7 +104,7 @@ class Writers:
         self._chance = chance
         self._pace = informer.Pace(most_seconds=60.0) if pace is None else pace
         self._tasks: list[asyncio.Task[None]] = []
-        self.health: Mapping[str, Health] = {row.name: Health() for row in self._rows}
+        self.health: Mapping[str, WriteHealth] = {row.name: WriteHealth() for row in self._rows}
 
     def start(self) -> None:
         """Begin, in the running loop."""
@@ -126,7 +126,7 @@ class Writers:
             "conflicts": sum(one.conflicts for one in every),
         }
 
-    async def _keep(self, row: Row) -> None:
+    async def _keep(self, row: ObjectRow) -> None:
         while True:
             now = self._current()
             ready = now is not None and now.ready
@@ -136,7 +136,7 @@ class Writers:
                 pause = await self._once(row, now, pause)
             await asyncio.sleep(pause)
 
-    async def _once(self, row: Row, now: view.View, pause: float) -> float:
+    async def _once(self, row: ObjectRow, now: view.ReportView, pause: float) -> float:
         """One look; seconds until the next one."""
         before = self.health[row.name]
         try:
@@ -151,11 +151,11 @@ class Writers:
             return pause
         if not before.ok and before.failures:
             log.get().info("objects.recovered", kind=row.name)
-        self._set(row, Health(ok=True, problem="", writes=before.writes + wrote,
+        self._set(row, WriteHealth(ok=True, problem="", writes=before.writes + wrote,
                               conflicts=before.conflicts))  # fmt: skip
         return pause
 
-    def _failed(self, row: Row, before: Health, error: Exception) -> float:
+    def _failed(self, row: ObjectRow, before: WriteHealth, error: Exception) -> float:
         problem = str(error) if isinstance(error, refusals.ObjectsError) else repr(error)
         if before.failures == 0 or before.problem != problem:
             say = log.get().warning
@@ -165,7 +165,7 @@ class Writers:
         known = error if isinstance(error, refusals.ObjectsError) else refusals.Failed(problem)
         return self._pace.wait(before.failures, known, self._chance())
 
-    def _set(self, row: Row, health: Health) -> None:
+    def _set(self, row: ObjectRow, health: WriteHealth) -> None:
         self.health = {**self.health, row.name: health}
 
 
@@ -174,7 +174,7 @@ Lay = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 
 @dataclass(slots=True)
-class Keeper:
+class ObjectKeeper:
     """One object that is read seldom and applied with its revision (rules 2 and 3)."""
 
     store: objects.Objects
@@ -183,7 +183,7 @@ class Keeper:
     hand: applying.Hand = field(default_factory=applying.Hand)
 
     async def read(self) -> objects.Object | None:
-        """As it is now; ``None`` where there is none."""
+        """Read the object; ``None`` if it does not exist."""
         try:
             self.known = await self.store.get(self.ref)
         except refusals.NotServed:

@@ -1,4 +1,4 @@
-"""Who may call what, and how often: certificates to rights, calls by the second.
+"""Access to gRPC methods: rights by certificate, call rates by address.
 
 Covers: the list of names that are let in, rights of each, token buckets.
 Does not cover: TLS itself (``tls``), the credentials of a Unix socket's peers (``peers``).
@@ -26,7 +26,7 @@ _MOST = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class AccessRule:
     """One line of the list."""
 
     name: str
@@ -46,12 +46,12 @@ class _Bucket:
     at: float
 
 
-class Access:
+class CallAccess:
     """Decides about calls."""
 
     def __init__(
         self,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[AccessRule] = (),
         *,
         rate: float = 100.0,
         burst: float = 400.0,
@@ -65,7 +65,7 @@ class Access:
         self.refused = 0
 
     def rights(self, names: Iterable[str]) -> frozenset[permissions.Right]:
-        """What a certificate with these names may do."""
+        """Rights of a certificate with these names."""
         found: set[permissions.Right] = set()
         for name in names:
             for rule in self._rules:
@@ -77,21 +77,23 @@ class Access:
         """End the call that is too much, or whose caller has none of the rights."""
         if not self.spend(context.peer()):
             self.refused += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls: slow down")
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls per second: slow down"
+            )
         if not services.secured(context):
             return
         names = services.names(context)
         if not rights & self.rights(names):
             self.refused += 1
-            who = ", ".join(names) or "a certificate without names"
+            who = ", ".join(names) or "the client certificate contains no names"
             least = rights - {permissions.Right.ADMIN} or rights
             wanted = " or ".join(one.value for one in permissions.Right if one in least)
             await context.abort(
-                grpc.StatusCode.PERMISSION_DENIED, f"{who}: not allowed to {wanted}"
+                grpc.StatusCode.PERMISSION_DENIED, f"{who} lacks the right to {wanted}"
             )
 
     def spend(self, peer: str) -> bool:
-        """Whether one more call of this address is within its rate."""
+        """True if another call of this address is within its rate."""
         # A port is new with every connection; the machine behind it is not.
         address = peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
         now = self._clock()

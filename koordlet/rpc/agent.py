@@ -15,7 +15,7 @@ from koordlet.rpc import access, node_feed, permissions, server, tls
 from koordlet.rpc import limits as bounds
 
 
-class Agent:
+class AgentServer:
     """Starts, publishes, stops."""
 
     def __init__(
@@ -23,29 +23,29 @@ class Agent:
         path: Path,
         version: str,
         *,
-        limits: bounds.Limits | None = None,
-        remote: server.Remote | None = None,
-        past: metric_object.Past | None = None,
+        limits: bounds.CallLimits | None = None,
+        remote: server.RemoteListener | None = None,
+        past: metric_object.MetricHistory | None = None,
     ) -> None:
         self.feed = node_feed.NodeFeed(version, limits=limits, past=past)
-        self.server = server.Server(path, (self.feed,), limits=limits, remote=remote)
+        self.server = server.RpcServer(path, (self.feed,), limits=limits, remote=remote)
         self._serving: bool | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
         return self.server.counts
 
     @property
     def watchers(self) -> int:
-        """How many there are now."""
+        """Number of watchers."""
         return self.feed.watchers
 
     async def start(self) -> str:
         """Listen; the addresses as gRPC clients write them."""
         return await self.server.start()
 
-    def publish(self, now: view.View) -> None:
+    def publish(self, now: view.ReportView) -> None:
         """There is a new view."""
         if now.ready is not self._serving:
             self._serving = now.ready
@@ -61,16 +61,16 @@ def remote(
     address: str | None,
     files: tuple[Path, Path, Path] | None,
     rules: Iterable[tuple[str, Iterable[str]]],
-) -> server.Remote | None:
-    """The listener of a configuration; ``None`` where there is none."""
+) -> server.RemoteListener | None:
+    """Listener for other machines; ``None`` if the configuration has none."""
     if address is None or files is None:
         return None
     certificate, key, authority = files
-    return server.Remote(
+    return server.RemoteListener(
         address=address,
-        files=tls.Files(certificate=certificate, key=key, authority=authority),
+        files=tls.TlsFiles(certificate=certificate, key=key, authority=authority),
         rules=[
-            access.Rule(name=name, rights=frozenset(permissions.Right(one) for one in rights))
+            access.AccessRule(name=name, rights=frozenset(permissions.Right(one) for one in rights))
             for name, rights in rules
         ],
     )

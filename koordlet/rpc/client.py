@@ -19,10 +19,10 @@ _FEED = "/koordlet.v1.NodeFeed"
 _SCHEDULER = "/koordlet.v1.Scheduler"
 
 
-class Client:
+class RpcClient:
     """A connection; use it with ``with``."""
 
-    def __init__(self, address: Path | str, files: tls.Files | None = None) -> None:
+    def __init__(self, address: Path | str, files: tls.TlsFiles | None = None) -> None:
         #: A path is that of a Unix socket; a text is as gRPC writes addresses.
         self.address = f"unix:{address}" if isinstance(address, Path) else address
         if files is None:
@@ -61,7 +61,7 @@ class Client:
     def list_nodes(
         self, name: str = "", *, timeout: float = 5.0
     ) -> list[scheduler_pb2.SchedulerNode]:
-        """What a scheduler knows of its nodes, or of one."""
+        """List the scheduler's nodes, or one of them."""
         request = scheduler_pb2.ListNodesRequest(name=name)
         found: scheduler_pb2.ListNodesResponse = self._nodes(request, timeout=timeout)
         return list(found.nodes)

@@ -1,6 +1,6 @@
 """A view as the messages of the feed, section by section.
 
-Covers: every field of the sections, but for what is used (``encode_workloads``, ``encode_usage``).
+Covers: every field of the sections, without usage (``encode_usage``).
 Does not cover: what changed (``feed``), sending (``server``).
 
 Texts from outside (names of groups, of pods) may be no UTF-8; protobuf takes nothing else, so what
@@ -9,15 +9,15 @@ cannot be said is replaced by a question mark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from koordlet.model import cgroup, pod, topology
 from koordlet.report import view
 from koordlet.rpc.gen import feed_pb2
 
 
-def summary(now: view.View, version: str) -> feed_pb2.Summary:
-    """Who speaks."""
+def summary(now: view.ReportView, version: str) -> feed_pb2.Summary:
+    """Identity of the agent."""
     seen = now.snapshot
     return feed_pb2.Summary(
         name=_text(seen.node.name),
@@ -55,8 +55,8 @@ def machine(found: topology.Topology) -> feed_pb2.Topology:
     )
 
 
-def allocation(now: view.View) -> feed_pb2.Allocation:
-    """Whose is each CPU."""
+def allocation(now: view.ReportView) -> feed_pb2.Allocation:
+    """Owner of each CPU."""
     ledger = now.plan.ledger
     return feed_pb2.Allocation(
         claims=[
@@ -76,8 +76,8 @@ def allocation(now: view.View) -> feed_pb2.Allocation:
     )
 
 
-def conditions(now: view.View) -> feed_pb2.Conditions:
-    """What somebody should know of."""
+def conditions(now: view.ReportView) -> feed_pb2.Conditions:
+    """Conditions that are true."""
     return feed_pb2.Conditions(
         conditions=[
             feed_pb2.Condition(
@@ -97,7 +97,7 @@ def conditions(now: view.View) -> feed_pb2.Conditions:
 
 
 def workload(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> feed_pb2.Workload:
-    """Who runs where, but not what it uses."""
+    """A workload and its placement, without usage."""
     group = groups.get(one.group) if one.group is not None else None
     cpus = (group.effective() or group.cpus()) if group is not None else None
     return feed_pb2.Workload(
@@ -112,3 +112,30 @@ def workload(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> feed_pb2.Workl
 
 def _text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+class Workloads:
+    """Makes the section, with what it needs to know of the last one."""
+
+    def __init__(self) -> None:
+        self._pods: Sequence[pod.Pod] | None = None
+        self._groups: Mapping[str, cgroup.Group] | None = None
+        self._keys: list[str] = []
+        self._without_use = feed_pb2.Workloads()
+
+    def made(self, now: view.ReportView) -> feed_pb2.Workloads:
+        """Workload section of this view; the section is immutable afterwards."""
+        seen = now.snapshot
+        if seen.pods is not self._pods or seen.groups is not self._groups:
+            self._pods, self._groups = seen.pods, seen.groups
+            self._keys = [one.key for one in seen.pods]
+            self._without_use = feed_pb2.Workloads(
+                workloads=[workload(one, seen.groups) for one in seen.pods]
+            )
+        found = feed_pb2.Workloads()
+        found.CopyFrom(self._without_use)
+        for key, one in zip(self._keys, found.workloads, strict=True):
+            cores = now.usage.get(key)
+            if cores is not None:
+                one.usage_milli = max(0, round(cores * 1000))
+        return found

@@ -1,4 +1,4 @@
-"""What a node uses, has free, feels and offers, as the messages of the feed.
+"""Encodes usage, free resources, pressure and offers of a node as feed messages.
 
 Covers: the sections usage, free, pressure, best effort; when a change of them is worth telling.
 Does not cover: the other sections (``encode``), what changed (``feed``).
@@ -26,8 +26,8 @@ _STALL_STEP = 50
 _SIZES = (("some_milli", "some"), ("full_milli", "full"))
 
 
-def usage(now: view.View, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
-    """What is used now, and over the windows."""
+def usage(now: view.ReportView, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
+    """Current usage, and usage over the windows."""
     table = now.used.shares
     classes = [
         feed_pb2.ClassUsage(
@@ -50,7 +50,7 @@ def usage(now: view.View, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
     )
 
 
-def windows(past: metric_object.Past, at: float) -> list[feed_pb2.Window]:
+def windows(past: metric_object.MetricHistory, at: float) -> list[feed_pb2.Window]:
     """Average and quantiles of the node, of the windows that have enough samples."""
     found = []
     for seconds in WINDOWS:
@@ -70,8 +70,8 @@ def windows(past: metric_object.Past, at: float) -> list[feed_pb2.Window]:
     return found
 
 
-def free(now: view.View) -> feed_pb2.Free:
-    """Online CPUs that nobody holds alone, by NUMA node and last-level cache."""
+def free(now: view.ReportView) -> feed_pb2.Free:
+    """Online CPUs that are not exclusive, by NUMA node and last-level cache."""
     seen = now.snapshot.topology
     left = seen.online - now.plan.ledger.held()
     parts: dict[tuple[int | None, int | None], list[int]] = {}
@@ -89,7 +89,7 @@ def free(now: view.View) -> feed_pb2.Free:
     )
 
 
-def pressure(now: view.View) -> feed_pb2.Pressure:
+def pressure(now: view.ReportView) -> feed_pb2.Pressure:
     """Signals against their thresholds, and how long tasks were stalled."""
     stalls = []
     for one in meter.PRESSURES:
@@ -111,8 +111,8 @@ def pressure(now: view.View) -> feed_pb2.Pressure:
     )
 
 
-def best_effort(now: view.View) -> feed_pb2.BestEffort:
-    """What is offered."""
+def best_effort(now: view.ReportView) -> feed_pb2.BestEffort:
+    """Offered batch and mid resources."""
     offer = now.plan.offer
     amounts: Mapping[str, int] = {} if offer is None else offer.amounts
     return feed_pb2.BestEffort(
@@ -135,7 +135,7 @@ def _milli(percent: float | None) -> int | None:
 
 
 def settled(old: protobuf.Message, new: protobuf.Message) -> bool:
-    """Whether a section says what it said, as far as a scheduler cares."""
+    """True if a section has not changed enough to matter to a scheduler."""
     if isinstance(old, feed_pb2.Usage) and isinstance(new, feed_pb2.Usage):
         return _same_usage(old, new)
     if isinstance(old, feed_pb2.Pressure) and isinstance(new, feed_pb2.Pressure):
@@ -175,7 +175,7 @@ def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
 
 
 def _same_pressure(old: feed_pb2.Pressure, new: feed_pb2.Pressure) -> bool:
-    """What counts is which thresholds are passed, not by how much."""
+    """True if the same thresholds are met, whatever the values."""
     signals = [
         [(one.name, one.threshold, one.HasField("met"), one.met) for one in each.signals]
         for each in (old, new)

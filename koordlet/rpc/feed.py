@@ -1,4 +1,4 @@
-"""What the feed says: the newest sections, their revisions, and the events between two revisions.
+"""State of the feed: current sections, their revisions, and events between revisions.
 
 Covers: revisions, deltas, resuming. Does not cover: who listens (``server``).
 
@@ -22,7 +22,7 @@ from koordlet.model import topology
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import encode, encode_usage, encode_workloads
+from koordlet.rpc import encode, encode_usage
 from koordlet.rpc.gen import feed_pb2
 
 SECTIONS = (
@@ -38,7 +38,7 @@ Settled = Callable[[protobuf.Message, protobuf.Message], bool]
 
 
 @dataclass(slots=True)
-class Section:
+class FeedSection:
     """One part of the node, as it is since ``revision``."""
 
     name: str
@@ -55,7 +55,7 @@ class Feed:
         version: str,
         *,
         names: Iterable[str] = SECTIONS,
-        past: metric_object.Past | None = None,
+        past: metric_object.MetricHistory | None = None,
         settled: Settled = lambda _old, _new: False,
     ) -> None:
         self._version = version
@@ -63,23 +63,23 @@ class Feed:
         self._settled = settled
         #: The windows of the node, and when they were made: they move slowly.
         self._windows: tuple[float, list[feed_pb2.Window]] = (float("-inf"), [])
-        self._view: view.View | None = None
+        self._view: view.ReportView | None = None
         #: The view that the sections are made of.
-        self._encoded: view.View | None = None
+        self._encoded: view.ReportView | None = None
         self._topology: topology.Topology | None = None
         self._machine = feed_pb2.Topology()
-        self._workloads = encode_workloads.Workloads()
-        self._sections = [Section(name) for name in names]
+        self._workloads = encode.Workloads()
+        self._sections = [FeedSection(name) for name in names]
         self._events: dict[int | str, bytes] = {}
         self.revision = 0
 
-    def publish(self, now: view.View) -> None:
-        """There is a new view. Costs nothing until somebody asks."""
+    def publish(self, now: view.ReportView) -> None:
+        """Take a new view. Encoding waits for the first reader."""
         self._view = now
 
     @property
     def epoch(self) -> str:
-        """Of this process; empty before the first view."""
+        """Epoch of this process; empty before the first view."""
         return "" if self._view is None else self._view.epoch
 
     def refresh(self) -> int:
@@ -106,7 +106,7 @@ class Feed:
         return self.revision
 
     def resumable(self, epoch: str, revision: int) -> bool:
-        """Whether a watcher that has this revision can go on from there."""
+        """True if a watcher with this revision can resume there."""
         return bool(epoch) and epoch == self.epoch and 0 < revision <= self.refresh()
 
     def node(self) -> bytes:
@@ -132,7 +132,7 @@ class Feed:
             kept = self._events[key] = make()
         return kept
 
-    def _section(self, name: str, now: view.View) -> protobuf.Message:
+    def _section(self, name: str, now: view.ReportView) -> protobuf.Message:
         if name == "summary":
             return encode.summary(now, self._version)
         if name == "topology":
@@ -147,7 +147,7 @@ class Feed:
             return self._workloads.made(now)
         return self._measured(name, now)
 
-    def _measured(self, name: str, now: view.View) -> protobuf.Message:
+    def _measured(self, name: str, now: view.ReportView) -> protobuf.Message:
         if name == "usage":
             return encode_usage.usage(now, self._known_windows(now.snapshot.at))
         if name == "free":
@@ -197,7 +197,7 @@ class Feed:
         return event.SerializeToString()
 
 
-def _stamp(target: timestamp_pb2.Timestamp, now: view.View | None) -> None:
+def _stamp(target: timestamp_pb2.Timestamp, now: view.ReportView | None) -> None:
     if now is not None:
         seconds, rest = divmod(round(now.snapshot.wall * 1e6), 1_000_000)
         target.seconds, target.nanos = seconds, rest * 1000

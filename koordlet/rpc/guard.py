@@ -22,11 +22,11 @@ from google.protobuf import message as protobuf
 from koordlet.rpc import access, peers, permissions, services, speakers
 
 
-class Guard(grpc.aio.ServerInterceptor):
-    """Of one server."""
+class ConnectionGuard(grpc.aio.ServerInterceptor):
+    """Guards the connections of one server."""
 
     def __init__(
-        self, entry: access.Access, socket: peers.Peers, speaks: speakers.Speakers
+        self, entry: access.CallAccess, socket: peers.Peers, speaks: speakers.Speakers
     ) -> None:
         self._access = entry
         self._peers = socket
@@ -58,7 +58,7 @@ class Guard(grpc.aio.ServerInterceptor):
         row = permissions.METHODS.get(details.method.removeprefix("/"))
         return None if handler is None or row is None else self._behind(row, handler)
 
-    def _behind(self, row: permissions.Row, handler: Any) -> services.Handler:
+    def _behind(self, row: permissions.MethodPermission, handler: Any) -> services.Handler:
         make, inner = _kind(handler)
 
         async def guarded(request: Any, context: services.Context) -> Any:
@@ -72,13 +72,16 @@ class Guard(grpc.aio.ServerInterceptor):
 
         return make(guarded, handler.request_deserializer, handler.response_serializer)
 
-    async def _admit(self, row: permissions.Row, request: Any, context: services.Context) -> None:
+    async def _admit(
+        self, row: permissions.MethodPermission, request: Any, context: services.Context
+    ) -> None:
         await self._access.check(context, row.rights)
         if not services.secured(context):
             await self._peers.looked()
             if row.changes and self._peers.doubtful:
                 await context.abort(
-                    grpc.StatusCode.UNAVAILABLE, "a foreign connection was just cut: try again"
+                    grpc.StatusCode.UNAVAILABLE,
+                    "an untrusted connection was just closed: try again",
                 )
             return
         admin = permissions.Right.ADMIN in self._access.rights(services.names(context))
@@ -107,7 +110,7 @@ _Make = Callable[..., services.Handler]
 
 
 def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
-    """How a handler of the same kind is made, and what it calls."""
+    """Constructor for a handler of the same kind, and the method that it calls."""
     kinds: tuple[tuple[_Make, Any], ...] = (
         (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
         (grpc.unary_stream_rpc_method_handler, handler.unary_stream),

@@ -89,16 +89,16 @@ class Ingest:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What came in, for an operator."""
+        """Counts of received messages."""
         return dict(self._counts)
 
     @property
     def streams(self) -> int:
-        """How many there are now."""
+        """Number of open report streams."""
         return len(self._lines)
 
     def forget(self, node: str) -> None:
-        """The node is gone for good; whoever reports for it begins anew."""
+        """Forget a removed node; a later reporter starts anew."""
         self._nodes.pop(node, None)
 
     def methods(self) -> Mapping[str, services.Handler]:
@@ -117,11 +117,13 @@ class Ingest:
             self._lines.discard(line)
 
     async def _heard_out(self, line: _Line, context: services.Context) -> None:
-        """From hello to the end."""
+        """Handle a report stream from its Hello to its end."""
         hello = await self._hello(line, context)
         if hello.node not in self._nodes and len(self._nodes) >= self._most:
             self._counts["refused"] += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes")
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes report to this scheduler"
+            )
         known = self._nodes.setdefault(hello.node, _Known())
         known.turn += 1
         turn = known.turn
@@ -139,7 +141,7 @@ class Ingest:
                 self._counts["refused"] += 1
                 # A part of it may have been taken in: nothing is known any more.
                 known.state = feed_pb2.Node()
-                await context.abort(_BAD, f"a report that cannot be: {error}")
+                await context.abort(_BAD, f"invalid report: {error}")
             if not follows:
                 self._counts["resyncs"] += 1
                 await context.write(_reply(known))
@@ -148,9 +150,9 @@ class Ingest:
         first = await self._next(line, context)
         if first is None or not first.hello.node:
             self._counts["refused"] += 1
-            await context.abort(_BAD, "the first message is a Hello that names the node")
+            await context.abort(_BAD, "the first message must be a Hello with the node's name")
         if not self._decides():
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica decides")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica is the leader")
         refusal = await speakers.refusal(self._speaks, context, first.hello.node)
         if refusal is not None:
             self._counts["refused"] += 1
@@ -175,7 +177,7 @@ class Ingest:
             raise
 
     def _begun(self) -> _Line:
-        """The line of the running call; somebody looks whether it falls silent."""
+        """Register the current call, so that silence is noticed."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - gRPC runs each call in a task of its own
         line = _Line(task, time.monotonic())

@@ -1,4 +1,4 @@
-"""What the clients of the feed may cost together, and each alone."""
+"""Resource limits of gRPC clients, for each and for all together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """Bounds of the server."""
 
     watchers: int = 1024

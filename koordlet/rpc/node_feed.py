@@ -32,10 +32,10 @@ class NodeFeed:
         self,
         version: str,
         *,
-        limits: bounds.Limits | None = None,
-        past: metric_object.Past | None = None,
+        limits: bounds.CallLimits | None = None,
+        past: metric_object.MetricHistory | None = None,
     ) -> None:
-        self._limits = bounds.Limits() if limits is None else limits
+        self._limits = bounds.CallLimits() if limits is None else limits
         self._feed = feed.Feed(version, past=past)
         self._watchers: set[asyncio.Event] = set()
         #: Wakes the watchers when nothing else did.
@@ -44,12 +44,12 @@ class NodeFeed:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to watchers."""
+        """Counts of watcher events."""
         return dict(self._counts)
 
     @property
     def watchers(self) -> int:
-        """How many there are now."""
+        """Number of watchers."""
         return len(self._watchers)
 
     def methods(self) -> Mapping[str, services.Handler]:
@@ -59,7 +59,7 @@ class NodeFeed:
             "WatchNode": grpc.unary_stream_rpc_method_handler(self._watch),
         }
 
-    def publish(self, now: view.View) -> None:
+    def publish(self, now: view.ReportView) -> None:
         """There is a new view: tell the watchers, if it says anything new."""
         before = self._feed.revision
         self._feed.publish(now)
@@ -78,14 +78,14 @@ class NodeFeed:
     async def _get(self, request: bytes, context: services.Context) -> bytes:
         await services.parsed(feed_pb2.GetNodeRequest, request, context)
         if not self._feed.epoch:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not done")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not complete")
         return self._feed.node()
 
     async def _watch(self, request: bytes, context: services.Context) -> None:
         known = await services.parsed(feed_pb2.WatchRequest, request, context)
         if len(self._watchers) >= self._limits.watchers:
             self._counts["refused"] += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers")
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watch calls are open")
         self._counts["watches"] += 1
         wake = asyncio.Event()
         self._watchers.add(wake)

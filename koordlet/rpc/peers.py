@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket: credentials of the kernel, checked for each connection.
+"""Peer credentials of a Unix socket, from the kernel, checked for each connection.
 
 Covers: finding our accepted connections, cutting those of users that are not let in.
 Does not cover: the mode of the socket, which keeps most of them away before (``unix_socket``).

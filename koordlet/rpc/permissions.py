@@ -1,4 +1,4 @@
-"""Who may ask for what, about whom: one row for every method of every service that we serve.
+"""Permissions: one row for every method of every service.
 
 Covers: the table. Does not cover: holding calls against it (``guard``), which rights a certificate
 has (``access``), which node a caller speaks for (``speakers``).
@@ -19,7 +19,7 @@ from koordlet.rpc.gen import scheduler_pb2
 
 
 class Right(enum.Enum):
-    """What a caller may do."""
+    """A right of a caller."""
 
     #: Look at anything.
     READ = "read"
@@ -32,7 +32,7 @@ class Right(enum.Enum):
 
 
 class About(enum.Enum):
-    """Whom a question is about."""
+    """Node that a call concerns."""
 
     #: The process that answers, and the node it runs on where it is an agent.
     SERVER = "the server"
@@ -45,8 +45,8 @@ class About(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One method."""
+class MethodPermission:
+    """Permission of one method."""
 
     rights: frozenset[Right]
     about: About
@@ -55,12 +55,14 @@ class Row:
 
     @property
     def changes(self) -> bool:
-        """Whether more than reading comes of it."""
+        """True if the method changes state."""
         return Right.READ not in self.rights
 
 
-def _row(about: About, *rights: Right, node: Callable[[bytes], str] | None = None) -> Row:
-    return Row(rights=frozenset((*rights, Right.ADMIN)), about=about, node=node)
+def _row(
+    about: About, *rights: Right, node: Callable[[bytes], str] | None = None
+) -> MethodPermission:
+    return MethodPermission(rights=frozenset((*rights, Right.ADMIN)), about=about, node=node)
 
 
 def _watched(request: bytes) -> str:
@@ -74,7 +76,7 @@ _LOOK = _row(About.ALL, Right.READ)
 _RESERVE = _row(About.ALL, Right.RESERVE)
 
 #: ``package.Service/Method``.
-METHODS: Mapping[str, Row] = {
+METHODS: Mapping[str, MethodPermission] = {
     "grpc.health.v1.Health/Check": _ANY,
     "grpc.health.v1.Health/List": _ANY,
     "grpc.health.v1.Health/Watch": _ANY,

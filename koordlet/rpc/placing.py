@@ -1,6 +1,6 @@
 """The service ``Scheduler``: nodes, assignments, taking objects in, why a pod is where it is.
 
-Covers: messages to values and back. Does not cover: what is answered (``Desk``), who may ask
+Covers: messages to values and back. Does not cover: the answers (``PlacingBackend``), access
 (``permissions``).
 """
 
@@ -34,7 +34,7 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """What shall run on a node; ``verb`` as in the proto."""
+    """A pod assigned to a node; ``verb`` as in the proto."""
 
     verb: str
     revision: str
@@ -50,7 +50,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What became of one object that was handed in; no error: it was taken in."""
+    """Result of one submitted object; no error if it was accepted."""
 
     kind: str = ""
     namespace: str = ""
@@ -61,7 +61,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why a pod is where it is."""
+    """Explanation of a pod's placement."""
 
     node: str = ""
     message: str = ""
@@ -69,35 +69,35 @@ class Why:
     refusals: Mapping[str, int] = field(default_factory=dict)
 
 
-class Desk(Protocol):
-    """Who answers."""
+class PlacingBackend(Protocol):
+    """Backend of the service."""
 
     def nodes(self, name: str) -> Sequence[NodeLine]:
         """One node, or all."""
 
     def assignments(self, node: str, revision: str) -> AsyncIterator[Assigned]:
-        """What shall run on a node, then what changes."""
+        """Assigned pods of a node, then changes."""
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[Taken]:
         """Take objects in, each by itself."""
 
     def why(self, namespace: str, name: str) -> Why:
-        """Why a pod is where it is; ``refusals.NotFound`` for no such pod."""
+        """Explanation of a pod's placement; ``refusals.NotFound`` for an unknown pod."""
 
 
-class Placing:
-    """The service."""
+class PlacingService:
+    """The gRPC service ``PlacingService``."""
 
     name = SERVICE
     descriptor = scheduler_pb2.DESCRIPTOR
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: PlacingBackend) -> None:
         self._desk = desk
         self._counts = {"submitted": 0}
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What was asked, for an operator."""
+        """Counts of calls."""
         return dict(self._counts)
 
     def methods(self) -> Mapping[str, services.Handler]:

@@ -18,7 +18,7 @@ from koordlet.rpc.gen import scheduler_pb2
 _SECONDS = 30.0
 
 
-class Client:
+class PlacingClient:
     """A connection; use it with ``with``."""
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +43,7 @@ class Client:
         )
 
     def why(self, namespace: str, name: str) -> placing.Why:
-        """Why a pod is where it is."""
+        """Explanation of a pod's placement."""
         request = scheduler_pb2.ExplainRequest(namespace=namespace, name=name)
         answer = self._ask("Explain", request, scheduler_pb2.ExplainResponse)
         return placing.Why(
@@ -65,7 +65,7 @@ class Client:
             code, words = error.code(), error.details()
             if code is grpc.StatusCode.UNAVAILABLE:
                 raise errors.HostError(
-                    "no scheduler listens there",
+                    "no scheduler listens on this socket",
                     culprit=str(self._path),
                     fix="start one: koordlet scheduler --standalone",
                 ) from error

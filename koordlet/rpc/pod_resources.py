@@ -18,13 +18,13 @@ _LIST = "/v1.PodResourcesLister/List"
 _MAX_BYTES = 16 << 20
 
 
-class Unanswered(errors.KoordletError):
+class PodResourcesError(errors.KoordletError):
     """The socket gave no answer that can be used."""
 
     code = "kubelet"
 
 
-class Lister:
+class PodResourcesClient:
     """Asks one socket; a connection serves one question, so a new kubelet is found at once."""
 
     def __init__(self, path: str, *, seconds: float) -> None:
@@ -32,7 +32,7 @@ class Lister:
         self.seconds = seconds
 
     async def list(self) -> kubelet.Holdings:
-        """What every container holds."""
+        """Resources of every container."""
         room.check()
         # The kubelet's server judges the authority of a request; a socket's path is none.
         options = [
@@ -51,16 +51,17 @@ class Lister:
             try:
                 answer = await ask(podresources_pb2.ListPodResourcesRequest(), timeout=self.seconds)
             except grpc.aio.AioRpcError as error:
-                raise Unanswered(
+                raise PodResourcesError(
                     f"{error.code().name}: {error.details() or 'no details'}",
                     culprit=f"pod-resources socket {self.path}",
-                    fix="does the kubelet run, is kubelet.podResourcesSocket its socket?",
+                    fix="check that the kubelet runs, and that kubelet.podResourcesSocket is right",
                 ) from error
         try:
             return decode(podresources_pb2.ListPodResourcesResponse.FromString(answer))
         except message.DecodeError as error:
-            raise Unanswered(
-                "what came is no list of pod resources", culprit=f"pod-resources socket {self.path}"
+            raise PodResourcesError(
+                "the response is not a list of pod resources",
+                culprit=f"pod-resources socket {self.path}",
             ) from error
 
 

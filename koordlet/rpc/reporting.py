@@ -35,8 +35,8 @@ METHOD = "/koordlet.v1.NodeIngest/Report"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How often."""
+class ReportPace:
+    """Intervals of reports."""
 
     apart_seconds: float = 1.0
     heartbeat_seconds: float = 10.0
@@ -46,7 +46,7 @@ class Pace:
 
 @dataclass(slots=True)
 class _Heard:
-    """What the scheduler said since it was last looked at."""
+    """Messages of the scheduler since the last look."""
 
     known: ingest_pb2.Known | None
     error: Exception | None = None
@@ -60,10 +60,10 @@ class Reporting:
         address: str,
         version: str,
         *,
-        files: tls.Files | None = None,
+        files: tls.TlsFiles | None = None,
         token: Path | None = None,
-        past: metric_object.Past | None = None,
-        pace: Pace | None = None,
+        past: metric_object.MetricHistory | None = None,
+        pace: ReportPace | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         #: ``unix:/path`` or ``host:port``; the latter with certificates only.
@@ -72,12 +72,12 @@ class Reporting:
         self._files = files
         #: Of the pod that we are: says which node that is on (``speakers``).
         self._token = token
-        self._pace = Pace() if pace is None else pace
+        self._pace = ReportPace() if pace is None else pace
         self._chance = chance
         self._feed = feed.Feed(
             version, names=feed.FOR_SCHEDULERS, past=past, settled=encode_usage.settled
         )
-        self._view: view.View | None = None
+        self._view: view.ReportView | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         #: Attempts since the scheduler was last reached.
@@ -88,7 +88,7 @@ class Reporting:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What was sent, for an operator."""
+        """Counts of sent messages."""
         return dict(self._counts)
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class Reporting:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def publish(self, now: view.View) -> None:
+    def publish(self, now: view.ReportView) -> None:
         """There is a new view. Costs nothing unless it is worth telling."""
         self._view = now
         self._feed.publish(now)
@@ -163,7 +163,9 @@ class Reporting:
         words = self._token.read_bytes().decode("ascii", "replace").strip()
         if not words.isascii() or not words.isprintable() or " " in words:
             raise errors.HostError(
-                "not a token", culprit=str(self._token), fix="set report.scheduler.token"
+                "the file contains no token",
+                culprit=str(self._token),
+                fix="set report.scheduler.token",
             )
         return (("authorization", f"Bearer {words}"),)
 
@@ -220,7 +222,7 @@ class Reporting:
         return self._feed.since(sent) if sent else self._feed.full()
 
     async def _woken(self, seconds: float) -> None:
-        """Wait so long, or until there is news from either side."""
+        """Wait for this time, or until either side has news."""
         self._wake.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -243,7 +245,7 @@ class Reporting:
 
 
 def _varint(value: int) -> bytes:
-    """As protobuf writes lengths."""
+    """Encode a length as a protobuf varint."""
     made = bytearray()
     while value > 0x7F:
         made.append(value & 0x7F | 0x80)
@@ -258,9 +260,9 @@ def _why(error: Exception) -> str:
     return str(error)
 
 
-def files(paths: tuple[Path, Path, Path] | None) -> tls.Files | None:
+def files(paths: tuple[Path, Path, Path] | None) -> tls.TlsFiles | None:
     """Certificate, key and authority of a configuration."""
     if paths is None:
         return None
     certificate, key, authority = paths
-    return tls.Files(certificate=certificate, key=key, authority=authority)
+    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)

@@ -46,7 +46,7 @@ def message(body: objects.Object) -> pb.Reservation:
 def description(
     body: objects.Object, timeline: Iterable[tuple[str, str]], warnings: Iterable[str]
 ) -> pb.ReservationDescription:
-    """With what became of it; moments are RFC 3339."""
+    """Description of a reservation with its timeline; times are RFC 3339."""
     return pb.ReservationDescription(
         reservation=message(body),
         timeline=[

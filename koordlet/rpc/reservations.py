@@ -1,4 +1,4 @@
-"""The service ``Reservations``: calls over whoever keeps them, and a small client.
+"""The service ``Reservations``: calls to a backend, and a small client.
 
 Covers: messages, watches, errors as a client understands them. Does not cover: listening
 (``server``), errors as a server says them (``services``), the store (``Backend``).
@@ -27,7 +27,7 @@ SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
 
 
 class Backend(Protocol):
-    """Who keeps reservations; every call may raise ``refusals.ObjectsError``."""
+    """Store of reservations; every call may raise ``refusals.ObjectsError``."""
 
     async def create(
         self, body: objects.Object, token: str = "", *, dry_run: bool = False
@@ -41,7 +41,7 @@ class Backend(Protocol):
         """All."""
 
     def watch(self, since: str) -> AsyncGenerator[objects.Change, None]:
-        """What changes after a revision."""
+        """Changes after a revision."""
 
     async def delete(self, name: str, *, uid: str = "") -> None:
         """Remove one."""
@@ -61,7 +61,7 @@ class Reservations:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
         return {"reservation_watches": self._watches}
 
     def methods(self) -> Mapping[str, services.Handler]:
@@ -91,9 +91,9 @@ class Reservations:
         try:
             body = surrogates.whole(json.loads(request.manifest))
         except (ValueError, RecursionError) as error:
-            raise refusals.Malformed(f"manifest is no JSON: {str(error)[:100]}") from error
+            raise refusals.Malformed(f"manifest is not JSON: {str(error)[:100]}") from error
         if not isinstance(body, Mapping):
-            raise refusals.Malformed("manifest is no object")
+            raise refusals.Malformed("manifest is not a JSON object")
         found = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
         return messages.message(found)
 
@@ -151,7 +151,7 @@ _MEANINGS: Mapping[grpc.StatusCode, type[refusals.ObjectsError]] = {
 }
 
 
-class Lister:
+class ReservationLister:
     """Asks a scheduler for the reservations of one node; a connection serves one question."""
 
     def __init__(self, socket: str, node: str, *, seconds: float = 5.0) -> None:
@@ -174,12 +174,12 @@ class Lister:
                 raise refusals.Unavailable(
                     f"no answer: {error.code().name}",
                     culprit=f"scheduler {self._socket}",
-                    fix="does `koordlet scheduler` run, is scheduler.socket its socket?",
+                    fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
                 ) from error
         return f"[{','.join(one.manifest for one in found.reservations)}]".encode()
 
 
-class Client:
+class ReservationsClient:
     """A blocking client on a Unix socket; use it with ``with``."""
 
     def __init__(self, path: Path) -> None:
@@ -205,9 +205,9 @@ class Client:
         if known is not None:
             return known(details)
         return refusals.Unavailable(
-            f"nobody answers: {failures.plain(details) or code.name}",
+            f"the scheduler does not answer: {failures.plain(details) or code.name}",
             culprit=str(self._path),
-            fix="does `koordlet scheduler` run there? or name --kubeconfig",
+            fix="start `koordlet scheduler` there, or give --kubeconfig",
         )
 
     def create(
@@ -246,7 +246,7 @@ class Client:
         return found
 
     def watch(self, revision: str = "", *, node: str = "") -> Iterator[pb.ReservationEvent]:
-        """Everything that there is, then what changes."""
+        """All reservations, then changes."""
         ask: Any = self.channel.unary_stream(
             f"/{SERVICE}/WatchReservations",
             request_serializer=pb.ListReservationsRequest.SerializeToString,

@@ -1,4 +1,4 @@
-"""Whether gRPC may be begun with: its core ends the process where it gets no thread."""
+"""Checks for free threads before gRPC starts: its core aborts the process without them."""
 
 from __future__ import annotations
 

@@ -39,40 +39,40 @@ from koordlet.rpc import limits as bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class RemoteListener:
     """A listener that other machines reach."""
 
     #: ``host:port``.
     address: str
-    files: tls.Files
-    rules: Sequence[access.Rule] = ()
+    files: tls.TlsFiles
+    rules: Sequence[access.AccessRule] = ()
 
 
-class Server:
+class RpcServer:
     """Listens in the running loop."""
 
     def __init__(
         self,
         path: Path,
-        offered: Sequence[services.Service],
+        offered: Sequence[services.RpcService],
         *,
-        limits: bounds.Limits | None = None,
-        remote: Remote | None = None,
+        limits: bounds.CallLimits | None = None,
+        remote: RemoteListener | None = None,
         users: Sequence[int] = (),
         speaks: speakers.Speakers = speakers.NAMED,
     ) -> None:
         self._path = path
         self._offered = tuple(offered)
-        self._limits = bounds.Limits() if limits is None else limits
+        self._limits = bounds.CallLimits() if limits is None else limits
         self._remote = remote
-        self._access = access.Access(
+        self._access = access.CallAccess(
             remote.rules if remote is not None else (),
             rate=self._limits.calls_per_second,
             burst=self._limits.calls_burst,
         )
         #: Root and whoever we are; more where the operator says so.
         self._peers = peers.Peers(path, {0, os.geteuid(), *users})
-        self._guard = guard.Guard(self._access, self._peers, speaks)
+        self._guard = guard.ConnectionGuard(self._access, self._peers, speaks)
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
         #: Of the TCP listener; the system's choice where the configuration says 0.
@@ -80,7 +80,7 @@ class Server:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
         found: dict[str, int] = {}
         for one in self._offered:
             for name, count in one.counts.items():
@@ -120,7 +120,7 @@ class Server:
         self._server = server
         return ", ".join(addresses)
 
-    async def _listen(self, server: grpc.aio.Server, remote: Remote) -> str:
+    async def _listen(self, server: grpc.aio.Server, remote: RemoteListener) -> str:
         try:
             credentials = tls.server_credentials(remote.files)
             self.port = server.add_secure_port(remote.address, credentials)
@@ -144,7 +144,7 @@ class Server:
         await self._guard.ended(self._limits.stop_seconds)
 
     async def say(self, *, serving: bool) -> None:
-        """What the health service answers."""
+        """Set the answer of the health service."""
         status = (
             health_pb2.HealthCheckResponse.SERVING
             if serving
@@ -154,17 +154,19 @@ class Server:
             await self._health.set(name, status)
 
 
-def _mounted(offered: services.Service) -> grpc.GenericRpcHandler:
+def _mounted(offered: services.RpcService) -> grpc.GenericRpcHandler:
     """The handlers of a service, each of which has its row."""
     methods = offered.methods()
     for name in methods:
         method = f"{offered.name}/{name}"
         if method not in permissions.METHODS:
-            raise errors.BugError("nobody said who may call it", culprit=method)
+            raise errors.BugError(
+                "the permissions table has no row for this method", culprit=method
+            )
     return grpc.method_handlers_generic_handler(offered.name, dict(methods))
 
 
-def _options(limits: bounds.Limits) -> list[tuple[str, int]]:
+def _options(limits: bounds.CallLimits) -> list[tuple[str, int]]:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     share = int(min(descriptors, 1 << 16) * limits.descriptor_share)
     connections = max(8, min(limits.connections, share))

@@ -1,4 +1,4 @@
-"""What a gRPC service is here: its methods, and how errors are said.
+"""A gRPC service: its methods and error handling.
 
 Covers: the shape that ``server`` mounts, handlers made of plain functions, errors as status codes,
 who a caller is. Does not cover: listening (``server``), who may call (``permissions``).
@@ -25,7 +25,7 @@ Request = TypeVar("Request", bound=protobuf.Message)
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
-class Service(Protocol):
+class RpcService(Protocol):
     """One service of a server."""
 
     #: The full name, as in the proto.
@@ -33,7 +33,7 @@ class Service(Protocol):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened to clients, for an operator."""
+        """Counts of client events."""
 
     def methods(self) -> Mapping[str, Handler]:
         """Method name to handler."""

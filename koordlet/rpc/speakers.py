@@ -1,4 +1,4 @@
-"""Who may speak for a node: whoever has its certificate, or runs as an agent's pod on it.
+"""Callers that may act for a node: its certificate, or an agent's pod on it.
 
 Covers: names of certificates; tokens of service accounts, as the API server reviews them.
 Does not cover: who may call at all (``access``), what needs it (``permissions``), reaching the API
@@ -38,8 +38,8 @@ _EXTRA = "authentication.kubernetes.io/"
 _REVIEWS = 16
 
 
-class Asked(Protocol):
-    """What is used of the port ``objects.Objects``."""
+class TokenReviewApi(Protocol):
+    """Used part of the interface ``objects.Objects``."""
 
     async def create(self, kind: kinds.Kind, body: objects.Object) -> objects.Object:
         """A review is created, and answered in its status."""
@@ -55,7 +55,7 @@ class Names:
         self._domain = trust_domain
 
     async def __call__(self, context: services.Context, node: str) -> str:
-        """Why not; empty where it may."""
+        """Reason for a refusal; empty if the caller may act for the node."""
         if not services.secured(context):
             return ""
         accepted = {node}
@@ -63,7 +63,7 @@ class Names:
             accepted.add(f"spiffe://{self._domain}/node/{node}")
         if node and not accepted.isdisjoint(services.names(context)):
             return ""
-        return f"the certificate is not that of node {node}: it names none of {sorted(accepted)}"
+        return f"the certificate is not of node {node}: it contains none of {sorted(accepted)}"
 
 
 #: Without a trust domain.
@@ -73,20 +73,20 @@ NAMED = Names()
 async def refusal(
     speaks: Speakers, context: services.Context, node: str
 ) -> tuple[grpc.StatusCode, str] | None:
-    """How a call about a node ends whose caller does not speak for it."""
+    """Status of a call whose caller may not act for the node."""
     try:
         why = await speaks(context, node)
     except refusals.ObjectsError as error:
-        return grpc.StatusCode.UNAVAILABLE, f"no review of a token: {error}"
+        return grpc.StatusCode.UNAVAILABLE, f"the API server could not review the token: {error}"
     return (grpc.StatusCode.PERMISSION_DENIED, why) if why else None
 
 
-class Tokens:
+class TokenSpeakers:
     """Rules 3 to 5, beside the first two."""
 
     def __init__(
         self,
-        server: Asked,
+        server: TokenReviewApi,
         audience: str,
         accounts: Iterable[str],
         *,
@@ -100,7 +100,7 @@ class Tokens:
         self._turn = asyncio.Semaphore(reviews)
 
     async def __call__(self, context: services.Context, node: str) -> str:
-        """Why not; empty where it may."""
+        """Reason for a refusal; empty if the caller may act for the node."""
         why = await self._names(context, node)
         token = _bearer(context)
         if not why or not token:
@@ -110,14 +110,22 @@ class Tokens:
             user = _part(status, "user")
             account = str(user.get("username") or "")
             if account not in self._accounts:
-                return f"a token of {account}, no agent" if account else "an unknown token"
+                return (
+                    f"the token belongs to {account}, which is not an agent"
+                    if account
+                    else "the API server rejected the token"
+                )
             bound = await self._node(account, _part(user, "extra"))
         if bound == node:
             return ""
-        return f"the token is that of node {bound}, not {node}" if bound else "an unknown token"
+        return (
+            f"the token belongs to node {bound}, not {node}"
+            if bound
+            else "the API server rejected the token"
+        )
 
     async def _reviewed(self, token: str) -> Mapping[str, Any]:
-        """What the API server says of a token that was made for us; empty of any other one."""
+        """Review of a token issued for this audience; empty for any other token."""
         spec = {"token": token, "audiences": [self._audience]}
         review = await self._server.create(kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": spec})
         status = _part(review, "status")
@@ -127,7 +135,7 @@ class Tokens:
         return {}
 
     async def _node(self, account: str, extra: Mapping[str, Any]) -> str:
-        """The node of the pod that bears the token; empty where nobody knows."""
+        """Node of the pod that holds the token; empty if unknown."""
         named = _listed(extra, f"{_EXTRA}node-name")
         if named:
             return named[0]

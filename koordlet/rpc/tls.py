@@ -20,8 +20,8 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """Where the certificates are."""
+class TlsFiles:
+    """Paths of certificate, key and authority."""
 
     certificate: Path
     key: Path
@@ -36,22 +36,21 @@ class Files:
 class Reloading:
     """The newest good contents of the files."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: TlsFiles) -> None:
         self._files = files
         self._stamp: tuple[object, ...] = ()
-        self.reloads = 0
         try:
             self.contents = self._read()
         except OSError as error:
             raise errors.HostError(
-                f"cannot read a certificate: {error.strerror}",
+                f"cannot read the certificate: {error.strerror}",
                 culprit=str(error.filename),
-                fix="name files that may be read: --tls, or report.grpc.tls of the agent",
+                fix="set --tls, or report.grpc.tls of the agent, to readable files",
             ) from error
         self._stamp = self._stamps()
 
     def changed(self) -> bool:
-        """Whether there are new contents now."""
+        """True if the files have new contents."""
         try:
             stamp = self._stamps()
             if stamp == self._stamp:
@@ -64,7 +63,6 @@ class Reloading:
         if contents == self.contents:
             return False
         self.contents = contents
-        self.reloads += 1
         return True
 
     def _stamps(self) -> tuple[object, ...]:
@@ -77,7 +75,7 @@ class Reloading:
         return certificate, key, authority
 
 
-def server_credentials(files: Files) -> grpc.ServerCredentials:
+def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
     """For a listener; what is on disk counts from the next handshake on."""
     held = Reloading(files)
 
@@ -94,7 +92,7 @@ def server_credentials(files: Files) -> grpc.ServerCredentials:
     )
 
 
-def channel_credentials(files: Files) -> grpc.ChannelCredentials:
+def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
     """For one connection; a client that connects anew reads them anew."""
     certificate, key, authority = Reloading(files).contents
     return grpc.ssl_channel_credentials(authority, key, certificate)

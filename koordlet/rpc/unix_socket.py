@@ -27,9 +27,9 @@ def prepare(path: Path) -> None:
     """Make the path free to bind."""
     if len(os.fsencode(path)) > MAX_PATH:
         raise errors.HostError(
-            f"a socket's path has at most {MAX_PATH} bytes",
+            f"the socket path exceeds {MAX_PATH} bytes",
             culprit=str(path),
-            fix="set report.grpc.socket to a shorter one",
+            fix="set report.grpc.socket to a shorter path",
         )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,20 +39,20 @@ def prepare(path: Path) -> None:
         return
     except OSError as error:
         raise errors.HostError(
-            f"cannot make the socket: {error.strerror}",
+            f"cannot create the socket: {error.strerror}",
             culprit=error.filename or str(path),
-            fix="set report.grpc.socket to a directory of ours",
+            fix="set report.grpc.socket to a directory that the agent's user owns",
             errno=error.errno,
         ) from error
     if not stat.S_ISSOCK(there.st_mode):
         raise errors.HostError(
-            "something that is no socket is there",
+            "the path exists and is not a socket",
             culprit=str(path),
             fix="move it away, or set another report.grpc.socket",
         )
     if _listened(path):
         raise errors.HostError(
-            "another program listens there already",
+            "another program already listens there",
             culprit=str(path),
             fix=f"stop it (`ss -xlp src {path}` names the process), or set another"
             " report.grpc.socket",
@@ -62,7 +62,7 @@ def prepare(path: Path) -> None:
 
 @contextlib.contextmanager
 def private() -> Iterator[None]:
-    """What is made meanwhile is for its owner alone: between bind and chmod would be too late."""
+    """Create files for their owner only: a chmod after bind would leave a gap."""
     before = os.umask(0o177)
     try:
         yield
@@ -74,7 +74,7 @@ def _check_directory(directory: Path) -> None:
     mode = directory.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise errors.HostError(
-            "everybody may write to the directory of the socket, and so replace it",
+            "every user can write to the directory of the socket, and so replace it",
             culprit=str(directory),
             fix=f"chmod o-w {directory}",
         )

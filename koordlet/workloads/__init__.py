@@ -1,4 +1,4 @@
-"""Who runs here: sources of workloads, each optional, merged into one ``Pod`` model.
+"""Workloads of this node: optional sources, merged into one ``Pod`` model.
 
 Covers: workloads declared in the configuration. Kubelet, API server and NRI join this room.
 Does not cover: what they use (``host``), what they get (``policy``).

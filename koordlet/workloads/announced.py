@@ -16,7 +16,7 @@ _BELIEVED = 60.0
 
 
 class Announced:
-    """They, until a source lists them, the runtime says that they are gone, or time is up."""
+    """Announced pods, kept until a source lists them, the runtime removes them, or time is up."""
 
     def __init__(self) -> None:
         self._pods: dict[str, tuple[float, pod.Pod]] = {}
@@ -30,7 +30,7 @@ class Announced:
         self._pods.pop(uid, None)
 
     def unlisted(self, at: float, listed: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
-        """Who is left, now that sources list these."""
+        """Pods that these sources do not list yet."""
         known = {one.uid for one in listed}
         self._pods = {
             uid: (until, one)

@@ -29,13 +29,13 @@ _KUBE = {one.value: one for one in qos.KubeQos}
 
 
 def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
-    """What the label says."""
+    """Value of the QoS label."""
     text = labels.get(QOS_LABEL)
     if not text:
         return None
     found = _QOS.get(text)
     if found is None:
-        problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is no QoS class")
+        problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is not a QoS class")
     return found
 
 
@@ -47,7 +47,7 @@ def band(
     if text:
         found = qos.Band.labelled(text)
         if found is None:
-            problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is no priority class")
+            problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is not a priority class")
         return found
     return qos.Band.of(priority) if priority else qos.Band.default_of(kind)
 

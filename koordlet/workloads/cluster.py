@@ -1,4 +1,4 @@
-"""What the API server says of this node: pods, Node, NodeSLO, configuration map, reservations.
+"""Objects of this node from the API server: pods, Node, NodeSLO, ConfigMap, reservations.
 
 Covers: which objects are mirrored, and what is made of each.
 Does not cover: listing and watching (``kubeapi.informer``), transport (``kube``), who wins
@@ -27,8 +27,8 @@ _Changed = Callable[[Any, Any, Any], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """The mirrors of one node."""
+class ClusterInformers:
+    """Informers of one node."""
 
     pods: informer.Informer[pod.Pod]
     node: informer.Informer[snapshot.NodeInfo]
@@ -50,7 +50,7 @@ class Cluster:
 class Strategies:
     """The strategies of one node; what cannot be read any more holds as it was."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterInformers) -> None:
         self._cluster = cluster
         self._made_of: tuple[object, ...] = ()
         self._last: nodeslo.NodeSlo | None = None
@@ -59,7 +59,7 @@ class Strategies:
         self.words: Mapping[str, object] | None = None
 
     def newest(self) -> nodeslo.NodeSlo | None:
-        """The NodeSLO, else what the map makes for this node; ``None``: there is neither."""
+        """NodeSLO, or else the ConfigMap's settings for this node; ``None`` if there is neither."""
         found, config = only(self._cluster.slo), only(self._cluster.configuration)
         node = only(self._cluster.node)
         made_of = (found, config, None if found is not None or node is None else node.labels)
@@ -104,10 +104,10 @@ def _heard(*several: informer.Informer[Any]) -> bool:
     return all(one.health.state is not informer.State.STARTING for one in several)
 
 
-def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
-    """What an agent on this node wants to know."""
+def mirrors(store: objects.Objects, node: str, changed: _Changed) -> ClusterInformers:
+    """Informers that an agent on this node needs."""
     named = selectors.Selector(fields=f"metadata.name={node}")
-    return Cluster(
+    return ClusterInformers(
         pods=informer.Informer(
             store,
             kinds.PODS,

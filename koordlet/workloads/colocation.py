@@ -77,7 +77,7 @@ def read(value: object, problems: list[str]) -> strategies.Colocation:
 def of_node(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> strategies.Colocation | None:
-    """What the node says for itself; ``None``: nothing."""
+    """Settings of the node's own labels and annotations; ``None`` for none."""
     said: list[strategies.Colocation] = []
     inner: list[str] = []
     if ANNOTATION in notes:
@@ -102,6 +102,6 @@ def _percent(said: str) -> int:
     except ValueError:
         part = math.nan
     if not 0 <= part <= _MOST:
-        msg = f"expected a part such as 0.6, found {shapes.shown(said)}"
+        msg = f"expected a fraction such as 0.6, found {shapes.shown(said)}"
         raise ValueError(msg)
     return int(part * 100)

@@ -1,4 +1,4 @@
-"""Pods and containers as the tree of groups shows them, whoever may have declared them.
+"""Pods and containers in the cgroup tree, declared or not.
 
 Covers: the walk to them, what was seen, which of it nobody declared.
 Does not cover: the grammar (``model.grouppath``), where pods are declared (other sources).
@@ -46,8 +46,8 @@ class SeenPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a tree of groups shows."""
+class FoundContainers:
+    """Pods and containers found in a cgroup tree."""
 
     trees: tuple[grouppath.Tree, ...] = ()
     pods: Mapping[str, SeenPod] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Seen:
     containers: Mapping[str, SeenContainer] = field(default_factory=dict)
 
 
-def find(groups: Iterable[str]) -> Seen:
+def find(groups: Iterable[str]) -> FoundContainers:
     """Trees, pods by UID and containers by id among the paths."""
     trees: set[grouppath.Tree] = set()
     containers: dict[str, SeenContainer] = {}
@@ -72,7 +72,9 @@ def find(groups: Iterable[str]) -> Seen:
                 leaf.id,
                 SeenContainer(id=leaf.id, runtime=leaf.runtime, group=path, uid=place.uid),
             )
-    return Seen(trees=tuple(sorted(trees)), pods=_pods(places, containers), containers=containers)
+    return FoundContainers(
+        trees=tuple(sorted(trees)), pods=_pods(places, containers), containers=containers
+    )
 
 
 def _pods(
@@ -119,7 +121,7 @@ def trees(children: Callable[[str], Iterable[str]]) -> tuple[grouppath.Tree, ...
     return find(walk(above)).trees
 
 
-def unmanaged(seen: Seen, pods: Iterable[pod.Pod]) -> tuple[SeenContainer, ...]:
+def unmanaged(seen: FoundContainers, pods: Iterable[pod.Pod]) -> tuple[SeenContainer, ...]:
     """Containers that belong to nothing that was declared, sorted by group.
 
     A pod's pause container is never declared and is its pod's all the same.

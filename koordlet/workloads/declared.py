@@ -29,7 +29,7 @@ Begun = Mapping[tuple[str, str], str]
 class Declared:
     """The declared workloads with their cgroups, looked up again as these come and go."""
 
-    def __init__(self, layout: cgroup.Layout, reader: cgroup_tree.Reader) -> None:
+    def __init__(self, layout: cgroup.Layout, reader: cgroup_tree.CgroupReader) -> None:
         self.layout = layout
         self.reader = reader
         self._units: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a pod asks for in total, as Kubernetes adds it up.
+"""Total requests and limits of a pod, as Kubernetes adds them up.
 
 Covers: regular, init and sidecar containers, pod-level resources, overhead.
 Does not cover: reading the spec (``podwire``), resizes of one container (``poddecode``).

@@ -44,11 +44,11 @@ _MIRROR_AGE = 130.0
 
 @dataclass(slots=True)
 class _Health:
-    """Of one source."""
+    """Health of one source."""
 
     ok: bool = False
     last_good: float | None = None
-    problem: str = "not asked yet"
+    problem: str = "not requested yet"
 
 
 class Gatherer:
@@ -58,7 +58,7 @@ class Gatherer:
         self,
         clock: Callable[[], float],
         *,
-        kubelet: kubelet_sources.Asked | None = None,
+        kubelet: kubelet_sources.KubeletSources | None = None,
         store: objects.Objects | None = None,
         reserving: source.Polled[tuple[reservation.Reservation, ...]] | None = None,
         declared: manifest_directory.Directory | None = None,
@@ -80,7 +80,7 @@ class Gatherer:
         self._declared = declared
         #: No kubelet and no control plane says who runs here.
         self.alone = kubelet is None and store is None
-        polled: tuple[source.Source, ...] = kubelet.all() if kubelet is not None else ()
+        polled: tuple[source.WorkloadSource, ...] = kubelet.all() if kubelet is not None else ()
         #: Sources of this machine alone.
         self._local = tuple(one for one in (reserving, declared) if one is not None)
         polled += self._local
@@ -136,7 +136,7 @@ class Gatherer:
         return self._strategies.words
 
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
-        """How long the kubelet's answers took, by path and status."""
+        """Latency of kubelet requests, by path and status."""
         return dict(self._kubelet.took) if self._kubelet is not None else {}
 
     def take(self) -> observed.Observed:
@@ -150,7 +150,7 @@ class Gatherer:
             self.newest = replace(self.newest, sources=sources)
         return self.newest
 
-    async def _ask(self, one: source.Source) -> None:
+    async def _ask(self, one: source.WorkloadSource) -> None:
         delay = _FIRST
         while True:
             failed = await self._poll(one)
@@ -162,7 +162,7 @@ class Gatherer:
             # Even a source that waits inside of its poll lets others have a turn.
             await asyncio.sleep(pause)
 
-    async def _poll(self, one: source.Source) -> bool:
+    async def _poll(self, one: source.WorkloadSource) -> bool:
         """Ask once; whether it failed."""
         health = self._health[one.name]
         problem = ""
@@ -213,7 +213,7 @@ class Gatherer:
     def _changed(self, *_: object) -> None:
         self._soon()
 
-    def _tell(self, one: source.Source, problem: str) -> None:
+    def _tell(self, one: source.WorkloadSource, problem: str) -> None:
         if problem:
             self._repeats.say(
                 log.get().warning,
@@ -281,13 +281,13 @@ class Gatherer:
         self._told()
 
     def _complain(self, one: pod.Pod) -> None:
-        """What was wrong with a pod's labels and annotations: one event each, with its name."""
+        """Log problems of a pod's labels and annotations: one event each, with its name."""
         for why in one.problems:
             say = log.get().warning
             self._repeats.say(say, "pod.problem", (one.uid, why), pod=one.key, detail=why)
 
     def _sources(self) -> tuple[snapshot.Source, ...]:
-        """How all of them are, now."""
+        """Health of all sources."""
         now = self._clock()
         return (
             *(

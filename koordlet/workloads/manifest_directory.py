@@ -66,7 +66,7 @@ class Directory:
         self._first = True
 
     async def poll(self) -> bool:
-        """Look once; whether there is something new."""
+        """Read changed files; true if something is new."""
         try:
             names = sorted(filter(_counts, os.listdir(self._path)))  # noqa: PTH208 -- names are enough
         except FileNotFoundError:
@@ -75,7 +75,7 @@ class Directory:
             raise source.Unusable(
                 f"cannot be listed: {error.strerror}",
                 culprit=self._path,
-                fix="what its files said last is kept",
+                fix="the last state of its files stays in force",
             ) from error
         before = self.value, self.problems
         kept, beyond = names[:_MOST], len(names) - _MOST
@@ -102,17 +102,17 @@ class Directory:
             text = self._text(path)
             found = manifests.collect(manifests.parse(text or "", path), path)
         except errors.KoordletError as error:
-            into.problems = (f"{error}; what it said before stays",)
+            into.problems = (f"{error}; its previous content stays in force",)
             return
         if found.left_out and into.pods:
-            into.problems = (f"{found.left_out[0]}; what the file said before stays",)
+            into.problems = (f"{found.left_out[0]}; the file's previous content stays in force",)
             return
         pods, problems = [], list(found.warnings)
         for one in found.pods:
             if one.match.startswith(("unit=", "cgroup=")):
                 pods.append(_standalone(one))
             else:
-                problems.append(f"{path}: {one.key} has no {matching.ANNOTATION}; it is left out")
+                problems.append(f"{path}: {one.key} has no {matching.ANNOTATION}; it is ignored")
         into.pods, into.problems = tuple(pods), tuple(problems)
 
     def _gather(self, beyond: int) -> None:
@@ -121,10 +121,14 @@ class Directory:
         for name, one in self._files.items():
             for found in one.pods:
                 if found.key in pods:
-                    problems.append(f"{name}: {found.key} again; the file that sorts first counts")
+                    problems.append(
+                        f"{name}: {found.key} is in two files; the first by name is used"
+                    )
                 pods.setdefault(found.key, found)
         if beyond > 0:
-            problems.append(f"{self._path}: {beyond} files beyond {_MOST} are not read")
+            problems.append(
+                f"{self._path}: {beyond} files beyond the limit of {_MOST} are not read"
+            )
         found_pods = tuple(pods.values())
         # The same object while nothing changed: that is what the line looks at.
         self.value = self.value if self.value == found_pods else found_pods
@@ -136,7 +140,7 @@ def _counts(name: str) -> bool:
 
 
 def _standalone(one: pod.Pod) -> pod.Pod:
-    """As a declared workload: it runs as long as its cgroup is there, and no kubelet owns it."""
+    """Treat as declared: the pod runs while its cgroup exists, and no kubelet owns it."""
     return replace(
         one, uid=f"manifest/{one.key}", phase=pod.Phase.RUNNING, kube_qos=None, containers=()
     )

@@ -34,8 +34,8 @@ Object = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifests:
-    """What a file says."""
+class ManifestContents:
+    """Contents of a manifest file."""
 
     pods: tuple[pod.Pod, ...] = ()
     node: snapshot.NodeInfo | None = None
@@ -48,7 +48,7 @@ class Manifests:
     left_out: tuple[str, ...] = ()
 
     def observed(self) -> observed.Observed:
-        """As if sources had said it."""
+        """Observation as if sources had listed the contents."""
         applications = self.slo.applications if self.slo is not None else ()
         return observed.Observed(
             pods=(*self.pods, *host_applications.pods(applications)),
@@ -60,7 +60,7 @@ class Manifests:
         )
 
 
-def load(path: str) -> Manifests:
+def load(path: str) -> ManifestContents:
     """Read a file; ``ConfigError`` when it is no set of objects."""
     try:
         with Path(path).open("rb") as file:
@@ -72,14 +72,14 @@ def load(path: str) -> Manifests:
 
 
 def parse(text: str, path: str) -> list[object]:
-    """What a text holds; ``ConfigError`` when it is neither JSON nor YAML."""
+    """Parse a text; ``ConfigError`` if it is neither JSON nor YAML."""
     try:
         return documents.load(text)
     except ValueError as error:
         raise errors.ConfigError(str(error), culprit=path, fix=documents.FIX) from error
 
 
-def collect(found: list[object], where: str) -> Manifests:
+def collect(found: list[object], where: str) -> ManifestContents:
     """The objects, Lists unfolded, as our model."""
     pods: dict[str, pod.Pod] = {}
     single: dict[str, Object] = {}
@@ -93,12 +93,14 @@ def collect(found: list[object], where: str) -> Manifests:
             if one is None:
                 continue
             if one.uid in pods:
-                warnings.append(f"{place}: UID {one.uid} again ({one.key}); the later one counts")
+                warnings.append(
+                    f"{place}: UID {one.uid} occurs twice ({one.key}); the later one is used"
+                )
             if one.active:
                 pods[one.uid] = one
         elif kind in _SINGLE or (kind == "ConfigMap" and _is_config(body)):
             if kind in single:
-                warnings.append(f"{place}: one {kind} more; the first one is used")
+                warnings.append(f"{place}: more than one {kind}; the first one is used")
             single.setdefault(kind, body)
         else:
             skipped[kind or "nothing"] = skipped.get(kind or "nothing", 0) + 1
@@ -122,7 +124,7 @@ def _unnamed(body: Object) -> str:
 
 def _assembled(
     pods: tuple[pod.Pod, ...], single: Mapping[str, Object], warnings: list[str]
-) -> Manifests:
+) -> ManifestContents:
     """Everything together; problems of the single objects become warnings."""
     node = nodes.decode(single["Node"]) if "Node" in single else None
     metric = metrics.decode(single["NodeMetric"]) if "NodeMetric" in single else None
@@ -135,7 +137,7 @@ def _assembled(
     statistics = summaries.decode(single[_SUMMARY]) if _SUMMARY in single else None
     for said in (node, metric, strategy, statistics):
         warnings += said.problems if said is not None else ()
-    return Manifests(
+    return ManifestContents(
         pods=pods,
         node=node,
         slo=strategy,
@@ -166,7 +168,7 @@ def _objects(found: list[object], where: str, left_out: list[str]) -> Iterator[t
                 if isinstance(item, dict):
                     yield f"{place}: items[{index}]", cast("Object", item)
                 else:
-                    left_out.append(f"{place}: items[{index}]: no object; it is left out")
+                    left_out.append(f"{place}: items[{index}]: not an object; it is ignored")
         else:
             yield place, cast("Object", document)
 
@@ -179,5 +181,5 @@ def _pod(body: Object, place: str, left_out: list[str]) -> pod.Pod | None:
     try:
         return poddecode.from_object(body, "manifest", place)
     except ValueError as error:
-        left_out.append(f"{error}; it is left out")
+        left_out.append(f"{error}; it is ignored")
         return None

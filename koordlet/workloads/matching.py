@@ -16,7 +16,7 @@ _HOW = ("unit", "cgroup")
 
 
 def parse(text: str) -> str:
-    """As ``Pod.match`` has it; empty where nothing is said, ``ValueError`` where it is no match."""
+    """Parse into ``Pod.match``; empty for no match, ``ValueError`` for an invalid one."""
     if not text.strip():
         return ""
     how, sign, what = text.strip().partition("=")

@@ -13,7 +13,7 @@ _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})(?:\.\d+)?s)?
 
 
 def decode(body: Mapping[str, object], where: str = "NodeMetric") -> nodemetric.NodeMetric:
-    """What the object says; what does not fit is left out."""
+    """Decode a NodeMetric; invalid parts are ignored."""
     problems: list[str] = []
     status = shapes.section(body, "status", problems)
     node = shapes.section(status, "nodeMetric", problems)
@@ -42,7 +42,7 @@ def _windows(
         text = one.get("duration")
         match = _DURATION.match(text) if isinstance(text, str) and text else None
         if match is None:
-            problems.append(f"aggregatedNodeUsages: {shapes.shown(text)} is no duration")
+            problems.append(f"aggregatedNodeUsages: {shapes.shown(text)} is not a duration")
             continue
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         usage = shapes.section(one, "usage", problems)

@@ -40,7 +40,7 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
 
 
 def _raw_allocatable(annotations: Mapping[str, str], problems: list[str]) -> resources.Amounts:
-    """What was allocatable before the peer's manager amplified it; empty where it did not."""
+    """Allocatable before Koordinator amplified it; empty if it did not."""
     if RAW_ALLOCATABLE not in annotations:
         return {}
     where = f"annotation {RAW_ALLOCATABLE}"

@@ -199,7 +199,7 @@ _USUAL = {
 def _named(value: object, problems: list[str]) -> str:
     found = shapes.text(value, problems)
     if not found or "/" in found or not cgroup.is_plain(found):
-        msg = f"{shapes.shown(found)} is no name"
+        msg = f"{shapes.shown(found)} is not a name"
         raise ValueError(msg)
     return found
 
@@ -218,7 +218,7 @@ def _application(
     band = qos.Band.labelled(priority)
     group = place or _USUAL.get(kind, "") + name if kind else place or name
     if not cgroup.is_plain(group):
-        complaints.append(f"{shapes.shown(group)} is no plain cgroup path")
+        complaints.append(f"{shapes.shown(group)} is not a plain cgroup path")
     if complaints:
         raise ValueError(complaints[0])
     return nodeslo.HostApplication(name=name, group=group, qos=kind, band=band)
@@ -272,7 +272,7 @@ def spec(
     before: Mapping[str, object] | None = None,
     broken: Iterable[str] = (),
 ) -> nodeslo.NodeSlo:
-    """A spec over the defaults; ``broken``: sections whose text nobody could read."""
+    """Merge a spec over the defaults; ``broken``: sections with unreadable text."""
     complaints = shapes.Problems()
     complaints.unread.extend((one,) for one in broken)
     body: Mapping[str, object] = {}

@@ -33,8 +33,8 @@ CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
 _PHASES = {one.value: one for one in pod.Phase}
-_NO_SPEC = podwire.Spec()
-_NO_STATUS = podwire.Status()
+_NO_SPEC = podwire.WireSpec()
+_NO_STATUS = podwire.WireStatus()
 #: A condition that says how a resize is going, to what we call it.
 _RESIZING = {"PodResizeInProgress": "InProgress"}
 _INFEASIBLE = "Infeasible"
@@ -65,7 +65,7 @@ def from_object(body: object, source: str, where: str) -> pod.Pod:
         raise ValueError(msg) from error
 
 
-def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
+def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     """The model; ``ValueError`` for a pod without a name."""
     meta, spec, status = wire.metadata, wire.spec or _NO_SPEC, wire.status or _NO_STATUS
     if meta is None or not meta.name:
@@ -124,11 +124,11 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
 
 
 def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
-    """What the operator's own manifests say; who may write pods must not name others' cgroups."""
+    """Match of the operator's own manifests; pod writers must not name foreign cgroups."""
     text = notes.get(matching.ANNOTATION, "")
     if source != "manifest":
         if text:
-            problems.append(f"{matching.ANNOTATION}: counts in manifests of this machine only")
+            problems.append(f"{matching.ANNOTATION}: only used in manifests of this machine")
         return ""
     try:
         return matching.parse(text)
@@ -137,7 +137,7 @@ def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
         return ""
 
 
-def _volume(one: podwire.Volume, problems: list[str]) -> pod.Volume:
+def _volume(one: podwire.WireVolume, problems: list[str]) -> pod.Volume:
     """Memory, secrets and projected volumes take no room on the node's disk."""
     emptied = one.empty_dir
     beside = one.host_path is not None or one.git_repo is not None or one.config_map is not None
@@ -151,8 +151,8 @@ def _volume(one: podwire.Volume, problems: list[str]) -> pod.Volume:
     )
 
 
-def _addresses(status: podwire.Status, problems: list[str]) -> tuple[str, ...]:
-    """Where it is found on the network, each once; what is no address is said and left out."""
+def _addresses(status: podwire.WireStatus, problems: list[str]) -> tuple[str, ...]:
+    """IP addresses without duplicates; invalid ones are reported and ignored."""
     listed = [one.ip for one in status.pod_ips or ()] or [status.pod_ip or ""]
     found: dict[str, None] = {}
     for text in filter(None, listed):
@@ -185,8 +185,8 @@ def _texts(body: Mapping[str, Any] | None, problems: list[str], what: str) -> di
     return {str(key): text for key, text in body.items() if isinstance(text, str)}
 
 
-def _resize(status: podwire.Status) -> str:
-    """How a resize is going: conditions say it since 1.33, ``status.resize`` before."""
+def _resize(status: podwire.WireStatus) -> str:
+    """State of a resize: conditions since 1.33, ``status.resize`` before."""
     for one in status.conditions or ():
         if one.status == "True" and one.type == "PodResizePending":
             return one.reason or "Pending"
@@ -201,13 +201,13 @@ def _extended(notes: Mapping[str, str], problems: list[str]) -> _Extended:
 
 
 def _containers(
-    spec: podwire.Spec,
-    status: podwire.Status,
+    spec: podwire.WireSpec,
+    status: podwire.WireStatus,
     extended: _Extended,
     resize: str,
     problems: list[str],
 ) -> Iterator[pod.Container]:
-    groups: tuple[tuple[Sequence[podwire.Container], _Statuses, pod.Kind], ...] = (
+    groups: tuple[tuple[Sequence[podwire.WireContainer], _Statuses, pod.Kind], ...] = (
         (spec.init_containers or (), status.init_container_statuses, pod.Kind.INIT),
         (spec.containers or (), status.container_statuses, pod.Kind.REGULAR),
         (spec.ephemeral_containers or (), status.ephemeral_container_statuses, pod.Kind.EPHEMERAL),
@@ -223,7 +223,7 @@ def _containers(
 
 
 def _container(
-    one: podwire.Container, now: podwire.ContainerStatus | None, kind: pod.Kind, asked: _Asked
+    one: podwire.WireContainer, now: podwire.ContainerStatus | None, kind: pod.Kind, asked: _Asked
 ) -> pod.Container:
     stays = kind is pod.Kind.INIT and one.restart_policy == "Always"
     runtime, _, known_as = ((now.container_id or "") if now is not None else "").rpartition("://")
@@ -241,7 +241,7 @@ def _container(
 
 
 def _filled(
-    one: podwire.Container, more: extended_resources.Extended | None, problems: list[str]
+    one: podwire.WireContainer, more: extended_resources.Extended | None, problems: list[str]
 ) -> _Asked:
     """Rule 4."""
     requests, limits = _asked(one.resources, problems, f"container {one.name[:80]}")
@@ -263,7 +263,7 @@ def _resized(
     return known, {**asked[1], **in_force[1]}
 
 
-def _asked(asked: podwire.Asked | None, problems: list[str], where: str) -> _Asked:
+def _asked(asked: podwire.WireResources | None, problems: list[str], where: str) -> _Asked:
     """Requests and limits; a limit without a request is its own request."""
     if asked is None:
         return {}, {}
@@ -275,7 +275,7 @@ def _asked(asked: podwire.Asked | None, problems: list[str], where: str) -> _Ask
 def _counted(
     containers: Sequence[pod.Container], of_pod: _Asked
 ) -> list[tuple[resources.Amounts, resources.Amounts]]:
-    """What the Kubernetes class is derived from."""
+    """Resources that determine the Kubernetes QoS class."""
     if of_pod[0] or of_pod[1]:
         return [of_pod]
     return [(one.requests, one.limits) for one in containers if one.kind is not pod.Kind.EPHEMERAL]

@@ -22,8 +22,8 @@ from koordlet.workloads import shapes
 _Loose = dict[str, Any]
 
 
-class Owner(msgspec.Struct, gc=False):
-    """Who made the pod."""
+class WireOwner(msgspec.Struct, gc=False):
+    """Owner reference of the pod."""
 
     kind: str = ""
     name: str = ""
@@ -41,25 +41,25 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
     annotations: _Loose | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    owner_references: list[Owner] | None = None
+    owner_references: list[WireOwner] | None = None
 
 
-class Asked(msgspec.Struct, gc=False):
+class WireResources(msgspec.Struct, gc=False):
     """``resources``."""
 
     requests: _Loose | None = None
     limits: _Loose | None = None
 
 
-class Container(msgspec.Struct, rename="camel", gc=False):
+class WireContainer(msgspec.Struct, rename="camel", gc=False):
     """One entry of ``containers``, ``initContainers`` or ``ephemeralContainers``."""
 
     name: str = ""
-    resources: Asked | None = None
+    resources: WireResources | None = None
     restart_policy: str | None = None
 
 
-class Volume(msgspec.Struct, rename="camel", gc=False):
+class WireVolume(msgspec.Struct, rename="camel", gc=False):
     """One entry of ``volumes``: the kinds that are files on the node's disk, or have a limit."""
 
     name: str = ""
@@ -69,19 +69,19 @@ class Volume(msgspec.Struct, rename="camel", gc=False):
     config_map: _Loose | None = None
 
 
-class Spec(msgspec.Struct, rename="camel", gc=False):
+class WireSpec(msgspec.Struct, rename="camel", gc=False):
     """``spec``."""
 
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
-    ephemeral_containers: list[Container] | None = None
-    resources: Asked | None = None
+    containers: list[WireContainer] | None = None
+    init_containers: list[WireContainer] | None = None
+    ephemeral_containers: list[WireContainer] | None = None
+    resources: WireResources | None = None
     overhead: _Loose | None = None
     priority: int | None = None
     priority_class_name: str | None = None
     node_name: str | None = None
     termination_grace_period_seconds: int | None = None
-    volumes: list[Volume] | None = None
+    volumes: list[WireVolume] | None = None
     host_network: bool | None = None
 
 
@@ -93,7 +93,7 @@ class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
     state: _Loose | None = None
     last_state: _Loose | None = None
     allocated_resources: _Loose | None = None
-    resources: Asked | None = None
+    resources: WireResources | None = None
 
 
 class Address(msgspec.Struct, gc=False):
@@ -102,7 +102,7 @@ class Address(msgspec.Struct, gc=False):
     ip: str = ""
 
 
-class Condition(msgspec.Struct, gc=False):
+class WireCondition(msgspec.Struct, gc=False):
     """One entry of ``conditions``."""
 
     type: str = ""
@@ -110,7 +110,7 @@ class Condition(msgspec.Struct, gc=False):
     reason: str | None = None
 
 
-class Status(msgspec.Struct, rename="camel", gc=False):
+class WireStatus(msgspec.Struct, rename="camel", gc=False):
     """``status``."""
 
     phase: str | None = None
@@ -118,18 +118,18 @@ class Status(msgspec.Struct, rename="camel", gc=False):
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
     pod_ips: list[Address] | None = msgspec.field(default=None, name="podIPs")
     resize: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[WireCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     ephemeral_container_statuses: list[ContainerStatus] | None = None
 
 
-class Pod(msgspec.Struct, gc=False):
+class WirePod(msgspec.Struct, gc=False):
     """The object."""
 
     metadata: Meta | None = None
-    spec: Spec | None = None
-    status: Status | None = None
+    spec: WireSpec | None = None
+    status: WireStatus | None = None
 
 
 class Listed(msgspec.Struct, gc=False):
@@ -139,7 +139,7 @@ class Listed(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
-_POD = msgspec.json.Decoder(Pod)
+_POD = msgspec.json.Decoder(WirePod)
 _LIST = msgspec.json.Decoder(Listed)
 _ANY = msgspec.json.Decoder()
 
@@ -159,17 +159,17 @@ def split(data: bytes) -> list[bytes]:
             spelled = surrogates.spelled(data)
             listed = _LIST.decode(spelled)
     except (msgspec.DecodeError, RecursionError) as error:
-        msg = f"no list of pods: {error}"
+        msg = f"not a list of pods: {error}"
         raise ValueError(msg) from error
     if not listed.kind.endswith("List") and listed.items is None:
-        msg = f"no list of pods: kind {shapes.shown(listed.kind)} without items"
+        msg = f"not a list of pods: kind {shapes.shown(listed.kind)} without items"
         raise ValueError(msg)
     items = [bytes(item) for item in listed.items or ()]
     # As they came: each pod is to say for itself what is wrong with it.
     return items if spelled is data else list(surrogates.parts(items, spelled, data))
 
 
-def decode(data: bytes, problems: list[str]) -> Pod:
+def decode(data: bytes, problems: list[str]) -> WirePod:
     """One pod from its bytes; ``ValueError`` where nothing of it can be used."""
     try:
         return _decode(data, problems)
@@ -182,18 +182,18 @@ def decode(data: bytes, problems: list[str]) -> Pod:
     return decode(mended, problems)
 
 
-def _decode(data: bytes, problems: list[str]) -> Pod:
+def _decode(data: bytes, problems: list[str]) -> WirePod:
     try:
         return _POD.decode(data)
     except msgspec.ValidationError:
         return convert(_ANY.decode(data), problems)
 
 
-def convert(body: object, problems: list[str]) -> Pod:
+def convert(body: object, problems: list[str]) -> WirePod:
     """One pod from decoded JSON or YAML, rule 1; the input is left as it is."""
     for _ in range(_REPAIRS):
         try:
-            return msgspec.convert(body, Pod)
+            return msgspec.convert(body, WirePod)
         except msgspec.ValidationError as error:
             at = _AT.search(str(error))
             path = [name or int(index) for name, index in _PART.findall(at[1])] if at else []
@@ -204,7 +204,7 @@ def convert(body: object, problems: list[str]) -> Pod:
         except RecursionError as error:
             msg = "nested too deeply"
             raise ValueError(msg) from error
-    msg = f"more than {_REPAIRS} parts are wrong"
+    msg = f"more than {_REPAIRS} parts are invalid"
     raise ValueError(msg)
 
 

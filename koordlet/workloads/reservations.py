@@ -66,14 +66,14 @@ def decode(body: objects.Object) -> reservation.Reservation:
 
 
 def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservation, ...]:
-    """Those of a JSON list; ``ValueError`` where it is none."""
+    """Decode a JSON list; ``ValueError`` for anything else."""
     try:
         found = json.loads(data)
     except RecursionError as error:
         msg = "nested too deeply"
         raise ValueError(msg) from error
     if not isinstance(found, list):
-        msg = "no list of reservations"
+        msg = "not a list of reservations"
         raise ValueError(msg)
     found = surrogates.whole(found)
     several = tuple(decode(one) for one in found if isinstance(one, Mapping))
@@ -82,7 +82,7 @@ def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservatio
 
 
 def workloads(several: Iterable[reservation.Reservation]) -> tuple[pod.Pod, ...]:
-    """Those that are for something on this node that is no pod, as workloads of their own."""
+    """Workloads for reservations whose consumer on this node is not a pod."""
     return tuple(
         pod.Pod(
             uid=one.uid or f"{NAMESPACE}/{one.name}",
@@ -131,13 +131,13 @@ def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[st
     try:
         found = json.loads(str(spelled))
     except (ValueError, RecursionError) as error:
-        problems.append(f"{key}: no JSON: {str(error)[:80]}")
+        problems.append(f"{key}: not JSON: {str(error)[:80]}")
         return {}
     return found if isinstance(found, Mapping) else {}
 
 
 def _used(status: Mapping[str, Any]) -> float:
-    """When its last owner used it up; its transition stays that of becoming available."""
+    """Time of the last use by an owner; the transition keeps the time of becoming available."""
     for one in _parts(status, "conditions"):
         if (one.get("type"), one.get("reason")) == ("Ready", "Succeeded"):
             try:
@@ -148,7 +148,7 @@ def _used(status: Mapping[str, Any]) -> float:
 
 
 def _count(amounts: Mapping[str, Any]) -> int | None:
-    """Whole CPUs; a part of one is nobody's alone."""
+    """Number of whole CPUs; a fraction is never exclusive."""
     try:
         milli = quantity.milli(str(amounts.get("cpu") or "0"))
     except ValueError:
@@ -162,7 +162,7 @@ def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _said(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
-    """The same; what is there and is none is a problem."""
+    """Mapping of a value; anything else is a problem."""
     found = body.get(name)
     if found is not None and not isinstance(found, Mapping):
         problems.append(f"{name}: expected an object, found {shapes.shown(found)}")

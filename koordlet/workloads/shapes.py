@@ -1,4 +1,4 @@
-"""Readers of decoded JSON that others wrote: what does not fit is said and left out.
+"""Readers of foreign JSON: invalid parts are reported and ignored.
 
 Covers: single values, lists, tables, and records of a dataclass from a table of fields.
 Does not cover: parsing text as JSON beyond ``parse``, what the values mean.
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class Problems(list[str]):
-    """What is wrong, and at which places a value could not be read: paths of keys."""
+    """Problems, and the key paths of unreadable values."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ def mapping(value: object) -> Mapping[str, object]:
 
 
 def find(body: Mapping[str, object], key: str) -> object:
-    """The value of a key by rule 2; ``None`` where there is none."""
+    """Value of a key by rule 2; ``None`` if absent."""
     if key in body:
         return body[key]
     folded = key.casefold()
@@ -163,7 +163,7 @@ def units(value: object, problems: list[str]) -> int:
         raise ValueError(msg)
     found = quantity.units(value)
     if found < 0:
-        msg = f"a quantity here is not negative, found {shown(value)}"
+        msg = f"a quantity must not be negative, found {shown(value)}"
         raise ValueError(msg)
     return found
 
@@ -227,7 +227,7 @@ def instant(value: object, problems: list[str]) -> float:
     try:
         return moment.parse(found)
     except ValueError as error:
-        msg = f"{shown(found)} is no time"
+        msg = f"{shown(found)} is not a time"
         raise ValueError(msg) from error
 
 
@@ -243,7 +243,7 @@ def _mapping(value: object, problems: list[str]) -> Mapping[str, object]:
 
 
 def guarded(reader: Reader, value: object, where: str, problems: list[str]) -> Any:
-    """What a reader makes of a value; ``None`` for null and for what does not fit."""
+    """Result of a reader; ``None`` for null and invalid values."""
     if value is None:
         return None
     inner = Problems()

@@ -132,12 +132,12 @@ def _holds(one: _Object, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return key not in labels
         case _:
-            msg = f"matchExpressions: {shapes.shown(operator)} is no operator"
+            msg = f"matchExpressions: {shapes.shown(operator)} is not an operator"
             raise ValueError(msg)
 
 
 def _over(below: _Object, above: _Object) -> _Object:
-    """Key by key what is said above, nested objects likewise."""
+    """Merge the overriding values key by key, also in nested objects."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)

@@ -20,8 +20,8 @@ from koordlet.model import errors
 _T = TypeVar("_T")
 
 
-class Source(Protocol):
-    """What can be polled."""
+class WorkloadSource(Protocol):
+    """A source that can be polled."""
 
     name: str
     #: Seconds between two polls.
@@ -74,7 +74,9 @@ class Polled(Generic[_T]):
             self.value = self._decode(data, problems)
         except ValueError as error:
             raise Unusable(
-                f"the answer cannot be used: {error}", culprit=self.name, fix="the last one is kept"
+                f"the answer is invalid: {error}",
+                culprit=self.name,
+                fix="the last valid answer stays in force",
             ) from error
         self._mark = mark
         self.problems = tuple(problems)

@@ -1,4 +1,4 @@
-"""What holds where a strategy of the cluster cannot be read: its last valid words. Pure.
+"""Keeps the last valid strategies of the cluster while new ones are unreadable. Pure.
 
 Covers: putting them in place of those that make no sense, their form in a checkpoint.
 Does not cover: finding what makes no sense (``shapes``), strategies that evict, which do not run
@@ -34,17 +34,17 @@ _Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a checkpoint has; empty: there are no strategies."""
+class KeptStrategies:
+    """Strategies of a checkpoint; empty for none."""
 
     words: str = ""
     crc32: int = 0
 
 
-def kept(words: Mapping[str, object] | None) -> Kept:
+def kept(words: Mapping[str, object] | None) -> KeptStrategies:
     """Words for a checkpoint; ``ValueError`` where they are too long or too deep for one."""
     if words is None:
-        return Kept()
+        return KeptStrategies()
     sections = {key: found for key in SECTIONS if (found := shapes.find(words, key)) is not None}
     try:
         text = json.dumps(sections, sort_keys=True)
@@ -53,14 +53,14 @@ def kept(words: Mapping[str, object] | None) -> Kept:
     if len(text) > shapes.MAX_TEXT:
         msg = f"longer than {shapes.MAX_TEXT >> 10} KiB"
         raise ValueError(msg)
-    return Kept(words=text, crc32=zlib.crc32(text.encode()))
+    return KeptStrategies(words=text, crc32=zlib.crc32(text.encode()))
 
 
 def revive(body: Mapping[str, object]) -> Mapping[str, object] | None:
     """The words of a checkpoint; ``ValueError`` where they are not what was written."""
     text = body.get("words")
     if not isinstance(text, str) or zlib.crc32(text.encode()) != body.get("crc32"):
-        raise ValueError("its checksum is another one")
+        raise ValueError("its checksum does not match")
     return shapes.mapping(shapes.parse(text)) if text else None
 
 

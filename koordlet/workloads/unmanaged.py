@@ -1,4 +1,4 @@
-"""Containers that nobody declared: seen in the tree of groups, shown, and never acted on.
+"""Undeclared containers in the cgroup tree: reported, never acted on.
 
 Covers: finding them, one ``Pod`` of source ``cgroups`` for each pod or lone container.
 Does not cover: the walk and the grammar (``workloads.containers``).
@@ -28,7 +28,7 @@ _SHORT = 12
 
 
 class Finder:
-    """What is here beside the declared workloads; looked for when told to."""
+    """Finds undeclared containers on request."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
@@ -40,7 +40,7 @@ class Finder:
     def look(self, layout: cgroup.Layout, declared: Sequence[pod.Pod]) -> None:
         """Walk the tree once. The same objects stay while nothing changed."""
         # A reader of its own: neither watches nor what is kept of the workloads' groups is touched.
-        reader = tree.Reader(self._host, layout, handles=0)
+        reader = tree.CgroupReader(self._host, layout, handles=0)
         closed = {one.group for one in declared if one.group}
 
         def children(path: str) -> Iterable[str]:
@@ -69,7 +69,9 @@ def _paths(one: pod.Pod) -> Iterable[str]:
     yield from (path for path in (one.group, *(box.group for box in one.containers)) if path)
 
 
-def _pods(seen: containers.Seen, left: Iterable[containers.SeenContainer]) -> Iterable[pod.Pod]:
+def _pods(
+    seen: containers.FoundContainers, left: Iterable[containers.SeenContainer]
+) -> Iterable[pod.Pod]:
     """One for each pod, one for each container outside of pods; in the order of their groups."""
     inside: dict[str, list[containers.SeenContainer]] = {}
     for one in left:

@@ -46,15 +46,15 @@ class Cluster:
         self.reports: list[nodereport.NodeReport] = []
         self.authority = pki.Authority(folder)
         certificate, key = self.own = self.authority.sign_for("scheduler", "IP:127.0.0.1")
-        self.scheduler = server.Server(
+        self.scheduler = server.RpcServer(
             folder / "run" / "scheduler.sock",
             (ingest.Ingest(self.reports.append),),
-            remote=server.Remote(
+            remote=server.RemoteListener(
                 address="127.0.0.1:0",
-                files=tls.Files(
+                files=tls.TlsFiles(
                     certificate=certificate, key=key, authority=self.authority.certificate
                 ),
-                rules=[access.Rule(name="n1", rights=frozenset({permissions.Right.REPORT}))],
+                rules=[access.AccessRule(name="n1", rights=frozenset({permissions.Right.REPORT}))],
             ),
         )
         self.loop.run(self._start())

@@ -16,9 +16,9 @@ from koordlet.state import handover, lock
 
 UNIT = "koordlet.service"
 DONE = agent_restore.Summary(restored=3, left=(), failed=())
-RESTARTING = units.Unit(active="deactivating", sub="stop-post", job="restart")
-STOPPING = units.Unit(active="deactivating", sub="stop-post", job="stop")
-FAILED = units.Unit(active="failed", sub="failed")
+RESTARTING = units.SystemdUnit(active="deactivating", sub="stop-post", job="restart")
+STOPPING = units.SystemdUnit(active="deactivating", sub="stop-post", job="stop")
+FAILED = units.SystemdUnit(active="failed", sub="failed")
 
 
 @dataclass
@@ -26,8 +26,8 @@ class Scene:
     """A machine without an agent: a clock that pauses move, and what happens at given times."""
 
     where: Path
-    unit: units.Unit = RESTARTING
-    helper: units.Unit = STOPPING
+    unit: units.SystemdUnit = RESTARTING
+    helper: units.SystemdUnit = STOPPING
     #: Seconds to what happens then.
     plot: dict[float, Callable[[], object]] = field(default_factory=dict)
     #: Told to stop at that time.
@@ -65,7 +65,7 @@ class Scene:
             self.deadline.clear()
         return DONE
 
-    def look(self, unit: str) -> units.Unit:
+    def look(self, unit: str) -> units.SystemdUnit:
         """What systemd says."""
         if self.trouble is not None:
             raise self.trouble
@@ -110,7 +110,7 @@ def test_before_a_restart_the_limits_stay(scene: Scene) -> None:
 
 def test_a_crash_loop_does_not_move_its_deadline(scene: Scene) -> None:
     """The second crash leaves the deadline of the first, also when it has passed already."""
-    scene.unit = units.Unit(active="deactivating", sub="stop-post")
+    scene.unit = units.SystemdUnit(active="deactivating", sub="stop-post")
     for scene.now in (100.0, 150.0, 900.0):
         scene.keeper().after_stop("exit-code", 120)
 
@@ -130,7 +130,7 @@ def test_where_nobody_can_wait_it_is_restored_at_once(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without an answer from systemd no deadline would be kept."""
-    scene.trouble = units.NoAnswerError("no bus")
+    scene.trouble = units.SystemdError("no bus")
 
     assert DONE == scene.keeper().after_stop("signal", 120)
     assert [(100.0, True)] == scene.restored
@@ -138,7 +138,7 @@ def test_where_nobody_can_wait_it_is_restored_at_once(
 
 
 @pytest.mark.parametrize("unit", [RESTARTING, STOPPING])
-def test_another_agent_is_left_alone(scene: Scene, unit: units.Unit) -> None:
+def test_another_agent_is_left_alone(scene: Scene, unit: units.SystemdUnit) -> None:
     """A unit that failed because somebody else runs records and restores nothing."""
     scene.unit = unit
     scene.agent.acquire()
@@ -250,10 +250,12 @@ def test_stopped_together_with_a_unit_that_was_down(scene: Scene) -> None:
         (RESTARTING, STOPPING),  # the agent comes back
         (STOPPING, STOPPING),  # the agent's unit restores for itself
         (FAILED, RESTARTING),  # the restart of a unit that then ran into its limit
-        (FAILED, units.Unit(active="deactivating", sub="stop-post")),  # it ended by itself
+        (FAILED, units.SystemdUnit(active="deactivating", sub="stop-post")),  # it ended by itself
     ],
 )
-def test_somebody_else_sees_to_it(scene: Scene, unit: units.Unit, helper: units.Unit) -> None:
+def test_somebody_else_sees_to_it(
+    scene: Scene, unit: units.SystemdUnit, helper: units.SystemdUnit
+) -> None:
     """The limits stay where an agent, its unit or another wait is there for them."""
     scene.unit, scene.helper = unit, helper
     scene.deadline.record(220.0)
@@ -265,7 +267,7 @@ def test_somebody_else_sees_to_it(scene: Scene, unit: units.Unit, helper: units.
 def test_after_the_wait_systemd_is_silent(scene: Scene) -> None:
     """Then nobody can be relied on."""
     scene.deadline.record(220.0)
-    scene.trouble = units.NoAnswerError("no bus")
+    scene.trouble = units.SystemdError("no bus")
 
     assert DONE == scene.keeper().after_wait()
 

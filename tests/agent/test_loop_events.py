@@ -34,11 +34,11 @@ class Events:
         """Something was lost, so anything may have happened."""
         os.write(self._told, b"!")
 
-    def drain(self) -> list[inotify.Event]:
+    def drain(self) -> list[inotify.InotifyEvent]:
         """What was told since the last call."""
         if not select.select([self.handle], [], [], 0)[0]:
             return []
-        return [inotify.Event(-1, "", directory=True) for _ in os.read(self.handle, 100)]
+        return [inotify.InotifyEvent(-1, "", directory=True) for _ in os.read(self.handle, 100)]
 
     def close(self) -> None:
         """Give the descriptors back."""

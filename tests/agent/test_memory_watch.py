@@ -21,7 +21,7 @@ LIMITS = node_pressure.Settings(
 )
 
 
-def machine(top: Path) -> pressure.Reader:
+def machine(top: Path) -> pressure.PressureReader:
     """A machine of 1000 KiB on cgroup v2."""
     (top / "proc/self").mkdir(parents=True)
     (top / "sys/fs/cgroup").mkdir(parents=True)
@@ -30,8 +30,8 @@ def machine(top: Path) -> pressure.Reader:
     (top / "proc/self/mountinfo").write_text(line)
     (top / "sys/fs/cgroup/cgroup.controllers").write_text("memory\n")
     host = roots.open_root(str(top))
-    reader = pressure.Reader(host)
-    reader.configure(hierarchies.discover(host, ""), pressure.Places())
+    reader = pressure.PressureReader(host)
+    reader.configure(hierarchies.discover(host, ""), pressure.PressurePaths())
     return reader
 
 
@@ -111,8 +111,8 @@ def test_what_the_kernel_shall_tell(tmp_path: Path) -> None:
     line = "33 23 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
     (tmp_path / "proc/self/mountinfo").write_text(line)
     host = roots.open_root(str(tmp_path))
-    reader = pressure.Reader(host)
-    reader.configure(hierarchies.discover(host, ""), pressure.Places())
+    reader = pressure.PressureReader(host)
+    reader.configure(hierarchies.discover(host, ""), pressure.PressurePaths())
     reader.read(1.0, {}, None)
     texts = thresholds.Texts(
         hard={"memory.available": "200"},

@@ -10,7 +10,7 @@ from koordlet.model import qos
 from tests.kit import colocation, moments
 
 NESTED = "kubelet.slice/kubelet-kubepods.slice"
-USUAL = pressure.Places(pods=("kubepods.slice", "kubepods"))
+USUAL = pressure.PressurePaths(pods=("kubepods.slice", "kubepods"))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(loop, name, loop.Lane(lane.name, lane.period / 10))
 
 
-def told(life: Life) -> view.View:
+def told(life: Life) -> view.ReportView:
     """The newest view."""
     newest = life.shown.views[-1]
     assert newest is not None

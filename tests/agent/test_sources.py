@@ -198,7 +198,7 @@ def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any
     assert not well["standalone"]
     assert [True] * 7 == [one["ok"] for one in well["sources"]]
     assert "kube-system/etcd-n1" in {one["workload"] for one in well["workloads"]}
-    assert "answered 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
+    assert "returned 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
 
 
 def test_thresholds_are_held_against_those_of_the_kubelet(

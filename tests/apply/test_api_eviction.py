@@ -93,9 +93,9 @@ async def opened(path: Path) -> AsyncGenerator[World]:
     serving = server.Server(store)
     await serving.start()
     who = credentials.Credentials(
-        credentials.Source(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
+        credentials.CredentialSource(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
     )
-    client = kube.Kube(who, kube.Manners())
+    client = kube.KubeStore(who, kube.RequestTimes())
     for kind, name in ((kinds.NAMESPACES, NAMESPACE), (kinds.NODES, "n1")):
         await store.create(kind, {"metadata": {"name": name}})
     try:

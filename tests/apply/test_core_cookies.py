@@ -160,6 +160,6 @@ def test_where_the_agent_itself_has_a_cookie() -> None:
     host, (one, free) = machine(2)
     host.cookies.of[host.processes.agent.pid] = 5
     core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
-    with pytest.raises(OSError, match="without a cookie"):
+    with pytest.raises(OSError, match="has no cookie"):
         host.cores().without()
     assert 0 == host.cookies.of.get(free, 0)

@@ -66,7 +66,7 @@ def busy_demo(version: Cgroup, state: Path) -> agents.Site:
         state,
         config=DEMO,
         rows=(demo.ROW, *registry.POLICIES),
-        settings={demo.STEM: demo.Settings(pids=pids)},
+        settings={demo.STEM: demo.DemoSettings(pids=pids)},
         pods=demo.PODS,
     )
 

@@ -56,12 +56,14 @@ async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]
             }
         )
     )
-    limits = http.Limits(connections=24, body_bytes=128 << 20)
-    source = credentials.Source(kubeconfig=str(config))
-    store = adapter.Kube(credentials.Credentials(source), adapter.Manners(page=500, limits=limits))
+    limits = http.ClientLimits(connections=24, body_bytes=128 << 20)
+    source = credentials.CredentialSource(kubeconfig=str(config))
+    store = adapter.KubeStore(
+        credentials.Credentials(source), adapter.RequestTimes(page=500, limits=limits)
+    )
     loop = runner.Loop(store, {stub.SCHEDULER: profile.default(stub.SCHEDULER)}, instance="bench")
     working = asyncio.ensure_future(loop.run())
-    asking = http.Client(http.Endpoint("127.0.0.1", port))
+    asking = http.HttpClient(http.HttpEndpoint("127.0.0.1", port))
     while not loop.ready:  # noqa: ASYNC110 -- it tells nobody
         await asyncio.sleep(0)
     cpu, wall = time.process_time(), time.perf_counter()

@@ -49,13 +49,13 @@ def _ratio(name: str, worst: float) -> gate.Ratio:
     )
 
 
-_Crowd = Callable[[agent.Agent, Path], Awaitable[None]]
+_Crowd = Callable[[agent.AgentServer, Path], Awaitable[None]]
 
 
 async def _measure(crowd: _Crowd) -> float:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "koordlet.sock"
-        serving = agent.Agent(path, "1")
+        serving = agent.AgentServer(path, "1")
         await serving.start()
         serving.publish(views.view(views.pods(250)))
         try:
@@ -99,7 +99,7 @@ async def _timer(worst: list[float]) -> None:
             due = loop.time()
 
 
-async def _crowd(serving: agent.Agent, path: Path) -> None:
+async def _crowd(serving: agent.AgentServer, path: Path) -> None:
     words = (sys.executable, "-m", "tests.bench.crowd", "watch", str(path), str(WATCHERS))
     watching = await asyncio.create_subprocess_exec(*words)
     try:
@@ -113,13 +113,13 @@ async def _crowd(serving: agent.Agent, path: Path) -> None:
 
 
 def _rogue(kind: str) -> _Crowd:
-    async def crowd(serving: agent.Agent, path: Path) -> None:
+    async def crowd(serving: agent.AgentServer, path: Path) -> None:
         words = (sys.executable, "-m", "tests.kit.rogues", str(path), kind)
         one = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
         assert one.stdout is not None
         try:
             await one.stdout.readline()
-            base: view.View = views.view(views.pods(250))
+            base: view.ReportView = views.view(views.pods(250))
             serving.publish(base)
             await asyncio.sleep(_SECONDS)
         finally:

@@ -32,7 +32,7 @@ def ten_thousand_series() -> gate.Ratio:
     now = views.view(workloads, usage={one.key: 1.0 / (n + 3) for n, one in enumerate(workloads)})
     model = next(one for one in families.FAMILIES if one.name == "koordlet_workload_cpu_cores")
     bulk = [dataclasses.replace(model, name=f"{model.name}_{n}") for n in range(_FAMILIES)]
-    writer = metrics.Writer()
+    writer = metrics.MetricsWriter()
     ready, _ = writer.write(bulk, now, metrics.TEXT)
 
     def ours() -> float:

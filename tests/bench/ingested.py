@@ -46,7 +46,7 @@ async def _measure() -> float:
     taking = ingest.Ingest(reports.append)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "s.sock"
-        serving = server.Server(path, (taking,))
+        serving = server.RpcServer(path, (taking,))
         await serving.start()
         agents = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.bench.ingested", str(path), str(STREAMS), str(RATE))

@@ -69,7 +69,7 @@ async def _measure(folder: Path) -> list[float]:
         schedulers.world(folder, over_http=False) as world,
         schedulers.scheduler(world.client) as loop,
     ):
-        serving = server.Server(socket, (ingest.Ingest(loop.report, loop.agents.heard),))
+        serving = server.RpcServer(socket, (ingest.Ingest(loop.report, loop.agents.heard),))
         await serving.start()
         await world.node(_NODE)
         _configure(config, socket, "1Mi")

@@ -44,7 +44,9 @@ _HOST = root.LiveHost()
 def pods() -> gate.Ratio:
     """CPU of one tick, the mean over one round of all turns."""
     with node() as made, tempfile.TemporaryDirectory() as folder:
-        look = group_counters.Reader(_HOST, made.layout, nodes=(0,), handles=group_counters.HANDLES)
+        look = group_counters.GroupReader(
+            _HOST, made.layout, nodes=(0,), handles=group_counters.HANDLES
+        )
         look.follow(made.groups)
         for tick in range(_TICKS):
             look.read(tick)
@@ -69,7 +71,7 @@ def pods() -> gate.Ratio:
     )
 
 
-def _ticks(look: group_counters.Reader, beat: tenants.Beat) -> float:
+def _ticks(look: group_counters.GroupReader, beat: tenants.Beat) -> float:
     gc.collect()
     spent = 0.0
     for tick in range(_TICKS):
@@ -80,7 +82,7 @@ def _ticks(look: group_counters.Reader, beat: tenants.Beat) -> float:
     return spent / _TICKS
 
 
-def _tell(look: group_counters.Reader, made: Node, files: int, reference: float) -> None:
+def _tell(look: group_counters.GroupReader, made: Node, files: int, reference: float) -> None:
     """What comes after reading, for the record: rates, rows, the table for reports."""
     past = series.History()
     spent = 0.0
@@ -115,7 +117,7 @@ def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> fl
         return float(one.stdout.readline().split()[0])
 
 
-def files(look: group_counters.Reader) -> Iterator[str]:
+def files(look: group_counters.GroupReader) -> Iterator[str]:
     """What is read when, as the reference takes it: period, turn, kept or not, path.
 
     Between two ticks nobody takes memory, so what follows that is read after some rounds only.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Console:
     """An agent's HTTP server over views of a test."""
 
-    def __init__(self, now: view.View, audit: Path) -> None:
+    def __init__(self, now: view.ReportView, audit: Path) -> None:
         self.now = now
         self.loop = loops.LoopThread()
         self.api = http_api.Api(
@@ -49,17 +49,17 @@ class Console:
             audit=audit,
             monotonic=lambda: self.now.snapshot.at,
         )
-        self.server = server.Server("127.0.0.1:0", self.api.routes())
+        self.server = server.HttpServer("127.0.0.1:0", self.api.routes())
         self.address = self.loop.run(self.server.start())
 
-    def show(self, now: view.View) -> None:
+    def show(self, now: view.ReportView) -> None:
         """There is another state."""
         self.now = now
         self.loop.call(self.api.channel.publish)
 
     def restart(self) -> None:
         """The same agent again, at the same address."""
-        self.server = server.Server(self.address, self.api.routes())
+        self.server = server.HttpServer(self.address, self.api.routes())
         self.loop.run(self.server.start())
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ CACHES = resctrl.Resctrl(
 )
 
 
-def full(cpus: int = 8, **changes: Any) -> view.View:
+def full(cpus: int = 8, **changes: Any) -> view.ReportView:
     """A node with something in every panel."""
     shown = views.view(found=views.machine(cpus), **changes)
     held = reservation.Reservation(
@@ -153,7 +153,7 @@ def full(cpus: int = 8, **changes: Any) -> view.View:
     return dataclasses.replace(shown, snapshot=seen, plan=made, used=used)
 
 
-def owned(now: view.View, cpus: str) -> view.View:
+def owned(now: view.ReportView, cpus: str) -> view.ReportView:
     """The same node, with CPUs that belong to one workload alone."""
     claim = ledger.Claim(
         owner=ledger.Owner.LSE,
@@ -230,7 +230,7 @@ class Cluster:
         self.running = await enter(schedulers.scheduler(self.world.client))
         face = pages.Pages(self.running)
         await enter(face.publishing(beat=0.1))
-        shown = server.Server("127.0.0.1:0", face.routes())
+        shown = server.HttpServer("127.0.0.1:0", face.routes())
         self._stack.push_async_callback(shown.stop)
         return await shown.start()
 

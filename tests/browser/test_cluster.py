@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 def test_every_panel(cluster_page: Page) -> None:
     """Nodes by what is used, held and free; who waits and why; reservations; decisions."""
-    looking.expect_text(cluster_page, "#state", "decides, version")
+    looking.expect_text(cluster_page, "#state", "leading, version")
     looking.expect_text(
         cluster_page, "#totals", "2 nodes, 1 pod. 2 CPUs free of 5 CPUs, 2 CPUs reserved"
     )
@@ -29,7 +29,7 @@ def test_every_panel(cluster_page: Page) -> None:
     looking.expect_text(
         cluster_page, "#pending", "d/big 0/2 nodes are available: 2 Insufficient cpu"
     )
-    looking.expect_text(cluster_page, "#pending", "asks for 64 CPUs")
+    looking.expect_text(cluster_page, "#pending", "requests 64 CPUs")
     looking.expect_text(
         cluster_page, "#reservations", "room Available on n1: 2 CPUs, in use nothing"
     )

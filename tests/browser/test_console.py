@@ -26,18 +26,18 @@ pytestmark = pytest.mark.browser
         ("#map", "NUMA node 1"),
         ("#chart", "all: 2.50"),
         ("#gauges", "memory.available 80Mi, threshold 100Mi: met"),
-        ("#unknown", "1 signal is not known here, and why"),
-        ("#unknown", "threshold 10%: not known: no measurement"),
+        ("#unknown", "1 unknown signal"),
+        ("#unknown", "threshold 10%: unknown: no measurement"),
         ("#rows", "default/web"),
-        ("#gauges", "nodefs.available 30Gi, threshold 10Gi (10%): not met20.0 GiB of headroom"),
+        ("#gauges", "nodefs.available 30Gi, threshold 10Gi (10%): not met20.0 GiB left"),
         ("#gauges", "cpu.suppress LS and system 1.30 cores"),
-        ("#gauges", "3.90 cores of headroom"),
-        ("#gauges", "20.0 MiB too little"),
-        ("#evictions", "default/batch stays for now: one is on its way; memory.available is 80Mi"),
+        ("#gauges", "3.90 cores left"),
+        ("#gauges", "20.0 MiB below the threshold"),
+        ("#evictions", "default/batch not evicted yet: one is on its way; memory.available is"),
         ("#offers", "kubernetes.io/batch-cpu 2500 8000 - 65 % - what LS uses"),
         ("#offers", "NUMA node 1: kubernetes.io/batch-cpu 1500"),
-        ("#offers", "less than usual: no metrics of one pod"),
-        ("#ways", "BE L3 0=3, MB 0=40 2 threads, fills 3.0 MiB"),
+        ("#offers", "reduced: no metrics of one pod"),
+        ("#ways", "BE L3 0=3, MB 0=40 2 threads, occupies 3.0 MiB"),
         ("#ways", "BE: 40 (%)"),
         ("#reservations", "spare Available: CPUs 2-3, for unit=db.service"),
         ("#policies", "reserved_cpus wanted: 0-1"),
@@ -84,9 +84,9 @@ def test_gauges(page: Page) -> None:
         " one.ariaValueText, one.firstChild.offsetWidth / one.offsetWidth])",
     )
     found = {name: (now, said) for name, now, said, _ in meters}
-    assert found["memory.available"] == (1, "20.0 MiB too little")
-    assert found["nodefs.available"] == (0.33, "20.0 GiB of headroom")
-    assert found["cpu.suppress"] == (0.25, "3.90 cores of headroom")
+    assert found["memory.available"] == (1, "20.0 MiB below the threshold")
+    assert found["nodefs.available"] == (0.33, "20.0 GiB left")
+    assert found["cpu.suppress"] == (0.25, "3.90 cores left")
     assert all(abs(width - now) < 0.02 for _, now, _, width in meters)
 
 
@@ -124,7 +124,7 @@ def test_by_keys_alone(page: Page) -> None:
     page.keyboard.press("End")
     looking.expect_text(page, "#why", "CPU 7")
     page.keyboard.press("Tab")
-    assert "not known here" in page.evaluate("document.activeElement.textContent")
+    assert "unknown signal" in page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "filter"
     page.keyboard.type("batch")
@@ -205,7 +205,7 @@ def test_the_banner(page: Page, console: conftest.Console) -> None:
     found = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="waits")
     plan = console.now.plan
     console.show(dataclasses.replace(console.now, plan=dataclasses.replace(plan, limit=found)))
-    looking.expect_text(page, "#chart", "BE may use: 3.00")
+    looking.expect_text(page, "#chart", "BE limit: 3.00")
     assert page.locator("#banner").is_hidden()
 
     idle = best_effort.idle(found, "policies.adaptive.mode is shadow")
@@ -213,5 +213,5 @@ def test_the_banner(page: Page, console: conftest.Console) -> None:
     looking.expect_text(
         page, "#banner", "policies.adaptive.mode is shadow (adaptive would allow 3.00 CPUs)"
     )
-    assert "BE may use: 3.00" not in page.locator("#chart").inner_text()
-    looking.expect_text(page, "#best-effort", "Nobody limits best-effort work now.")
+    assert "BE limit: 3.00" not in page.locator("#chart").inner_text()
+    looking.expect_text(page, "#best-effort", "Best-effort work is not limited.")

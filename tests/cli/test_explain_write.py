@@ -30,7 +30,7 @@ def explained(site: agents.Site, path: str = CPUS) -> explain_source.Document:
     entries = journal.peek(
         site.paths.journal, machine_id=identity.machine_id, boot_id=identity.boot_id
     )
-    records = audit_json.document(site.paths.audit, audit_json.Question(target=path))
+    records = audit_json.document(site.paths.audit, audit_json.AuditQuery(target=path))
     return explain_write.document(
         path,
         site.host,

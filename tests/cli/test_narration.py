@@ -12,7 +12,7 @@ from koordlet.report import view
 from tests.kit import views
 
 
-def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.View:
+def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.ReportView:
     """A view at a time, with a limit and what latency-sensitive work uses; seven CPUs."""
     shown = views.view(at=at)
     limit = best_effort.Limit(

@@ -44,7 +44,7 @@ def test_a_restart_is_lived_through(serve: Serve) -> None:
     served = serve()
     served.publish(views.view())
     pauses: list[float] = []
-    with client.Node(calls.Client(served.path), sleep=pauses.append) as node:
+    with client.Node(calls.RpcClient(served.path), sleep=pauses.append) as node:
         states = node.follow()
         assert views.EPOCH == next(states).epoch
         served.loop.run(served.server.stop())

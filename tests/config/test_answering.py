@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from koordlet.config import answering, parcel, sourced
+from koordlet.config import loader, parcel, sourced
 from koordlet.model import errors
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
@@ -20,7 +20,7 @@ def asked(text: str | None, *, kept: bool = False) -> parcel.Question:
 
 def test_a_valid_one() -> None:
     """The configuration that it comes to."""
-    found = answering.answer(asked(f"{HEADER}mode: observe\n"))
+    found = loader.answer(asked(f"{HEADER}mode: observe\n"))
 
     assert isinstance(found, sourced.Effective)
     assert ("observe", "f:3") == (found.config.mode, found.origin("mode"))
@@ -37,7 +37,7 @@ def test_a_valid_one() -> None:
 )
 def test_a_refusal(*, text: str | None, kept: bool, why: str) -> None:
     """What is wrong is an answer, no exception."""
-    found = answering.answer(asked(text, kept=kept))
+    found = loader.answer(asked(text, kept=kept))
 
     assert isinstance(found, errors.ConfigError)
     assert why in str(found)
@@ -46,10 +46,10 @@ def test_a_refusal(*, text: str | None, kept: bool, why: str) -> None:
 def test_on_standard_input() -> None:
     """As ``examiner`` starts it: nothing but the answer on standard output."""
     question = asked(f"{HEADER}mode: observe\n")
-    words = [sys.executable, "-c", "from koordlet.config import answering; answering.main()"]
+    words = [sys.executable, "-c", "from koordlet.config import loader; loader.main()"]
 
     ran = subprocess.run(
         words, input=parcel.of_question(question), capture_output=True, check=True, timeout=60
     )
 
-    assert answering.answer(question) == parcel.answer(ran.stdout, question)
+    assert loader.answer(question) == parcel.answer(ran.stdout, question)

@@ -72,7 +72,7 @@ class TestText:
 
         error = refused(path)
 
-        assert (f"{path}:3:1", "a second document begins here") == (error.culprit, error.message)
+        assert (f"{path}:3:1", "a second document starts here") == (error.culprit, error.message)
 
     def test_broken_off(self, write: Write) -> None:
         """What a syntax error hides is not reported as missing."""

@@ -16,7 +16,7 @@ def test_off_unless_asked_for(write: Write) -> None:
     assert policy_settings.counting(schema.defaults()) is None
     config = loader.load(write("counters: {cpi: {enabled: true, windowSeconds: 5}}"), {}, {}).config
 
-    assert performance.Settings(window=5.0) == policy_settings.counting(config)
+    assert performance.PerformanceSettings(window=5.0) == policy_settings.counting(config)
 
 
 def test_a_window_fits_into_its_interval(write: Write) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from koordlet.config import fieldtypes, places, workload_section
+from koordlet.config import fieldtypes, places, workload_sections
 from koordlet.model import cpuset, qos
 
 NAMES = (
@@ -90,7 +90,7 @@ BAD = [
     ("Name", "a b", "not a name"),
     ("Name", "a" * 300, "not a name"),
     ("Quantity", "1x", "not a quantity"),
-    ("Quantity", "-1", "not negative"),
+    ("Quantity", "-1", "not be negative"),
     ("Quantity", float("nan"), "not a quantity"),
     ("Quantity", True, "expected a quantity"),
     ("Quantities", {"": "1"}, "resource name"),
@@ -166,6 +166,6 @@ def test_show(text: str) -> None:
 
 def test_qos_classes() -> None:
     """The classes that a workload may name are those of the model."""
-    choices = typing.get_args(workload_section.Workload.model_fields["qos"].annotation)
+    choices = typing.get_args(workload_sections.Workload.model_fields["qos"].annotation)
 
     assert [one.value for one in qos.Qos] == list(choices)

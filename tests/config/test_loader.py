@@ -147,7 +147,7 @@ def test_limits_last(write: Write) -> None:
     assert "0-1" == effective.config.policies.reserved_cpus.cpus
     assert f"{path}:3 ({key}.limits.maxCpus)" == effective.origins[f"{key}.cpus"]
     assert (
-        f"{key}.cpus: 0-3 exceeds {key}.limits.maxCpus and is cut to 0-1",
+        f"{key}.cpus: 0-3 exceeds {key}.limits.maxCpus and is reduced to 0-1",
     ) == effective.warnings
 
 
@@ -155,7 +155,7 @@ def test_quantity_without_use(write: Write) -> None:
     """A quantity beside a CPU list is not used, and that is said."""
     path = write("policies: {reserved_cpus: {cpus: '0', quantity: 2}}\n")
 
-    assert ("policies.reserved_cpus.quantity is not used because cpus is given",) == loader.load(
+    assert ("policies.reserved_cpus.quantity is ignored because cpus is set",) == loader.load(
         path, {}, {}
     ).warnings
 

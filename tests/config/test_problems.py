@@ -17,7 +17,7 @@ class TestKeys:
 
         error = refused(path)
 
-        assert (f"{path}:5:1: mode", "the key is here and on line 3") == (
+        assert (f"{path}:5:1: mode", "duplicate key, also on line 3") == (
             error.culprit,
             error.message,
         )
@@ -34,14 +34,14 @@ class TestKeys:
         error = refused(write(f"node: {{labels: {{{key}: x}}}}\n"))
 
         assert (True, f'quote it: "{key}"') == (
-            error.message.startswith("a key is text"),
+            error.message.startswith("a key must be text"),
             error.fix,
         )
 
     @pytest.mark.parametrize("key", ["? [a, b]\n", "? {a: b}\n"])
     def test_key_collection(self, write: Write, key: str) -> None:
         """A collection is no key."""
-        assert "a key is a plain word" in str(refused(write(key)))
+        assert "a key must be a plain word" in str(refused(write(key)))
 
     @pytest.mark.parametrize(
         ("body", "where", "fix"),

@@ -131,7 +131,7 @@ def test_vanished_or_empty(write: Write, spoil: Callable[[Path], object]) -> Non
 
     assert 1 == sum(isinstance(one, errors.ConfigError) for one in results)
     assert "observe" == watched.effective.config.mode
-    assert "its last content stays" in str(watched.error)
+    assert "the last content stays in force" in str(watched.error)
 
 
 def test_became_a_directory(write: Write) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from koordlet.config import catalog, plain, schema, workload_section
+from koordlet.config import catalog, plain, schema, workload_sections
 
 
 def workload(**fields: object) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_unique_names() -> None:
 
 def test_every_field_is_described() -> None:
     """Every field has a description of one sentence for the reference page and for editors."""
-    described: set[type[BaseModel]] = {workload_section.Workload, workload_section.Match}
+    described: set[type[BaseModel]] = {workload_sections.Workload, workload_sections.Match}
     for section in sections(schema.Config) | described:
         for key, info in catalog.section_fields(section):
             assert (info.description or "").endswith("."), f"{section.__name__}.{key}"

@@ -72,8 +72,8 @@ async def _real(config: Path) -> AsyncGenerator[_Opened]:
 
 @asynccontextmanager
 async def _client(config: Path) -> AsyncGenerator[objects.Objects]:
-    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
-    client = kube.Kube(who, kube.Manners(page=PAGE))
+    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+    client = kube.KubeStore(who, kube.RequestTimes(page=PAGE))
     yield client
     await client.close()
 

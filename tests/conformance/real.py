@@ -155,7 +155,9 @@ def _kubeconfig(state: Path, port: int) -> Path:
 
 async def _define(config: Path, definitions: Sequence[Mapping[str, Any]]) -> None:
     """Wait for the server, and define the custom kinds."""
-    client = adapter.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+    client = adapter.KubeStore(
+        credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+    )
     loop = asyncio.get_running_loop()
     end = loop.time() + START_SECONDS
 

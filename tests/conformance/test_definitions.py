@@ -59,8 +59,8 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @asynccontextmanager
 async def opened(config: Path, manager: str = "koordlet") -> AsyncGenerator[objects.Objects]:
     """A client."""
-    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
-    client = adapter.Kube(who, adapter.Manners(manager=manager))
+    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+    client = adapter.KubeStore(who, adapter.RequestTimes(manager=manager))
     try:
         yield client
     finally:
@@ -146,9 +146,9 @@ def test_every_writer(config: Path, account: Path) -> None:
     """With the agents' rights each object is applied, kept as sent, and not written again."""
     now = offering(test_peer_fields.with_gpu(), cpu=20_000, memory=1 << 34)
     node = now.snapshot.node.name
-    manners, clock = rows.Manners(), Racing(1000.0)
-    every = (rows.Topology(manners, clock), rows.Device(manners, clock),
-             rows.Status(manners, clock))  # fmt: skip
+    manners, clock = rows.ReportTimes(), Racing(1000.0)
+    every = (rows.TopologyRow(manners, clock), rows.DeviceRow(manners, clock),
+             rows.StatusRow(manners, clock))  # fmt: skip
 
     ours = {(holders.MANAGER, "Apply")}
 
@@ -178,7 +178,7 @@ def test_remarks_are_events(config: Path, account: Path) -> None:
     now = test_remarking.seen("web")
     now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, wall=time.time()))
     clock = clocks.Clock(1000.0)
-    row = remarking.Remarks(clock)
+    row = remarking.EventObjects(clock)
 
     async def body() -> None:
         async with opened(config) as root, opened(account) as client:
@@ -205,7 +205,7 @@ def test_another_manager_is_left_the_resources(config: Path, account: Path) -> N
     async def body() -> None:
         async with opened(config, "koord-manager") as other, opened(account) as client:
             await other.create(kinds.NODES, {"metadata": {"name": ref.name}})
-            row = rows.Status(rows.Manners(), Racing(1000.0))
+            row = rows.StatusRow(rows.ReportTimes(), Racing(1000.0))
             assert 1 == await row.bring(client, offering(base, cpu=20_000))
             await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
             changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")

@@ -21,7 +21,9 @@ def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
     sets = cgroup.Hierarchy(mount="/s", unified=False, controllers=frozenset({"cpuset"}))
     other = cgroup.Hierarchy(mount="/p", unified=False, controllers=frozenset({"pids"}))
 
-    made = demo.decide(moment(joined, sets, other), series.History(), demo.Settings(), demo.State())
+    made = demo.decide(
+        moment(joined, sets, other), series.History(), demo.DemoSettings(), demo.DemoState()
+    )
 
     parts = ("koordlet-demo", "koordlet-demo/ls", "koordlet-demo/be")
     assert {f"{top}/{part}" for top in ("/c", "/s") for part in parts} == {
@@ -32,15 +34,15 @@ def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
 def test_processes_are_moved_where_they_were_started() -> None:
     """Where nothing was started, nothing is moved."""
     tree = cgroup.Hierarchy(mount="/u", unified=True, controllers=frozenset({"cpu", "cpuset"}))
-    settings = demo.Settings(pids=(("ls", 7),))
+    settings = demo.DemoSettings(pids=(("ls", 7),))
 
     moved, none = (
         [
             (one.target, one.pids)
-            for one in demo.decide(moment(tree), series.History(), wanted, demo.State()).actions
+            for one in demo.decide(moment(tree), series.History(), wanted, demo.DemoState()).actions
             if isinstance(one, action.MoveTasks)
         ]
-        for wanted in (settings, demo.Settings())
+        for wanted in (settings, demo.DemoSettings())
     )
 
     assert [("/u/koordlet-demo/ls/cgroup.procs", (7,))] == moved
@@ -58,7 +60,7 @@ def test_the_demo_takes_back_what_came_back() -> None:
     for unified in (False, True):
         tree = cgroup.Hierarchy(mount="/c", unified=unified, controllers=frozenset({"cpuset"}))
         now = dataclasses.replace(moment(tree), groups=groups)
-        made = demo.decide(now, series.History(), demo.Settings(), demo.State())
+        made = demo.decide(now, series.History(), demo.DemoSettings(), demo.DemoState())
         written.append([o.value for o in made.actions if isinstance(o, action.WriteFile)])
 
     assert [["0-3"], []] == written

@@ -15,16 +15,16 @@ GROUP = f"{kernel.TOP}/g"
 
 
 @pytest.fixture
-def machine() -> kernel.Machine:
+def machine() -> kernel.DemoMachine:
     """Four CPUs, a group and a process."""
-    top = tarindex.Entry(root.Kind.DIRECTORY, inode=1)
-    made = kernel.Machine(top, cpuset.CPUSet.parse("0-3"), "0")
+    top = tarindex.ArchiveEntry(root.FileKind.DIRECTORY, inode=1)
+    made = kernel.DemoMachine(top, cpuset.CPUSet.parse("0-3"), "0")
     made.run(7)
     made.mkdir(made.at(GROUP))
     return made
 
 
-def test_a_set_is_in_effect_within_its_parents(machine: kernel.Machine) -> None:
+def test_a_set_is_in_effect_within_its_parents(machine: kernel.DemoMachine) -> None:
     """Also below; where nothing of it is left, all of the parent's is."""
     machine.mkdir(machine.at(f"{GROUP}/inner"))
     machine.write(machine.at(f"{GROUP}/cpuset.cpus"), b"1-2\n")
@@ -38,7 +38,7 @@ def test_a_set_is_in_effect_within_its_parents(machine: kernel.Machine) -> None:
         machine.write(machine.at(f"{GROUP}/cpuset.cpus"), b"x\n")
 
 
-def test_processes_move(machine: kernel.Machine) -> None:
+def test_processes_move(machine: kernel.DemoMachine) -> None:
     """Out of one group into the other; a group with processes or groups cannot be removed."""
     machine.write(machine.at(f"{GROUP}/cgroup.procs"), b"7\n")
 
@@ -56,7 +56,7 @@ def test_processes_move(machine: kernel.Machine) -> None:
     assert not machine.exists(machine.at(GROUP))
 
 
-def test_what_is_written_reads_as_the_kernel_says_it(machine: kernel.Machine) -> None:
+def test_what_is_written_reads_as_the_kernel_says_it(machine: kernel.DemoMachine) -> None:
     """A quota keeps its period, controllers are added and taken away."""
     machine.write(machine.at(f"{GROUP}/cpu.max"), b"50000\n")
     machine.write(machine.at(f"{GROUP}/cgroup.subtree_control"), b"-io +cpu\n")

@@ -82,7 +82,7 @@ def test_the_story(
     play.close()
 
 
-def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.View:
+def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.ReportView:
     """So many seconds of an agent; the last view."""
     end = clock.at + seconds
     for n in range(round(10 * seconds)):
@@ -109,7 +109,7 @@ def test_without_root_it_plays_elsewhere(
 
     assert isinstance(play, stage.Elsewhere)
     assert said.count("\n") == 1
-    assert "not running as root: the demo plays on a recorded machine" in said
+    assert "not running as root: the demo runs on a recorded machine" in said
     assert play.config.config.eviction.by == "api"
     assert not play.tick.host.live
     assert (type(here), here.tick.host.live) == (stage.Stage, True)
@@ -118,7 +118,7 @@ def test_without_root_it_plays_elsewhere(
 
 def test_the_last_line() -> None:
     """All is as it was, or how much is not and what to do about it."""
-    assert "everything is as it was before" in stage.farewell(0)
+    assert "all changes are undone" in stage.farewell(0)
     assert "3 changes could not be undone" in stage.farewell(3)
     assert "koordlet restore" in stage.farewell(3)
 

@@ -25,7 +25,7 @@ class Clock:
         return machine.Now(at=self.at, wall=1.7e9)
 
 
-def placed(host: kernel.Machine, *names: str) -> None:
+def placed(host: kernel.DemoMachine, *names: str) -> None:
     """Each process in its group."""
     host.mkdir(host.at(f"{kernel.TOP}/{groups.GROUP}"))
     for name in names:
@@ -99,7 +99,7 @@ class Counted:
     memory: dict[str, int]
 
 
-def read(host: kernel.Machine) -> Counted:
+def read(host: kernel.DemoMachine) -> Counted:
     """What the kernel says now; no share of a time may be more than all of it."""
     found = Counted(times={}, used={}, stalled={}, memory={})
     for line in host.text(host.at("/proc/stat")).splitlines():
@@ -121,7 +121,7 @@ def read(host: kernel.Machine) -> Counted:
     return found
 
 
-def adds_up(host: kernel.Machine, before: Counted, after: Counted, seconds: float) -> None:
+def adds_up(host: kernel.DemoMachine, before: Counted, after: Counted, seconds: float) -> None:
     """The difference of two moments, between which nothing was written."""
     each = [name for name in after.times if name != "cpu"]
     for name in each:

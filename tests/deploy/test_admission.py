@@ -209,7 +209,9 @@ async def agent(cluster: Any, folder: Path, secret: str) -> AsyncIterator[object
     }
     file = folder / f"{hashlib.sha256(secret.encode()).hexdigest()}.kubeconfig"
     file.write_text(json.dumps(found))
-    kube = adapter.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(file))))
+    kube = adapter.KubeStore(
+        credentials.Credentials(credentials.CredentialSource(kubeconfig=str(file)))
+    )
     try:
         yield kube
     finally:

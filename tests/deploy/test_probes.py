@@ -47,20 +47,20 @@ def status(table: routes.Routes, path: str) -> int:
     return table.answer(message.parse(b"GET", path.encode(), [(b"host", b"x")])).status
 
 
-def served(now: view.View | None, *, age: float = 0.5) -> routes.Routes:
+def served(now: view.ReportView | None, *, age: float = 0.5) -> routes.Routes:
     """The agent's table, with a view of that age."""
     at = 0.0 if now is None else now.snapshot.at
     return http_api.Api(lambda: now, version="test", monotonic=lambda: at + age).routes()
 
 
-def agent(now: view.View | None, *, age: float = 0.5) -> dict[str, int]:
+def agent(now: view.ReportView | None, *, age: float = 0.5) -> dict[str, int]:
     """What each of the agent's probes gets."""
     table = served(now, age=age)
     return {name: status(table, path) for name, path in paths(container()).items()}
 
 
 @pytest.fixture
-def healthy(ram: Path) -> view.View:
+def healthy(ram: Path) -> view.ReportView:
     """What an agent publishes that is well and ready."""
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
@@ -71,14 +71,14 @@ def healthy(ram: Path) -> view.View:
         return now
 
 
-def failing(now: view.View, names: Iterable[str]) -> view.View:
+def failing(now: view.ReportView, names: Iterable[str]) -> view.ReportView:
     """The same with these checks failing."""
     wrong = set(names)
     checks = [dataclasses.replace(one, ok=one.name not in wrong) for one in now.checks]
     return dataclasses.replace(now, checks=tuple(checks))
 
 
-def test_no_check_kills_an_agent_that_works(healthy: view.View) -> None:
+def test_no_check_kills_an_agent_that_works(healthy: view.ReportView) -> None:
     """Whichever fails, or all: ticks are fresh, so it lives and stays ready; people are told."""
     names = [one.name for one in healthy.checks]
     assert {"configuration", "surfaces", "audit", "disk", "worker", "writes"} <= set(names)
@@ -88,14 +88,14 @@ def test_no_check_kills_an_agent_that_works(healthy: view.View) -> None:
         assert 503 == status(served(now), "/healthz"), wrong
 
 
-def test_an_agent_that_is_not_ready_lives(healthy: view.View) -> None:
+def test_an_agent_that_is_not_ready_lives(healthy: view.ReportView) -> None:
     """Without a first verified tick, or any configuration: no traffic and no kill."""
     got = agent(dataclasses.replace(healthy, ready=False))
     assert {**dict.fromkeys(DEADLY, 200), READINESS: 503} == got
 
 
 @pytest.mark.parametrize(("age", "wanted"), [(14.0, 200), (16.0, 503)])
-def test_ticks_that_do_not_come(healthy: view.View, age: float, wanted: int) -> None:
+def test_ticks_that_do_not_come(healthy: view.ReportView, age: float, wanted: int) -> None:
     """An agent whose passes fail or hang is what a restart is for."""
     assert dict.fromkeys((*DEADLY, READINESS), wanted) == agent(healthy, age=age)
     assert dict.fromkeys((*DEADLY, READINESS), 503) == agent(None)

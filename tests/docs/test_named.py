@@ -261,7 +261,7 @@ def test_curl(agent: routes.Routes) -> None:
     """Every one of a page, as it is typed, against an agent's server."""
     shown = {line for page in WRITTEN for line in commands.lines(page) if line.startswith("curl ")}
     loop = loops.LoopThread()
-    serving = server.Server("127.0.0.1:0", agent)
+    serving = server.HttpServer("127.0.0.1:0", agent)
     address = loop.run(serving.start())
     try:
         for line in shown:

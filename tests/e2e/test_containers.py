@@ -48,9 +48,9 @@ class Scene:
         return group_of(self.sandbox.uid)
 
     @property
-    def reader(self) -> tree.Reader:
+    def reader(self) -> tree.CgroupReader:
         """What the agent would read with."""
-        return tree.Reader(live.HOST, hierarchies.discover(live.HOST, self.place.name))
+        return tree.CgroupReader(live.HOST, hierarchies.discover(live.HOST, self.place.name))
 
     def cpus(self, container: str = "") -> str:
         """The set of the pod, or of one of its containers."""

@@ -37,7 +37,7 @@ def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
             assert pool != place.read("cpuset.cpus"), "one CPU is reserved"
         assert "Ctrl-C stops the demo" in deadline.until(lambda: one.out, "greeting")
         assert 0 == one.ends(signal.SIGINT)
-        assert one.out.endswith("The demo is over: everything is as it was before.\n")
+        assert one.out.endswith("The demo is over: all changes are undone.\n")
 
     assert {} == images.difference(before, place.image())
 

@@ -75,7 +75,7 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
 def test_names_are_understood(scene: Scene) -> None:
     """One container, outside of pods; nobody declared it, so it is shown and left alone."""
     box = scene.run()
-    reader = tree.Reader(live.HOST, hierarchies.discover(live.HOST, scene.place.name))
+    reader = tree.CgroupReader(live.HOST, hierarchies.discover(live.HOST, scene.place.name))
     seen = containers.find(containers.walk(reader.children))
     strangers = unmanaged.Finder(live.HOST)
     strangers.look(reader.layout, [])

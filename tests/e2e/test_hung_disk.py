@@ -56,7 +56,7 @@ def hung(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_directory_that_hangs_rests(hung: Path, tmp_path: Path) -> None:
     """Its child is killed and gone; everybody else's numbers come, and its own do not."""
-    reader = space.Reader([str(hung), str(tmp_path)])
+    reader = space.SpaceReader([str(hung), str(tmp_path)])
     try:
         reader.settle(0.0, 1.0)
         assert not reader.found

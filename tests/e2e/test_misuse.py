@@ -77,7 +77,7 @@ def test_without_root_the_demo_plays_elsewhere(place: live.Place) -> None:
     finally:
         one.close()
 
-    assert 1 == one.err.count("not running as root: the demo plays on a recorded machine")
+    assert 1 == one.err.count("not running as root: the demo runs on a recorded machine")
     assert "koordlet on two-sockets, enforcing" in one.out
     assert "Traceback" not in one.err
     assert {} == images.difference(before, place.image())

@@ -228,7 +228,7 @@ class Rival:
         """Nothing depends on it."""
 
     def on_synchronize(
-        self, pods: tuple[messages.Pod, ...], containers: tuple[messages.Container, ...]
+        self, pods: tuple[messages.NriPod, ...], containers: tuple[messages.NriContainer, ...]
     ) -> None:
         """Nothing depends on it."""
 
@@ -242,8 +242,8 @@ def rival(scene: Scene) -> Iterator[None]:
         answer.set_result(question())
         return answer
 
-    settings = plugin.Settings(socket=str(scene.runtime.nri_socket), name="rival", index="20")
-    one = plugin.Plugin(settings, Rival(), ask)
+    settings = plugin.NriSettings(socket=str(scene.runtime.nri_socket), name="rival", index="20")
+    one = plugin.NriPlugin(settings, Rival(), ask)
     one.start()
     try:
         deadline.until(lambda: one.status.connected, "the rival is connected")

@@ -35,9 +35,9 @@ _PROGRAM = "while True: pass"
 class Host(root.LiveHost):
     """This machine, with the kernel's own counters."""
 
-    def performance(self) -> perf_events.Counters:
+    def performance(self) -> perf_events.PerfEvents:
         """Of every machine."""
-        return perf_events.Counters((_CPU_CLOCK, perf_events.SWITCHES))
+        return perf_events.PerfEvents((_CPU_CLOCK, perf_events.SWITCHES))
 
 
 def test_time_of_a_group_by_its_counters() -> None:
@@ -48,7 +48,10 @@ def test_time_of_a_group_by_its_counters() -> None:
         needs.missing("needs root and a v2 tree")
     layout = cgroup.Layout(hierarchies=tuple(unified))
     online = discovery.discover(host).online
-    past, reader = series.History(), performance.Reader(host, performance.Settings(window=2.0))
+    past, reader = (
+        series.History(),
+        performance.PerformanceReader(host, performance.PerformanceSettings(window=2.0)),
+    )
     name = f"koordlet-perf-{os.getpid()}"
     with _busy(Path(unified[0].directory(name))) as pid:
         workload = pod.Pod(

@@ -178,7 +178,7 @@ def test_as_the_manifests_say(stage: Stage) -> None:
         ) as told,
     ):  # fmt: skip
         scheduler.until("scheduler.leading")
-        told.until("the token is that of node n2, not n1")
+        told.until("the token belongs to node n2, not n1")
         assert scheduler.said("scheduler.agent_heard") == 0
 
         stage.token("of-n1")
@@ -193,7 +193,7 @@ def test_as_the_manifests_say(stage: Stage) -> None:
         stage.wires.cable(stage.wires.agent, up=False)
         scheduler.until("scheduler.agent_silent")
         stage.wires.cable(stage.wires.agent, up=True)
-        told.until("not allowed to report")
+        told.until("lacks the right to report")
         stage.secret("agent-tls", ["agents.koordlet-system.svc"])
         stage.secret("scheduler-tls", [_SERVICE])
         scheduler.until("scheduler.agent_heard", 2)

@@ -68,7 +68,7 @@ def _sending(cable: networks.Networks, top: str) -> tuple[counters.Table, float]
         dataclasses.replace(views.workload(name), group=f"{top}/{name}")
         for name in ("inside", "outside")
     )
-    reader, past = traffic.Reader(live.HOST), series.History()
+    reader, past = traffic.TrafficReader(live.HOST), series.History()
 
     def look(at: float) -> float:
         for tick in range(traffic.TURNS):

@@ -26,7 +26,7 @@ class Plugged(archive.ArchiveHost):
         super().__init__(machines.to_index(machines.xeon_2s_smt2()))
         self.asked: list[str] = []
 
-    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.Entry:
+    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.ArchiveEntry:
         self.asked.append(path)
         return super()._find(path, follow=follow)
 
@@ -88,7 +88,7 @@ def watched(tmp_path: Path) -> Iterator[observe.Observer]:
     live, events = root.LiveHost(), inotify.Inotify()
     home = cgroup.Hierarchy(mount=str(tmp_path), unified=True, controllers=frozenset({"cpuset"}))
     observer = observe.Observer(Plugged())
-    observer.reader = cgroup_tree.Reader(live, cgroup.Layout(hierarchies=(home,)))
+    observer.reader = cgroup_tree.CgroupReader(live, cgroup.Layout(hierarchies=(home,)))
     observer.reader.watch(events)
     yield observer
     observer.close()

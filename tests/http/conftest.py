@@ -23,7 +23,7 @@ LARGE = 32 << 20
 class Served:
     """A running server and its address."""
 
-    def __init__(self, loop: loops.LoopThread, it: server.Server, address: str) -> None:
+    def __init__(self, loop: loops.LoopThread, it: server.HttpServer, address: str) -> None:
         self.loop = loop
         self.server = it
         self.address = address
@@ -71,7 +71,7 @@ Serve = Callable[..., Served]
 @pytest.fixture
 def serve(loop: loops.LoopThread) -> Iterator[Serve]:
     """Start servers; they are stopped, and nothing may have reached the loop."""
-    running: list[server.Server] = []
+    running: list[server.HttpServer] = []
     loop.complaints.clear()
 
     def start(
@@ -81,8 +81,8 @@ def serve(loop: loops.LoopThread) -> Iterator[Serve]:
         **bounds: Any,
     ) -> Served:
         table = routes.Routes([*STANDARD, *rows])
-        chosen = limits.Limits(**bounds)
-        it = server.Server(address, table, authorise, limits=chosen)
+        chosen = limits.ServerLimits(**bounds)
+        it = server.HttpServer(address, table, authorise, limits=chosen)
         bound = loop.run(it.start())
         running.append(it)
         return Served(loop, it, bound)
@@ -118,17 +118,17 @@ def parsed(raw: bytes) -> tuple[int, dict[str, str], bytes]:
     return int(first.split(" ")[1]), headers, body
 
 
-def _broken(_request: message.Request) -> message.Response:
+def _broken(_request: message.HttpRequest) -> message.HttpResponse:
     msg = "a bug"
     raise RuntimeError(msg)
 
 
-_LARGE = message.Response(200, {"content-type": "application/octet-stream"}, b"x" * LARGE)
+_LARGE = message.HttpResponse(200, {"content-type": "application/octet-stream"}, b"x" * LARGE)
 
 STANDARD: list[tuple[str, str, routes.Handler]] = [
     ("GET", "/", lambda _: message.text("hello\n")),
     ("GET", "/document", lambda _: message.document({"version": "v1", "fill": "y" * 4096})),
     ("GET", "/large", lambda _: _LARGE),
     ("GET", "/broken", _broken),
-    ("POST", "/echo", lambda request: message.Response(200, {}, request.body)),
+    ("POST", "/echo", lambda request: message.HttpResponse(200, {}, request.body)),
 ]

@@ -10,9 +10,9 @@ from tests.http import conftest
 LOCAL = authorisation.peer(("127.0.0.1", 1), secure=False)
 
 
-def asked(method: str = "GET", host: str = "localhost") -> message.Request:
+def asked(method: str = "GET", host: str = "localhost") -> message.HttpRequest:
     """A request for the root."""
-    return message.Request(method=method, path="/", headers={"host": host})
+    return message.HttpRequest(method=method, path="/", headers={"host": host})
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_refusal_is_the_policys(serve: conftest.Serve) -> None:
     """Every request passes the seam before its handler; what it says is what is answered."""
     seen = []
 
-    def nobody(request: message.Request, peer: message.Peer) -> authorisation.Verdict:
+    def nobody(request: message.HttpRequest, peer: message.Peer) -> authorisation.AccessVerdict:
         seen.append((request.path, peer.loopback))
-        return authorisation.Verdict(message.error(401, "unauthenticated", "who are you?"))
+        return authorisation.AccessVerdict(message.error(401, "unauthenticated", "who are you?"))
 
     served = serve(authorise=nobody)
 

@@ -13,13 +13,13 @@ PATIENCE = 30.0
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-SMALL = client.Limits(answer_seconds=5.0, head_bytes=2048, body_bytes=4096)
+SMALL = client.ClientLimits(answer_seconds=5.0, head_bytes=2048, body_bytes=4096)
 
 
 def with_server(
     serve: Serve,
-    body: Callable[[client.Client], Awaitable[None]],
-    limits: client.Limits = SMALL,
+    body: Callable[[client.HttpClient], Awaitable[None]],
+    limits: client.ClientLimits = SMALL,
 ) -> int:
     """Run a test's body with a client; how many connections the server saw."""
     connections = 0
@@ -35,7 +35,7 @@ def with_server(
     async def run() -> None:
         listening = await asyncio.start_server(accept, "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
-        asking = client.Client(client.Endpoint("127.0.0.1", port), limits)
+        asking = client.HttpClient(client.HttpEndpoint("127.0.0.1", port), limits)
         async with asyncio.timeout(PATIENCE):
             await body(asking)
         asking.close()
@@ -66,7 +66,7 @@ def test_bodies_of_every_framing() -> None:
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
     until_end = b"HTTP/1.1 200 OK\r\n\r\nok"
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         for _ in range(3):
             assert (await asking.request("GET", "/")).body == b"ok"
 
@@ -77,7 +77,7 @@ def test_more_than_was_asked_for() -> None:
     """What follows an answer is no answer to the next request: the connection is not used again."""
     unasked = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         for _ in range(2):
             assert (await asking.request("GET", "/")).body == b"ok"
 
@@ -87,7 +87,7 @@ def test_more_than_was_asked_for() -> None:
 def test_news_before_the_answer() -> None:
     """An interim answer is passed over."""
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         response = await asking.request("POST", "/", (), b"x")
         assert (response.status, response.body) == (200, b"ok")
 
@@ -108,7 +108,7 @@ def test_news_before_the_answer() -> None:
 def test_what_is_no_answer(nonsense: bytes) -> None:
     """One error that names the server, and the connection is not used again."""
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         for _ in range(2):
             with pytest.raises(client.TransportError) as caught:
                 await asking.request("GET", "/")
@@ -127,8 +127,8 @@ def test_too_much() -> None:
             writer.write(b"x" * 1024)
             await writer.drain()
 
-    async def body(asking: client.Client) -> None:
-        with pytest.raises(client.TransportError, match="over"):
+    async def body(asking: client.HttpClient) -> None:
+        with pytest.raises(client.TransportError, match="exceeds"):
             await asking.request("GET", "/")
 
     with_server(endless, body)
@@ -144,27 +144,27 @@ def test_an_answer_in_drops() -> None:
             writer.write(b"x")
             await asyncio.sleep(0.02)
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         with pytest.raises(client.TransportError, match="within"):
             await asking.request("GET", "/")
 
-    with_server(drip, body, client.Limits(answer_seconds=0.2))
+    with_server(drip, body, client.ClientLimits(answer_seconds=0.2))
 
 
 def test_requests_wait_for_a_place() -> None:
     """Never more connections than allowed, and everybody is answered."""
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         found = await asyncio.gather(*(asking.request("GET", "/") for _ in range(20)))
         assert {one.body for one in found} == {b"ok"}
 
-    assert with_server(answers(*[OK] * 20), body, client.Limits(connections=2)) == 2
+    assert with_server(answers(*[OK] * 20), body, client.ClientLimits(connections=2)) == 2
 
 
 def test_a_caller_that_goes_away() -> None:
     """Its connection is cut: what was half read can never be another's answer."""
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         waiting = asyncio.create_task(asking.request("GET", "/slow"))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -182,11 +182,11 @@ def test_closing() -> None:
         del writer
         await reader.read()
 
-    async def body(asking: client.Client) -> None:
+    async def body(asking: client.HttpClient) -> None:
         async with asking.stream("GET", "/") as _:
             pytest.fail("nothing was answered")
 
-    async def closing(asking: client.Client) -> None:
+    async def closing(asking: client.HttpClient) -> None:
         task = asyncio.ensure_future(body(asking))
         await asyncio.sleep(0)
         asking.close()
@@ -201,4 +201,4 @@ def test_closing() -> None:
 @pytest.mark.parametrize(("host", "text"), [("::1", "http://[::1]:80"), ("a.b", "http://a.b:80")])
 def test_addresses(host: str, text: str) -> None:
     """As one writes them."""
-    assert str(client.Endpoint(host, 80)) == text
+    assert str(client.HttpEndpoint(host, 80)) == text

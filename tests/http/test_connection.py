@@ -20,7 +20,7 @@ TWO_LENGTHS = (
 LAST = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
-def anybody(_request: message.Request, _peer: message.Peer) -> authorisation.Verdict:
+def anybody(_request: message.HttpRequest, _peer: message.Peer) -> authorisation.AccessVerdict:
     """Everything is allowed."""
     return authorisation.ALLOWED
 
@@ -297,11 +297,13 @@ def test_client_that_goes_while_it_is_answered(serve: conftest.Serve) -> None:
 def test_authorisation_that_takes_its_time(serve: conftest.Serve) -> None:
     """A verdict may come later; the request then goes on as if it had come at once."""
 
-    async def later(request: message.Request, _peer: message.Peer) -> authorisation.Verdict:
+    async def later(
+        request: message.HttpRequest, _peer: message.Peer
+    ) -> authorisation.AccessVerdict:
         await asyncio.sleep(0)
         if request.path == "/":
             return authorisation.ALLOWED
-        return authorisation.Verdict(message.error(401, "unauthenticated", "who are you?"))
+        return authorisation.AccessVerdict(message.error(401, "unauthenticated", "who are you?"))
 
     served = serve(authorise=later)
 
@@ -313,7 +315,9 @@ def test_authorisation_that_takes_its_time(serve: conftest.Serve) -> None:
 def test_authorisation_that_never_ends(serve: conftest.Serve) -> None:
     """Whoever is to decide and does not, costs that request: 503."""
 
-    async def never(_request: message.Request, _peer: message.Peer) -> authorisation.Verdict:
+    async def never(
+        _request: message.HttpRequest, _peer: message.Peer
+    ) -> authorisation.AccessVerdict:
         await asyncio.Event().wait()
         return authorisation.ALLOWED
 
@@ -324,11 +328,13 @@ def test_authorisation_that_never_ends(serve: conftest.Serve) -> None:
 def test_authorisation_that_fails(serve: conftest.Serve, deferred: bool) -> None:
     """An exception in the seam never lets a request through."""
 
-    def broken(_request: message.Request, _peer: message.Peer) -> authorisation.Verdict:
+    def broken(_request: message.HttpRequest, _peer: message.Peer) -> authorisation.AccessVerdict:
         msg = "a bug"
         raise RuntimeError(msg)
 
-    async def broken_later(request: message.Request, peer: message.Peer) -> authorisation.Verdict:
+    async def broken_later(
+        request: message.HttpRequest, peer: message.Peer
+    ) -> authorisation.AccessVerdict:
         return broken(request, peer)
 
     served = serve(authorise=broken_later if deferred else broken)

@@ -11,10 +11,10 @@ from koordlet.http import message, respond, routes
 from tests.http import conftest
 
 
-def request(path: str = "/", method: str = "GET", **headers: str) -> message.Request:
+def request(path: str = "/", method: str = "GET", **headers: str) -> message.HttpRequest:
     """A request; underscores in header names become dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return message.Request(method=method, path=path, headers=named)
+    return message.HttpRequest(method=method, path=path, headers=named)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Work:
         self.spent = 0.0
         self.at: list[float] = []
 
-    def answer(self, _: message.Request) -> message.Response:
+    def answer(self, _: message.HttpRequest) -> message.HttpResponse:
         """Work, then answer."""
         began = time.thread_time()
         while time.thread_time() - began < self.seconds:
@@ -71,7 +71,7 @@ def test_connections_have_the_same_share(serve: conftest.Serve) -> None:
     """Beside one that has sent hundreds at once, another is answered once for each of its own."""
     asked: list[str] = []
 
-    def answer(request: message.Request) -> message.Response:
+    def answer(request: message.HttpRequest) -> message.HttpResponse:
         asked.append(request.path)
         return work.answer(request)
 
@@ -144,7 +144,7 @@ def test_a_scrape_every_second_is_never_delayed() -> None:
     """For an hour, at a tenth of a second of work each: half of the share is enough for ever."""
     clock, client, delays = clocks.Clock(0.0), Asking(), []
     timers: list[float] = []
-    it = pace.Pace(
+    it = pace.RequestPace(
         SHARE,
         1.0,
         lambda: delays.append(clock.now),
@@ -164,7 +164,7 @@ def test_debt_is_paid_off_by_the_share() -> None:
     """Without credit the next turn comes when the debt is paid, in the order of those who wait."""
     clock, delays = clocks.Clock(0.0), []
     timers: list[tuple[float, Callable[[], None]]] = []
-    it = pace.Pace(
+    it = pace.RequestPace(
         SHARE,
         1.0,
         lambda: delays.append(clock.now),

@@ -17,7 +17,7 @@ from tests.http import conftest
 from tests.kit import loops
 from tests.kit.apiserver import pki
 
-_LARGE = message.Response(200, {"content-type": "text/plain"}, b"x" * (1 << 20))
+_LARGE = message.HttpResponse(200, {"content-type": "text/plain"}, b"x" * (1 << 20))
 
 
 class Hall:
@@ -30,13 +30,13 @@ class Hall:
         self.certificate, self.key = self.authority.sign("server")
         self.held = certificates.Certificate(self.certificate, self.key)
         self.client = ssl.create_default_context(cafile=self.authority.certificate)
-        self.running: list[server.Server] = []
+        self.running: list[server.HttpServer] = []
 
     def serve(self, **bounds: Any) -> conftest.Served:
         """Listen."""
         table = routes.Routes([*conftest.STANDARD, ("GET", "/text", lambda _: _LARGE)])
-        chosen = limits.Limits(**bounds)
-        it = server.Server(
+        chosen = limits.ServerLimits(**bounds)
+        it = server.HttpServer(
             "127.0.0.1:0",
             table,
             authorisation.local_readers,
@@ -97,7 +97,6 @@ def test_a_rotated_certificate_is_shown(hall: Hall) -> None:
     after = hall.get(served)[2]
     assert before != after
     assert kept != fresh
-    assert 1 == hall.held.reloads
 
 
 def test_a_client_in_the_clear(hall: Hall) -> None:
@@ -153,6 +152,6 @@ def test_files_that_are_no_pair(hall: Hall, ram: Path) -> None:
     _, other = hall.authority.sign("other")
 
     for certificate, key in ((hall.certificate, other), (hall.certificate, ram / "none")):
-        with pytest.raises(errors.HostError, match="cannot use a certificate") as caught:
+        with pytest.raises(errors.HostError, match="cannot load the certificate") as caught:
             certificates.Certificate(certificate, key)
         assert str(key) in caught.value.culprit

@@ -18,7 +18,7 @@ TABLE = routes.Routes([])
 def refused(loop: loops.LoopThread, address: str) -> errors.KoordletError:
     """The error of a server that cannot start."""
     with pytest.raises(errors.KoordletError) as caught:
-        loop.run(server.Server(address, TABLE).start())
+        loop.run(server.HttpServer(address, TABLE).start())
     return caught.value
 
 
@@ -33,7 +33,7 @@ def test_address_taken_by_a_koordlet(serve: conftest.Serve, loop: loops.LoopThre
 
     error = refused(loop, served.address)
 
-    assert "another koordlet listens there already" in str(error)
+    assert "another koordlet already listens there" in str(error)
     assert str(served.port) in error.fix
     assert isinstance(error, errors.HostError)
 
@@ -45,7 +45,7 @@ def test_address_taken_by_a_silent_program(loop: loops.LoopThread) -> None:
 
         error = refused(loop, f"127.0.0.1:{port}")
 
-    assert "another program listens there already" in str(error)
+    assert "another program already listens there" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ class World:
         self.state = b"data: 1\n\n"
         self.channel = channels.Channel(lambda: self.state)
         self.served = serve(
-            ("GET", "/events", lambda _: message.Stream(self.channel)),
+            ("GET", "/events", lambda _: message.EventStream(self.channel)),
             ("GET", "/other", lambda _: message.text("here\n")),
             **bounds,
         )

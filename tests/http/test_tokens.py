@@ -45,14 +45,14 @@ class Desk:
     def __init__(self, **manners: Any) -> None:
         self.now = 0.0
         self.server = ApiServer()
-        chosen = tokens.Manners(**manners)
-        self.seam = tokens.Tokens(self.server, chosen, lambda: self.now)
+        chosen = tokens.ReviewTimes(**manners)
+        self.seam = tokens.TokenAuthorisation(self.server, chosen, lambda: self.now)
 
     async def ask(
         self, path: str = "/metrics", method: str = "GET", **headers: str
     ) -> tuple[int, dict[str, str]]:
         """The status (200: allowed) and the headers of the refusal."""
-        asked = message.Request(method=method, path=path, headers=headers)
+        asked = message.HttpRequest(method=method, path=path, headers=headers)
         verdict = await self.seam(asked, PEER)
         if verdict.refusal is None:
             return 200, {}

@@ -73,7 +73,7 @@ def machine(version: Cgroup, *groups: str) -> Counting:
 
 def found(host: root.HostRoot) -> Mapping[str, cgroup.Group]:
     """All its groups."""
-    look = tree.Reader(host, hierarchies.discover(host))
+    look = tree.CgroupReader(host, hierarchies.discover(host))
     try:
         return look.read_all(followed.inside(look, "", 1 << 20) or ())
     finally:

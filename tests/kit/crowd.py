@@ -57,7 +57,7 @@ def look(pods: int, reference: str) -> dict[str, Any]:
     leaves = [f"{top}/pod{pod}/c{box}" for pod in range(pods) for box in range(_CONTAINERS)]
     groups = list(dict.fromkeys(path for leaf in leaves for path in (_above(leaf), leaf)))
     with _groups(layout, [top, *groups]), _processes(layout, leaves) as pids:
-        past, reader = series.History(), usage.Reader(_HOST)
+        past, reader = series.History(), usage.UsageReader(_HOST)
         reader.configure(layout, discovery.discover(_HOST))
         followed = {path: cgroup.Group(path=path, inode=1) for path in groups}
         for _ in range(_TICKS):
@@ -124,7 +124,9 @@ def _above(leaf: str) -> str:
     return leaf.rpartition("/")[0]
 
 
-def _step(past: series.History, reader: usage.Reader, groups: Mapping[str, cgroup.Group]) -> None:
+def _step(
+    past: series.History, reader: usage.UsageReader, groups: Mapping[str, cgroup.Group]
+) -> None:
     past.take(reader.read(machine.now(), groups))
 
 

@@ -25,7 +25,7 @@ def groups(host: root.HostRoot, top: str) -> Iterator[str]:
     yield top
     for name in host.list(host.at(top)):
         path = f"{top}/{name}"
-        if host.stat(host.at(path), follow=False).kind is root.Kind.DIRECTORY:
+        if host.stat(host.at(path), follow=False).kind is root.FileKind.DIRECTORY:
             yield from groups(host, path)
 
 
@@ -39,7 +39,11 @@ def image(host: root.HostRoot, *tops: str) -> Image:
             for name in names:
                 path = host.at(f"{group}/{name}")
                 kept = host.stat(path, follow=False)
-                if kept.kind is root.Kind.FILE and kept.mode & _WRITABLE and name not in _COUNTERS:
+                if (
+                    kept.kind is root.FileKind.FILE
+                    and kept.mode & _WRITABLE
+                    and name not in _COUNTERS
+                ):
                     in_effect = _WISHES.get(name, name)
                     shown = in_effect if in_effect in names else name
                     found[path] = _text(host, f"{group}/{shown}")

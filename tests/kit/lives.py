@@ -36,15 +36,15 @@ class Shown:
     def __init__(self) -> None:
         self.problems: Mapping[str, str] = {}
         self.events: list[str] = []
-        self.views: list[view.View | None] = []
+        self.views: list[view.ReportView | None] = []
         self.published = asyncio.Event()
 
-    async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
+    async def start(self, current: Callable[[], view.ReportView | None]) -> tuple[str, ...]:
         """Come up."""
         self.events.append("start" if current() is not None else "start without a view")
         return ("http://here/",)
 
-    def publish(self, now: view.View | None) -> None:
+    def publish(self, now: view.ReportView | None) -> None:
         """Remember the view."""
         self.views.append(now)
         self.published.set()

@@ -348,17 +348,21 @@ def to_directory(tree: Tree, top: Path) -> Path:
     return top
 
 
-def to_index(tree: Tree) -> tarindex.Entry:
+def to_index(tree: Tree) -> tarindex.ArchiveEntry:
     """The tree as an archive's index, without an archive."""
-    top = tarindex.Entry(root.Kind.DIRECTORY, inode=1)
+    top = tarindex.ArchiveEntry(root.FileKind.DIRECTORY, inode=1)
     for name, content in tree.items():
         here = top
         *folders, last = name.split("/")
         for part in folders:
-            here = here.children.setdefault(part, tarindex.Entry(root.Kind.DIRECTORY, inode=2))
-        entry = tarindex.Entry(root.Kind.FILE, inode=3, data=content.encode("utf-8", "replace"))
+            here = here.children.setdefault(
+                part, tarindex.ArchiveEntry(root.FileKind.DIRECTORY, inode=2)
+            )
+        entry = tarindex.ArchiveEntry(
+            root.FileKind.FILE, inode=3, data=content.encode("utf-8", "replace")
+        )
         if content.startswith("->"):
-            entry = tarindex.Entry(root.Kind.LINK, inode=3, link=content[2:])
+            entry = tarindex.ArchiveEntry(root.FileKind.LINK, inode=3, link=content[2:])
         here.children[last] = entry
     return top
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet.workloads.nri import fields, messages, mux, ttrpc
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.kit import deadline
 
 SERVICE = "nri.pkg.api.v1alpha1.Plugin"
 
 
-def pod(one: messages.Pod) -> bytes:
+def pod(one: messages.NriPod) -> bytes:
     """A PodSandbox."""
     linux: list[tuple[int, fields.Value]] = [(3, one.cgroup_parent)]
     if one.cpu_shares:
@@ -37,7 +37,7 @@ def pod(one: messages.Pod) -> bytes:
     )
 
 
-def container(one: messages.Container) -> bytes:
+def container(one: messages.NriContainer) -> bytes:
     """A Container."""
     numbers = [(n, fields.encode((1, v))) for n, v in ((1, one.shares), (2, one.quota)) if v]
     memory = [(1, fields.encode((1, fields.encode((1, one.memory)))))] if one.memory else []
@@ -52,12 +52,12 @@ def container(one: messages.Container) -> bytes:
     )
 
 
-def heard(event: Event, pod_: messages.Pod, box: messages.Container) -> tuple[str, bytes]:
+def heard(event: NriEvent, pod_: messages.NriPod, box: messages.NriContainer) -> tuple[str, bytes]:
     """Method and payload of an event, as containerd 1.7 spells it."""
     names = {
-        Event.CREATE_CONTAINER: "CreateContainer",
-        Event.UPDATE_CONTAINER: "UpdateContainer",
-        Event.STOP_CONTAINER: "StopContainer",
+        NriEvent.CREATE_CONTAINER: "CreateContainer",
+        NriEvent.UPDATE_CONTAINER: "UpdateContainer",
+        NriEvent.STOP_CONTAINER: "StopContainer",
     }
     about = [pod(pod_), container(box)]
     if event in names:
@@ -71,8 +71,8 @@ class Peer:
 
     wire: socket.socket
     cutter: mux.Cutter = field(default_factory=mux.Cutter)
-    readers: dict[int, ttrpc.Reader] = field(
-        default_factory=lambda: {mux.PLUGIN: ttrpc.Reader(), mux.RUNTIME: ttrpc.Reader()}
+    readers: dict[int, ttrpc.TtrpcReader] = field(
+        default_factory=lambda: {mux.PLUGIN: ttrpc.TtrpcReader(), mux.RUNTIME: ttrpc.TtrpcReader()}
     )
     inbox: list[tuple[int, ttrpc.Message]] = field(default_factory=list)
     stream: int = -1
@@ -90,32 +90,32 @@ class Peer:
             for where, content in self.cutter.feed(data):
                 self.inbox += [(where, one) for one in self.readers[where].feed(content)]
 
-    def call(self, method: str, payload: bytes, timeout: float = 2.0) -> ttrpc.Response:
+    def call(self, method: str, payload: bytes, timeout: float = 2.0) -> ttrpc.TtrpcResponse:
         """Call the plugin and wait for its answer."""
         self.send(method, payload, timeout)
         while True:
             one = self.next(mux.PLUGIN)
-            if isinstance(one, ttrpc.Response) and one.stream == self.stream:
+            if isinstance(one, ttrpc.TtrpcResponse) and one.stream == self.stream:
                 return one
 
     def send(self, method: str, payload: bytes, timeout: float = 2.0) -> None:
         """Call the plugin."""
         self.stream += 2
-        one = ttrpc.Request(self.stream, SERVICE, method, payload, timeout)
+        one = ttrpc.TtrpcRequest(self.stream, SERVICE, method, payload, timeout)
         self.wire.sendall(ttrpc.write(mux.PLUGIN, one))
 
     def registered(self, code: int = 0) -> dict[str, str]:
         """Answer the registration; who registered."""
         one = self.next(mux.RUNTIME)
-        assert isinstance(one, ttrpc.Request)
+        assert isinstance(one, ttrpc.TtrpcRequest)
         assert "RegisterPlugin" == one.method
         said = fields.decode(one.payload)
-        answer = ttrpc.Response(one.stream, b"", code, "no" if code else "")
+        answer = ttrpc.TtrpcResponse(one.stream, b"", code, "no" if code else "")
         self.wire.sendall(ttrpc.write(mux.RUNTIME, answer))
         return {"name": fields.text(said, 1), "index": fields.text(said, 2)}
 
     def introduce(
-        self, pods: Sequence[messages.Pod] = (), boxes: Sequence[messages.Container] = ()
+        self, pods: Sequence[messages.NriPod] = (), boxes: Sequence[messages.NriContainer] = ()
     ) -> int:
         """Registration, configuration, synchronisation; the events that the plugin wants."""
         self.registered()
@@ -126,12 +126,12 @@ class Peer:
 
     def happens(
         self,
-        event: Event,
-        pod_: messages.Pod | None = None,
-        box: messages.Container | None = None,
-    ) -> ttrpc.Response:
+        event: NriEvent,
+        pod_: messages.NriPod | None = None,
+        box: messages.NriContainer | None = None,
+    ) -> ttrpc.TtrpcResponse:
         """An event, and what the plugin answers."""
-        return self.call(*heard(event, pod_ or messages.Pod(), box or messages.Container()))
+        return self.call(*heard(event, pod_ or messages.NriPod(), box or messages.NriContainer()))
 
 
 @dataclass
@@ -162,11 +162,11 @@ def runtime(path: Path) -> Iterator[Runtime]:
         yield Runtime(path, server, peers)
 
 
-def adjusted(answer: ttrpc.Response) -> fields.Fields:
+def adjusted(answer: ttrpc.TtrpcResponse) -> fields.Fields:
     """The LinuxResources of an adjustment."""
     return fields.inside(fields.decode(answer.payload), 1, 6, 2)
 
 
-def cpus(answer: ttrpc.Response) -> str:
+def cpus(answer: ttrpc.TtrpcResponse) -> str:
     """The set that an answer to CreateContainer gives."""
     return fields.text(fields.inside(adjusted(answer), 2), 6)

@@ -24,7 +24,7 @@ def served(folder: Path) -> Iterator[Path]:
         store = adapter.Store(folder / "store.db", admit=(service.admit,))
         await store.open()
         offered = reservations.Reservations(service.ReservationService(store))
-        one = server.Server(socket, [offered])
+        one = server.RpcServer(socket, [offered])
         await one.start()
         end = asyncio.Event()
         ends.append((asyncio.get_running_loop(), end))

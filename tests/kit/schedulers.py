@@ -127,9 +127,9 @@ async def world(
     serving = server.Server(store, custom=custom)
     await serving.start()
     who = credentials.Credentials(
-        credentials.Source(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
+        credentials.CredentialSource(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
     )
-    client = kube.Kube(who)
+    client = kube.KubeStore(who)
     try:
         yield World(store, client, serving)
     finally:

@@ -46,7 +46,7 @@ def look() -> dict[str, Any]:
     assert holder is not None
     top = f"koordlet-strained-{os.getpid()}"
     with _groups(holder, top), _stress(holder, top):
-        past, reader = series.History(), usage.Reader(_HOST)
+        past, reader = series.History(), usage.UsageReader(_HOST)
         reader.configure(layout, discovery.discover(_HOST))
         reader.thorough = True
         groups = {f"{top}/{name}": cgroup.Group(path=f"{top}/{name}", inode=1) for name in _LOADS}

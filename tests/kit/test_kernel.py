@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from koordlet.host.fs.root import HostPath, HostRoot, Kind
+from koordlet.host.fs.root import FileKind, HostPath, HostRoot
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import KernelHost, Machine
 
@@ -66,8 +66,8 @@ def test_joined_hierarchies_have_links_that_can_be_followed(v1: KernelHost) -> N
     v1.mkdir(at("cpu", "a"))
 
     assert "cpu,cpuacct" == v1.readlink(at("cpu"))
-    assert Kind.LINK is v1.stat(at("cpu"), follow=False).kind
-    assert Kind.DIRECTORY is v1.stat(at("cpu,cpuacct", "a")).kind
+    assert FileKind.LINK is v1.stat(at("cpu"), follow=False).kind
+    assert FileKind.DIRECTORY is v1.stat(at("cpu,cpuacct", "a")).kind
     assert refusal(v1.readlink, at("cpuset")) == "EINVAL"
 
 

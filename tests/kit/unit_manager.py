@@ -79,7 +79,7 @@ def _text(value: dbus.Variant) -> str:
     return "100" if value.value == unit_properties.INFINITY else str(value.value)
 
 
-class Connection(bus.Connection):
+class Connection(bus.BusConnection):
     """One errand."""
 
     def __init__(self, to: Systemd) -> None:

@@ -43,7 +43,7 @@ def look(ticks: int) -> dict[str, object]:
     layout = hierarchies.discover(_HOST)
     top = f"koordlet-use-{os.getpid()}"
     with _groups(layout, top), _processes(layout, top) as pids:
-        past, reader = series.History(), usage.Reader(_HOST)
+        past, reader = series.History(), usage.UsageReader(_HOST)
         reader.configure(layout, discovery.discover(_HOST))
         paths = [f"{top}/{name}" for name in _PROGRAMS]
         groups = {path: cgroup.Group(path=path, inode=1) for path in paths}
@@ -87,7 +87,9 @@ def check(seen: Mapping[str, Any]) -> None:
         assert said["limited"]["pressure"] > 0.2, seen
 
 
-def _step(past: series.History, reader: usage.Reader, groups: Mapping[str, cgroup.Group]) -> None:
+def _step(
+    past: series.History, reader: usage.UsageReader, groups: Mapping[str, cgroup.Group]
+) -> None:
     past.take(reader.read(machine.now(), groups))
 
 

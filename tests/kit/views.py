@@ -136,7 +136,7 @@ def view(
     made: plan.Plan | None = None,
     found: topology.Topology | None = None,
     **changes: Any,
-) -> published.View:
+) -> published.ReportView:
     """A view of a node called ``n1``; further keywords replace its fields."""
     if workloads is None:
         workloads = (workload("web"), workload("batch", qos.Qos.BE))
@@ -156,7 +156,7 @@ def view(
     if usage is None:
         usage = {one.key: 1.5 for one in workloads[:1]}
     shown = made_plan() if made is None else made
-    base = published.View(
+    base = published.ReportView(
         epoch=EPOCH,
         revision=1,
         mode="enforce",
@@ -170,7 +170,7 @@ def view(
         ),
         usage=usage,
         checks=(published.Check(name="policies", ok=True), published.Check(name="writes", ok=True)),
-        counters=published.Counters(ticks=42, writes=7, failures={"shared_pools": 2}),
+        counters=published.AgentCounters(ticks=42, writes=7, failures={"shared_pools": 2}),
     )
     return dataclasses.replace(base, **changes)
 

@@ -24,16 +24,16 @@ from tests.kit.watches import drained
 
 PATIENCE = 30.0
 #: Small bounds, so that tests reach them.
-MANNERS = kube.Manners(
-    silence_seconds=0.2, limits=client.Limits(answer_seconds=5.0, body_bytes=1 << 20)
+MANNERS = kube.RequestTimes(
+    silence_seconds=0.2, limits=client.ClientLimits(answer_seconds=5.0, body_bytes=1 << 20)
 )
 NODE = objects.Ref(kinds.NODES, "n1")
 
-World = tuple[server.Server, kube.Kube]
+World = tuple[server.Server, kube.KubeStore]
 
 
 @asynccontextmanager
-async def opened(path: Path, manners: kube.Manners) -> AsyncGenerator[World]:
+async def opened(path: Path, manners: kube.RequestTimes) -> AsyncGenerator[World]:
     """A server with one node, and a client."""
     store = adapter.Store(path / "store.db")
     await store.open()
@@ -41,8 +41,8 @@ async def opened(path: Path, manners: kube.Manners) -> AsyncGenerator[World]:
     serving = server.Server(store)
     await serving.start()
     config = serving.kubeconfig(path / "kubeconfig")
-    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
-    client = kube.Kube(who, manners)
+    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+    client = kube.KubeStore(who, manners)
     try:
         yield serving, client
     finally:
@@ -54,8 +54,8 @@ async def opened(path: Path, manners: kube.Manners) -> AsyncGenerator[World]:
 
 def in_world(
     path: Path,
-    body: Callable[[server.Server, kube.Kube], Awaitable[None]],
-    manners: kube.Manners = MANNERS,
+    body: Callable[[server.Server, kube.KubeStore], Awaitable[None]],
+    manners: kube.RequestTimes = MANNERS,
 ) -> None:
     """Run a test's body."""
 
@@ -69,11 +69,31 @@ def in_world(
 @pytest.mark.parametrize(
     ("fault", "error", "word"),
     [
-        (Fault(Manner.ANSWER, status=200, body=b"<html>login"), refusals.Unavailable, "not what"),
-        (Fault(Manner.ANSWER, status=200, body=b'{"a":'), refusals.Unavailable, "not what"),
-        (Fault(Manner.ANSWER, status=200, body=b"[1,2]"), refusals.Unavailable, "not what"),
-        (Fault(Manner.ANSWER, status=200, body=b"\xff\xfe"), refusals.Unavailable, "not what"),
-        (Fault(Manner.ANSWER, status=200, body=b"[" * 99_999), refusals.Unavailable, "not what"),
+        (
+            Fault(Manner.ANSWER, status=200, body=b"<html>login"),
+            refusals.Unavailable,
+            "not one of an API server",
+        ),
+        (
+            Fault(Manner.ANSWER, status=200, body=b'{"a":'),
+            refusals.Unavailable,
+            "not one of an API server",
+        ),
+        (
+            Fault(Manner.ANSWER, status=200, body=b"[1,2]"),
+            refusals.Unavailable,
+            "not one of an API server",
+        ),
+        (
+            Fault(Manner.ANSWER, status=200, body=b"\xff\xfe"),
+            refusals.Unavailable,
+            "not one of an API server",
+        ),
+        (
+            Fault(Manner.ANSWER, status=200, body=b"[" * 99_999),
+            refusals.Unavailable,
+            "not one of an API server",
+        ),
         (Fault(Manner.ANSWER, status=200, body=b" " * (2 << 20)), refusals.Unavailable, "MiB"),
         (Fault(Manner.ANSWER, status=302, body=b"away"), refusals.Unavailable, "away"),
         (Fault(Manner.ANSWER, status=502, body=b"<html>bad"), refusals.Unavailable, "bad"),
@@ -89,7 +109,7 @@ def test_an_answer_that_is_none(
 ) -> None:
     """Whatever comes instead of an object is one error that names the object; then all is well."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(fault)
         with pytest.raises(error, match=word) as caught:
             await client.get(NODE)
@@ -102,20 +122,20 @@ def test_an_answer_that_is_none(
 def test_a_server_that_does_not_answer(ram: Path) -> None:
     """The deadline ends it, and the next request has a connection of its own."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(Fault(Manner.STALL))
         with pytest.raises(refusals.Unavailable, match="within"):
             await client.get(NODE)
         assert objects.text(await client.get(NODE), "name") == "n1"
 
-    limits = client.Limits(answer_seconds=0.2)
-    in_world(ram, body, kube.Manners(limits=limits))
+    limits = client.ClientLimits(answer_seconds=0.2)
+    in_world(ram, body, kube.RequestTimes(limits=limits))
 
 
 def test_a_server_that_is_not_there(ram: Path) -> None:
     """The error names its address."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         await serving.stop()
         with pytest.raises(refusals.Unavailable) as caught:
             await client.get(NODE)
@@ -141,7 +161,7 @@ def test_a_watch_that_talks_nonsense(
 ) -> None:
     """A line that is no change ends the watch with an error, and nothing is made up."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=line))
         with pytest.raises(error):
             await drained(client.watch(kinds.NODES, "1"))
@@ -152,10 +172,10 @@ def test_a_watch_that_talks_nonsense(
 def test_a_watch_that_stalls(ram: Path) -> None:
     """Silence for longer than bookmarks allow ends it."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         del serving
         since = (await objects.collect(client.list(kinds.NODES))).revision
-        with pytest.raises(refusals.Unavailable, match="silent"):
+        with pytest.raises(refusals.Unavailable, match="no data"):
             await drained(client.watch(kinds.NODES, since))
 
     in_world(ram, body)
@@ -164,9 +184,9 @@ def test_a_watch_that_stalls(ram: Path) -> None:
 def test_a_line_without_end(ram: Path) -> None:
     """A watch that sends one endless line is cut off before it costs memory."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=b"x" * (9 << 20)))
-        with pytest.raises(refusals.Unavailable, match="a line of over"):
+        with pytest.raises(refusals.Unavailable, match="a watch event exceeds"):
             await drained(client.watch(kinds.NODES, "1"))
 
     in_world(ram, body)
@@ -177,7 +197,7 @@ def test_items_that_are_no_objects(ram: Path) -> None:
     items = [7, None, {"no": "name"}, {"metadata": {"name": "good"}}]
     raw = json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
         listing = await objects.collect(client.list(kinds.NODES))
         assert [objects.text(one, "name") for one in listing.items] == ["good"]
@@ -200,7 +220,7 @@ def test_half_a_character(ram: Path) -> None:
     line = b'{"type":"MODIFIED","object":%s}\n' % bad
     log.configure("info", "json", stream=(stream := io.StringIO()))
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
         listing = await objects.collect(client.list(kinds.NODES))
         serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=line))
@@ -218,7 +238,7 @@ def test_half_a_character(ram: Path) -> None:
 def test_items_that_are_null(ram: Path) -> None:
     """An empty list as Go writes it is an empty list."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         raw = b'{"metadata":{"resourceVersion":"5"},"items":null}'
         serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
         assert await objects.collect(client.list(kinds.NODES)) == objects.Listing((), "5")
@@ -230,7 +250,7 @@ def test_items_that_are_null(ram: Path) -> None:
 def test_come_back_later(ram: Path, status: int) -> None:
     """A server that says when is asked again then, by itself, and only while it makes sense."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         soon = {"retry-after": "0.01"}
         serving.faults.add(Fault(Manner.ANSWER, status=status, headers=soon, times=2))
         assert objects.text(await client.get(NODE), "name") == "n1"
@@ -249,7 +269,7 @@ def test_a_budget_is_not_waited_for(ram: Path) -> None:
     details = {"causes": [{"reason": "DisruptionBudget", "message": "wait"}]}
     status = {"kind": "Status", "details": {**details, "retryAfterSeconds": 1}}
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         raw = json.dumps(status).encode()
         serving.faults.add(Fault(Manner.ANSWER, method="POST", status=429, body=raw))
         with pytest.raises(refusals.TooMany) as caught:
@@ -263,7 +283,7 @@ def test_a_budget_is_not_waited_for(ram: Path) -> None:
 def test_connections_are_kept(ram: Path) -> None:
     """Many requests one after the other share one connection; many at once have few."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         for _ in range(5):
             await client.get(NODE)
         assert {one.connection for one in serving.seen} == {1}
@@ -276,7 +296,7 @@ def test_connections_are_kept(ram: Path) -> None:
 def test_a_kept_connection_that_was_closed(ram: Path) -> None:
     """The server may close it between two requests: nobody notices."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         await client.get(NODE)
         await serving.cut()
         assert objects.text(await client.get(NODE), "name") == "n1"
@@ -287,7 +307,7 @@ def test_a_kept_connection_that_was_closed(ram: Path) -> None:
 def test_a_write_is_not_repeated(ram: Path) -> None:
     """Nobody knows whether a write that got no answer was done: it is the caller's to decide."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         await client.get(NODE)
         serving.faults.add(Fault(Manner.RESET, method="PATCH"))
         with pytest.raises(refusals.Unavailable):
@@ -301,7 +321,7 @@ def test_a_write_is_not_repeated(ram: Path) -> None:
 def test_names_that_are_paths(ram: Path, name: str) -> None:
     """A name can never lead to another path."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         with pytest.raises(refusals.Malformed):
             await client.get(objects.Ref(kinds.NODES, name))
         with pytest.raises(refusals.NotFound):
@@ -314,7 +334,7 @@ def test_names_that_are_paths(ram: Path, name: str) -> None:
 def test_who_we_are(ram: Path) -> None:
     """Writes name their manager, and watches ask for bookmarks and an end."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
         with pytest.raises(refusals.Unavailable):
             await drained(client.watch(kinds.NODES, "3"))
@@ -330,11 +350,13 @@ def test_who_we_are(ram: Path) -> None:
 def test_a_watch_begins_with_the_token_of_now(ram: Path) -> None:
     """A token that was changed since it was read costs a watch one refused request, no pause."""
 
-    async def body(serving: server.Server, _: kube.Kube) -> None:
+    async def body(serving: server.Server, _: kube.KubeStore) -> None:
         token = ram / "token"
         token.write_text("secret")
         config = serving.kubeconfig(ram / "rotating", tokenFile=str(token))
-        client = kube.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+        client = kube.KubeStore(
+            credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+        )
         since = (await objects.collect(client.list(kinds.NODES))).revision
         token.write_text("second")
         serving.tokens = {"second"}
@@ -354,7 +376,7 @@ def test_a_watch_begins_with_the_token_of_now(ram: Path) -> None:
 def test_lists_of_one_node_are_of_the_servers_memory(ram: Path, *, cached: bool) -> None:
     """Those of an agent, by a field; its other lists, and everybody else's, are of now."""
 
-    async def body(serving: server.Server, client: kube.Kube) -> None:
+    async def body(serving: server.Server, client: kube.KubeStore) -> None:
         mine = selectors.Selector(fields="spec.nodeName=n1")
         await objects.collect(client.list(kinds.PODS, selector=mine))
         await objects.collect(client.list(kinds.NODES))

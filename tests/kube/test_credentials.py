@@ -41,11 +41,11 @@ async def serving(
 
 @asynccontextmanager
 async def asking(
-    source: credentials.Source, clock: Callable[[], float] | None = None
-) -> AsyncGenerator[kube.Kube]:
+    source: credentials.CredentialSource, clock: Callable[[], float] | None = None
+) -> AsyncGenerator[kube.KubeStore]:
     """A client with these credentials."""
     who = credentials.Credentials(source, *([clock] if clock is not None else []))
-    client = kube.Kube(who)
+    client = kube.KubeStore(who)
     yield client
     await client.close()
 
@@ -60,7 +60,7 @@ def run(body: Awaitable[None]) -> None:
     asyncio.run(within())
 
 
-async def name(client: kube.Kube) -> str:
+async def name(client: kube.KubeStore) -> str:
     """Whether it works."""
     return objects.text(await client.get(NODE), "name")
 
@@ -73,12 +73,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> pki.Authority:
 
 def in_cluster(
     path: Path, at: server.Server, monkeypatch: pytest.MonkeyPatch, ca: Path
-) -> credentials.Source:
+) -> credentials.CredentialSource:
     """What a pod finds of its service account."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(at.port))
     (path / "token").write_text("secret\n")
-    return credentials.Source(token=path / "token", ca=ca)
+    return credentials.CredentialSource(token=path / "token", ca=ca)
 
 
 def test_in_cluster(ram: Path, authority: pki.Authority, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_a_refused_token_is_tried_twice(ram: Path) -> None:
     async def body() -> None:
         async with serving(ram) as at:
             config = at.kubeconfig(ram / "config", token="wrong")  # noqa: S106 - a test's
-            async with asking(credentials.Source(kubeconfig=str(config))) as client:
+            async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
                 with pytest.raises(refusals.Unauthorized):
                     await name(client)
             assert len(at.seen) == 2
@@ -150,7 +150,7 @@ def test_client_certificates(ram: Path, authority: pki.Authority) -> None:
             certificate, key = map(str, authority.sign("agent"))
             user = {"client-certificate": certificate, "client-key": key}
             config = at.kubeconfig(ram / "config", ca=authority.certificate, **user)
-            async with asking(credentials.Source(kubeconfig=str(config))) as client:
+            async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
                 assert await name(client) == "n1"
             assert "authorization" not in at.seen[0].headers
 
@@ -164,8 +164,8 @@ def test_a_server_that_we_do_not_trust(ram: Path, authority: pki.Authority) -> N
         async with serving(ram, authority) as at:
             other = pki.Authority(ram, "other")
             config = at.kubeconfig(ram / "config", ca=other.certificate)
-            async with asking(credentials.Source(kubeconfig=str(config))) as client:
-                with pytest.raises(refusals.Unavailable, match="trust"):
+            async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
+                with pytest.raises(refusals.Unavailable, match="TLS verification failed"):
                     await name(client)
             assert at.seen == []
 
@@ -180,7 +180,7 @@ def test_an_authority_that_was_replaced(ram: Path, authority: pki.Authority) -> 
             trusted = ram / "trusted.crt"
             trusted.write_bytes(pki.Authority(ram, "other").certificate.read_bytes())
             config = at.kubeconfig(ram / "config", ca=trusted)
-            async with asking(credentials.Source(kubeconfig=str(config))) as client:
+            async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
                 with pytest.raises(refusals.Unavailable):
                     await name(client)
                 trusted.write_bytes(authority.certificate.read_bytes())
@@ -202,7 +202,9 @@ def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> None:
             user = {"client-certificate": str(mine[0]), "client-key": str(mine[1])}
             config = at.kubeconfig(ram / "config", ca=authority.certificate, **user)
             clock = clocks.Clock()
-            async with asking(credentials.Source(kubeconfig=str(config)), clock) as client:
+            async with asking(
+                credentials.CredentialSource(kubeconfig=str(config)), clock
+            ) as client:
                 since = (await objects.collect(client.list(kinds.NODES))).revision
                 watch = client.watch(kinds.NODES, since)
                 told = asyncio.ensure_future(watches.news(watch))
@@ -228,7 +230,9 @@ def test_a_token_file_that_rotates(ram: Path) -> None:
                 at.kubeconfig(ram / "config", tokenFile=str(ram / "token")),
                 clocks.Clock(),
             )
-            async with asking(credentials.Source(kubeconfig=str(config)), clock) as client:
+            async with asking(
+                credentials.CredentialSource(kubeconfig=str(config)), clock
+            ) as client:
                 await name(client)
                 replace(ram / "token", "second")
                 at.tokens = {"second"}
@@ -247,13 +251,13 @@ def plugin(path: Path, script: str) -> dict[str, Any]:
     return {"apiVersion": "client.authentication.k8s.io/v1", "command": str(program)}
 
 
-def with_plugin(at: server.Server, path: Path, script: str) -> credentials.Source:
+def with_plugin(at: server.Server, path: Path, script: str) -> credentials.CredentialSource:
     """A kubeconfig with such a user."""
     config = at.kubeconfig(path / "config")
     body = json.loads(config.read_text())
     body["users"][0]["user"] = {"exec": plugin(path, script)}
     config.write_text(json.dumps(body))
-    return credentials.Source(kubeconfig=str(config))
+    return credentials.CredentialSource(kubeconfig=str(config))
 
 
 _CREDENTIAL = """cat <<END
@@ -313,7 +317,7 @@ def test_a_kubeconfig_that_makes_no_sense(ram: Path, text: str) -> None:
     (ram / "config").write_text(text)
 
     async def body() -> None:
-        async with asking(credentials.Source(kubeconfig=str(ram / "config"))) as client:
+        async with asking(credentials.CredentialSource(kubeconfig=str(ram / "config"))) as client:
             with pytest.raises(refusals.Unauthorized) as caught:
                 await name(client)
             assert caught.value.culprit == str(ram / "config")
@@ -325,9 +329,9 @@ def test_a_kubeconfig_that_makes_no_sense(ram: Path, text: str) -> None:
 def test_files_that_are_not_there(ram: Path, missing: str) -> None:
     """No service account and no kubeconfig: the error says where it looked."""
     source = (
-        credentials.Source(token=ram / "token", ca=ram / "ca")
+        credentials.CredentialSource(token=ram / "token", ca=ram / "ca")
         if missing == "token"
-        else credentials.Source(kubeconfig=str(ram / "config"))
+        else credentials.CredentialSource(kubeconfig=str(ram / "config"))
     )
 
     async def body() -> None:
@@ -371,7 +375,7 @@ def test_through_a_proxy(
             content = json.loads(config.read_text())
             content["clusters"][0]["cluster"]["proxy-url"] = f"http://127.0.0.1:{port}"
             config.write_text(json.dumps(content))
-            async with asking(credentials.Source(kubeconfig=str(config))) as client:
+            async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
                 with pytest.raises(refusals.Unavailable, match="403"):
                     await name(client)
                 open_to.append(at.port)

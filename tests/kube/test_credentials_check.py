@@ -12,7 +12,7 @@ from koordlet.kube import credentials
 from koordlet.model import errors
 
 
-def written(path: Path, *, user: Any = None, **cluster: str) -> credentials.Source:
+def written(path: Path, *, user: Any = None, **cluster: str) -> credentials.CredentialSource:
     """A kubeconfig."""
     body = {
         "apiVersion": "v1",
@@ -23,10 +23,10 @@ def written(path: Path, *, user: Any = None, **cluster: str) -> credentials.Sour
         "users": [{"name": "u", "user": user or {"token": "secret"}}],
     }
     (path / "config").write_text(json.dumps(body))
-    return credentials.Source(kubeconfig=str(path / "config"))
+    return credentials.CredentialSource(kubeconfig=str(path / "config"))
 
 
-def refused(source: credentials.Source) -> errors.ConfigError:
+def refused(source: credentials.CredentialSource) -> errors.ConfigError:
     """Why they cannot be used."""
     with pytest.raises(errors.ConfigError) as caught:
         credentials.check(source)
@@ -40,7 +40,7 @@ def test_what_is_no_kubeconfig(ram: Path, text: str | None) -> None:
     """Whose fault it is and what to do; the file is not quoted, it may hold a token."""
     if text is not None:
         (ram / "config").write_text(text)
-    error = refused(credentials.Source(kubeconfig=str(ram / "config")))
+    error = refused(credentials.CredentialSource(kubeconfig=str(ram / "config")))
 
     assert (str(ram / "config"), 2) == (error.culprit, error.status)
     assert "no usable credentials" in error.message
@@ -50,7 +50,7 @@ def test_what_is_no_kubeconfig(ram: Path, text: str | None) -> None:
 
 def test_no_service_account(ram: Path) -> None:
     """Where nobody named a file: which one is missing, and what to do."""
-    error = refused(credentials.Source(token=ram / "token", ca=ram / "ca"))
+    error = refused(credentials.CredentialSource(token=ram / "token", ca=ram / "ca"))
 
     assert str(ram / "token") == error.culprit
     assert "service account" in error.fix
@@ -62,7 +62,7 @@ def test_what_it_names(ram: Path) -> None:
 
     assert "gone.crt" in refused(written(ram, **{"certificate-authority": gone})).message
     assert "'not a url'" in refused(written(ram, server="not a url")).message
-    source = credentials.Source(kubeconfig=written(ram).kubeconfig, context="other")
+    source = credentials.CredentialSource(kubeconfig=written(ram).kubeconfig, context="other")
     assert "other" in refused(source).message
     lines = refused(written(ram, user={"token": "se\ncret"})).message
     assert "the token has several lines" in lines

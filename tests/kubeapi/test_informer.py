@@ -33,7 +33,9 @@ def color(body: objects.Object) -> str:
 class World:
     """A store, a server before it, a client, and an informer of the reservations."""
 
-    def __init__(self, store: adapter.Store, serving: server.Server, client: kube.Kube) -> None:
+    def __init__(
+        self, store: adapter.Store, serving: server.Server, client: kube.KubeStore
+    ) -> None:
         self.store = store
         self.server = serving
         self.client = client
@@ -98,8 +100,8 @@ async def opened(path: Path) -> AsyncGenerator[World]:
     serving = server.Server(store, custom=[kinds.RESERVATIONS])
     await serving.start()
     config = serving.kubeconfig(path / "kubeconfig")
-    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
-    client = kube.Kube(who)
+    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+    client = kube.KubeStore(who)
     try:
         yield World(store, serving, client)
     finally:

@@ -65,9 +65,9 @@ def test_every_field_is_applied_by_us(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         await beat(store.store)
-        await rows.Topology(MANNERS, Racing(1000.0)).bring(store, seen())
+        await rows.TopologyRow(MANNERS, Racing(1000.0)).bring(store, seen())
         await rows.Metric(pasts.used_node()).bring(store, seen())
-        await rows.Status(MANNERS, Racing(1000.0)).bring(store, offering(seen(), cpu=4000))
+        await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, offering(seen(), cpu=4000))
         ours = {("koordlet", "Apply")}
         nrt, node = await store.store.get(NRT), await store.store.get(NODE_REF)
         assert ours == owners(nrt, "zones") == owners(nrt, "metadata", "annotations", (
@@ -84,7 +84,7 @@ def test_what_is_ours_no_more_goes(ram: Path) -> None:
     """Also where it was written by an agent that did not apply; what others wrote stays."""
 
     async def body(store: Counting) -> None:
-        row = rows.Topology(MANNERS, Racing(1000.0))
+        row = rows.TopologyRow(MANNERS, Racing(1000.0))
         marked = {topology_object.SYSTEM_QOS: "{}", "foreign/mark": "1"}
         reference = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "u"}
         made = {"name": NODE, "annotations": marked, "ownerReferences": [reference]}
@@ -106,7 +106,7 @@ def test_its_owner_stays(ram: Path) -> None:
     """The Node is the object's owner for good: it is applied each time."""
 
     async def body(store: Counting) -> None:
-        row = rows.Topology(MANNERS, Racing(1000.0))
+        row = rows.TopologyRow(MANNERS, Racing(1000.0))
         await row.bring(store, seen())
         assert 1 == await row.bring(store, relabelled())
         (one,) = (await store.store.get(NRT))["metadata"]["ownerReferences"]
@@ -124,7 +124,7 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
         store.store = adapter.Store(ram / "timed.db", clock=hour)
         await store.store.open()
         await store.store.create(NODE_REF.kind, {"metadata": {"name": NODE}})
-        row = rows.Status(MANNERS, clock)
+        row = rows.StatusRow(MANNERS, clock)
         await row.bring(store, offering(seen(), cpu=4000))
         for second in range(100):
             hour.now += 10
@@ -157,7 +157,7 @@ def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
     """An agent of before has patched: those fields are ours, and go when they are not offered."""
 
     async def body(store: Counting) -> None:
-        row = rows.Status(MANNERS, Racing(1000.0))
+        row = rows.StatusRow(MANNERS, Racing(1000.0))
         await other(store.store, "koordlet", "4000")
         assert 1 == await row.bring(store, offering(seen(), cpu=4000, memory=1 << 30))
         assert 1 == await row.bring(store, offering(seen()))
@@ -171,10 +171,10 @@ def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
     """A new agent has no offer yet: what the one before it applied stays as it is."""
 
     async def body(store: Counting) -> None:
-        first = rows.Status(MANNERS, Racing(1000.0))
+        first = rows.StatusRow(MANNERS, Racing(1000.0))
         await first.bring(store, offering(seen(), cpu=4000))
         changed = dataclasses.replace(seen(), mode="observe")
-        assert 1 == await rows.Status(MANNERS, Racing(1000.0)).bring(store, changed)
+        assert 1 == await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, changed)
         found = await store.store.get(NODE_REF)
         assert "4000" == found["status"]["allocatable"][BATCH[0]]
         assert node_status.PREFIX in str(found["status"]["conditions"])
@@ -202,9 +202,9 @@ def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, row: str) -> None
         async with cluster(ram, CUSTOM) as (serving, client, store):
             clock = clocks.Clock(1000.0)
             every: tuple[Any, ...] = (
-                rows.Topology(MANNERS, clock),
+                rows.TopologyRow(MANNERS, clock),
                 rows.Metric(pasts.used_node()),
-                rows.Status(MANNERS, clock),
+                rows.StatusRow(MANNERS, clock),
             )
             for one in every:
                 fault = Fault(Manner.ANSWER, method="PATCH", status=code, body=answer)
@@ -251,7 +251,7 @@ def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: boo
 
     async def body(store: Counting) -> None:
         await beat(store.store)
-        row = rows.Status(MANNERS, Racing(1000.0))
+        row = rows.StatusRow(MANNERS, Racing(1000.0))
         row._hand.plain = "no apply" if plain else ""
         await row.bring(store, offering(seen(), cpu=4000))
         there = await store.store.get(NODE_REF)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from koordlet.report import audit_json
 
-ANY = audit_json.Question()
+ANY = audit_json.AuditQuery()
 
 
 def test_no_log_yet(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_goes_on_in_the_log_before(tmp_path: Path) -> None:
     path.write_text('{"at":3}\n', encoding="utf-8")
     (tmp_path / "audit.jsonl.1").write_text('{"at":1}\n{"at":2}\n', encoding="utf-8")
 
-    found = audit_json.document(path, audit_json.Question(limit=2))
+    found = audit_json.document(path, audit_json.AuditQuery(limit=2))
 
     assert found["records"] == [{"at": 3}, {"at": 2}]
 
@@ -46,8 +46,8 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
         for n in range(40_000):
             file.write(json.dumps({"at": n, "policy": "x", "reason": "r" * 40}) + "\n")
 
-    found = audit_json.document(path, audit_json.Question(policy="none"))
-    newest = audit_json.document(path, audit_json.Question(limit=1))
+    found = audit_json.document(path, audit_json.AuditQuery(policy="none"))
+    newest = audit_json.document(path, audit_json.AuditQuery(limit=1))
 
     assert path.stat().st_size > 4 * audit_json.MAX_SCAN
     assert (True, 0) == (found["truncated"], found["damaged"])

@@ -26,14 +26,14 @@ def tree(below: st.SearchStrategy[box_layout.Box]) -> st.SearchStrategy[box_layo
     return st.builds(box_layout.Box, kind=st.just("box"), sections=sections)
 
 
-def every(one: box_layout.Placed) -> Iterator[box_layout.Placed]:
+def every(one: box_layout.PlacedBox) -> Iterator[box_layout.PlacedBox]:
     """The box and all in it."""
     yield one
     for below in one.inside:
         yield from every(below)
 
 
-def within(inner: box_layout.Place, outer: box_layout.Place) -> bool:
+def within(inner: box_layout.BoxPosition, outer: box_layout.BoxPosition) -> bool:
     """Whether one place is inside of another, rounding aside."""
     near = 1e-6
     return (
@@ -44,7 +44,7 @@ def within(inner: box_layout.Place, outer: box_layout.Place) -> bool:
     )
 
 
-def apart(one: box_layout.Place, other: box_layout.Place) -> bool:
+def apart(one: box_layout.BoxPosition, other: box_layout.BoxPosition) -> bool:
     """Whether two places share no point, rounding aside."""
     near = 1e-6
     return (
@@ -55,7 +55,7 @@ def apart(one: box_layout.Place, other: box_layout.Place) -> bool:
     )
 
 
-def check(placed: box_layout.Placed) -> None:
+def check(placed: box_layout.PlacedBox) -> None:
     """All that must hold of any layout."""
     for one in every(placed):
         parts = [below.at for below in one.inside] + [at for at, _ in one.cells]

@@ -19,7 +19,7 @@ class Agent:
     """An API over a view that a test may replace."""
 
     def __init__(self, audit: Path | None = None) -> None:
-        self.view: view.View | None = views.view()
+        self.view: view.ReportView | None = views.view()
         self.api = http_api.Api(
             lambda: self.view,
             version="1.2.3",
@@ -29,7 +29,7 @@ class Agent:
         )
         self.routes = self.api.routes()
 
-    def get(self, target: str, **headers: str) -> message.Response:
+    def get(self, target: str, **headers: str) -> message.HttpResponse:
         """The response to a request."""
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         return self.routes.answer(message.parse(b"GET", target.encode(), pairs))
@@ -174,7 +174,7 @@ def test_old_view_is_unhealthy(agent: Agent, path: str) -> None:
     found = agent.get(path)
 
     assert found.status == 503
-    assert b"[-]ticks the newest is 16 s old" in found.body
+    assert b"[-]ticks the last tick is 16 s old" in found.body
 
 
 def test_health_as_json(agent: Agent) -> None:
@@ -235,7 +235,7 @@ def test_the_page(agent: Agent, path: str) -> None:
 
 def test_the_stream(agent: Agent) -> None:
     """It is refused only when too many listen already."""
-    assert isinstance(agent.get("/api/v1/events"), message.Stream)
+    assert isinstance(agent.get("/api/v1/events"), message.EventStream)
 
     class Idle:
         def event(self, data: bytes) -> None:

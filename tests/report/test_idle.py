@@ -40,7 +40,7 @@ class Counting:
         return noted
 
 
-def at(base: view.View, second: int) -> view.View:
+def at(base: view.ReportView, second: int) -> view.ReportView:
     """The node at a second: its use moves a little all the time, its offer within the tolerance."""
     wobble = second % 7
     used = {one.key: 0.5 + wobble / 100 for one in base.snapshot.pods}
@@ -76,12 +76,12 @@ def test_half_an_idle_hour(ram: Path) -> None:
         try:
             await store.create(kinds.NODES, {"metadata": {"name": NODE}})
             counting = Counting(store)
-            manners = rows.Manners()
-            every: tuple[writing.Row, ...] = (
-                rows.Topology(manners, clock),
+            manners = rows.ReportTimes()
+            every: tuple[writing.ObjectRow, ...] = (
+                rows.TopologyRow(manners, clock),
                 rows.Metric(pasts.used_node(until=100.0 + SPAN + 60, seconds=360 + SPAN)),
-                rows.Device(manners, clock),
-                rows.Status(manners, clock),
+                rows.DeviceRow(manners, clock),
+                rows.StatusRow(manners, clock),
             )
             base = dataclasses.replace(views.view(views.pods(2)), ready=True)
             due = dict.fromkeys((one.name for one in every), 0.0)

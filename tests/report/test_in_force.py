@@ -27,7 +27,7 @@ def planned(mode: plan.Mode, limit: best_effort.Limit = LIMIT) -> plan.Plan:
     return planner.draft(done, planner.desired(done.outcomes), now, there, {}).plan
 
 
-def shown(limit: best_effort.Limit | None, mode: str = "enforce") -> view.View:
+def shown(limit: best_effort.Limit | None, mode: str = "enforce") -> view.ReportView:
     """A view with this limit."""
     found = views.view()
     return dataclasses.replace(found, mode=mode, plan=dataclasses.replace(found.plan, limit=limit))
@@ -42,7 +42,7 @@ def wrote(verdict: result.Verdict, knob_name: str, policy: str = "adaptive") -> 
     return result.Result(target=write.target, verdict=verdict, detail="EINVAL", step=step)
 
 
-def exposed(now: view.View) -> str:
+def exposed(now: view.ReportView) -> str:
     """What Prometheus is told."""
     return metrics.render(now, "1", {}, metrics.TEXT).decode()
 
@@ -131,11 +131,11 @@ def test_no_surface_shows_one_that_is_not() -> None:
 def test_the_banner_of_the_others() -> None:
     """An agent that observes, and a step that the guard took back."""
     assert list(in_force.banner(shown(None, mode="observe"))) == [
-        "This agent only observes: nothing is written."
+        "This agent only observes and changes nothing."
     ]
     back = decision.Condition(
         type="PolicyRolledBack", status=True, reason="Guard", subject="cpu_burst", message="it hurt"
     )
     now = shown(LIMIT)
     now = dataclasses.replace(now, plan=dataclasses.replace(now.plan, conditions=(back,)))
-    assert list(in_force.banner(now)) == ["A step of cpu_burst is taken back: it hurt."]
+    assert list(in_force.banner(now)) == ["A change by cpu_burst was undone: it hurt."]

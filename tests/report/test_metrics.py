@@ -22,14 +22,16 @@ Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def scraped(
-    now: view.View, form: metrics.Form = metrics.TEXT, events: metrics.Events | None = None
+    now: view.ReportView,
+    form: metrics.TextFormat = metrics.TEXT,
+    events: metrics.Events | None = None,
 ) -> Series:
     """Every sample, by name and labels. Two of the same name fail."""
     body = metrics.render(now, "1.2.3", events or {}, form) + form.end
     return parsed(body, form)
 
 
-def parsed(body: bytes, form: metrics.Form) -> Series:
+def parsed(body: bytes, form: metrics.TextFormat) -> Series:
     """The samples of a page."""
     parse = (
         text_parser.text_string_to_metric_families
@@ -51,7 +53,7 @@ def value(series: Series, name: str, /, **labels: str) -> float | None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_values(form: metrics.Form) -> None:
+def test_values(form: metrics.TextFormat) -> None:
     """The series say what the view says, in both formats."""
     series = scraped(views.view(), form, {("http", "requests"): 3})
 
@@ -72,7 +74,7 @@ def test_values(form: metrics.Form) -> None:
 
 def test_how_late_ticks_are_by_quantile() -> None:
     """The lateness of the newest ticks, and what they took, have their quantiles."""
-    counted = view.Counters(lateness={"0.99": 0.02}, durations={"0.5": 0.004})
+    counted = view.AgentCounters(lateness={"0.99": 0.02}, durations={"0.5": 0.004})
     series = scraped(views.view(counters=counted))
 
     assert value(series, "koordlet_tick_lateness_quantile_seconds", quantile="0.99") == 0.02
@@ -80,10 +82,10 @@ def test_how_late_ticks_are_by_quantile() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_both_parsers_take_everything(form: metrics.Form) -> None:
+def test_both_parsers_take_everything(form: metrics.TextFormat) -> None:
     """The whole page, with the agent's own series, is what the format's own parser accepts."""
     body = metrics.render(views.view(), "1", {}, form)
-    body += metrics.Process().render(form) + form.end
+    body += metrics.ProcessMetrics().render(form) + form.end
 
     names = {name for name, _ in parsed(body, form)}
 
@@ -117,7 +119,7 @@ def test_no_number_has_no_sample(number: float) -> None:
 
 def test_counters_are_exact() -> None:
     """A counter of many digits is not rounded."""
-    series = scraped(views.view(counters=view.Counters(writes=9_007_199_254_740_991)))
+    series = scraped(views.view(counters=view.AgentCounters(writes=9_007_199_254_740_991)))
 
     assert value(series, "koordlet_writes_total") == 9_007_199_254_740_991
 
@@ -128,7 +130,7 @@ hostile = st.text(
 
 
 @given(st.lists(st.tuples(hostile, hostile), max_size=8), st.sampled_from(FORMS))
-def test_hostile_names(names: list[tuple[str, str]], form: metrics.Form) -> None:
+def test_hostile_names(names: list[tuple[str, str]], form: metrics.TextFormat) -> None:
     """Any name is a label, no two samples have the same, and names that can be said are kept."""
     workloads = tuple(
         pod.Pod(uid=str(n), namespace=space, name=name, qos=qos.Qos.LS, source="x")
@@ -177,7 +179,7 @@ def test_cut_at_the_bound() -> None:
 
 def test_lines_of_those_who_went_are_forgotten() -> None:
     """What is kept from scrape to scrape is bounded by what is shown, not by all who ever ran."""
-    writer = metrics.Writer()
+    writer = metrics.MetricsWriter()
     family = families.Family(
         name="t",
         help="t",

@@ -19,7 +19,7 @@ from koordlet.rpc.gen import feed_pb2
 from tests.kit import nameless, views
 
 
-def named(name: str) -> view.View:
+def named(name: str) -> view.ReportView:
     """A node whose only workload, its container, a stranger and a condition are called so."""
     one = dataclasses.replace(
         views.workload(name),

@@ -14,7 +14,7 @@ from tests.report.test_metrics import scraped, value
 
 def test_the_agents_own() -> None:
     """Start, collecting, evictions and allocatable, under the peer's names in both formats."""
-    counted = view.Counters(
+    counted = view.AgentCounters(
         started=1.5e9,
         collected={"cpu_info": (7, 1)},
         evictions={
@@ -98,7 +98,7 @@ def test_who_is_killed_first() -> None:
 
 
 @pytest.mark.parametrize("form", [metrics.TEXT, metrics.OPENMETRICS])
-def test_answers_of_the_kubelet(form: metrics.Form) -> None:
+def test_answers_of_the_kubelet(form: metrics.TextFormat) -> None:
     """A histogram that both parsers read; none where no kubelet is asked."""
     took = spread.Spread.empty((0.001, 4.096)).with_one(0.5).with_one(5.0).with_one(0.001)
     now = dataclasses.replace(views.view(), took={("/pods", "200"): took})

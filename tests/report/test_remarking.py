@@ -42,7 +42,7 @@ class Counting:
         return list((await objects.collect(self.store.list(kinds.EVENTS))).items)
 
 
-def seen(*names: str, problems: tuple[str, ...] = ("it is broken",)) -> view.View:
+def seen(*names: str, problems: tuple[str, ...] = ("it is broken",)) -> view.ReportView:
     """A node with broken pods of these names."""
     pods = tuple(
         dataclasses.replace(views.workload(name), source="cluster", problems=problems)
@@ -68,12 +68,12 @@ def play(path: Path, body: Callable[[Counting, clocks.Clock], Awaitable[None]]) 
     asyncio.run(run())
 
 
-def row(clock: clocks.Clock) -> remarking.Remarks:
+def row(clock: clocks.Clock) -> remarking.EventObjects:
     """As an agent that has just started has it."""
-    return remarking.Remarks(clock)
+    return remarking.EventObjects(clock)
 
 
-async def look(one: remarking.Remarks, store: Counting, now: view.View) -> int | None:
+async def look(one: remarking.EventObjects, store: Counting, now: view.ReportView) -> int | None:
     """One look at the view."""
     return await one.bring(store, now)  # type: ignore[arg-type] # what it needs of a store
 

@@ -42,7 +42,7 @@ def test_a_short_window_is_told_beside_the_report(ram: Path) -> None:
         for known in (series.History(), pasts.used_node(seconds=180), pasts.used_node()):
             metric = rows.Metric(known)
             await metric.bring(store, seen())
-            await rows.Status(MANNERS, Racing(1000.0), metric).bring(store, seen())
+            await rows.StatusRow(MANNERS, Racing(1000.0), metric).bring(store, seen())
             found = (await store.store.get(NODE_REF))["status"]["conditions"]
             (short,) = [one for one in found if one["type"] == "koordlet.io/UseWindowShort"]
             told.append((short["status"], short["reason"]))
@@ -65,7 +65,7 @@ def test_a_node_that_was_never_reported_has_no_use_of_zero(ram: Path) -> None:
     play(ram, body)
 
 
-def later(seconds: float) -> view.View:
+def later(seconds: float) -> view.ReportView:
     """The same node, so much later by its wall clock."""
     base = seen()
     wall = base.snapshot.wall + seconds

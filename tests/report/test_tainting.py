@@ -28,7 +28,7 @@ HELD = decision.Condition(type="MemoryPressure", status=True, reason="r")
 TIGHT = decision.Condition(type="WorkloadMemoryTight", status=True, reason="r")
 
 
-async def look(store: objects.Objects, *conditions: decision.Condition) -> view.View:
+async def look(store: objects.Objects, *conditions: decision.Condition) -> view.ReportView:
     """A view with these conditions, of a Node as it stands there now."""
     base = seen()
     node = nodes.decode(dict(await store.get(NODE_REF)))

@@ -47,7 +47,7 @@ POD = dataclasses.replace(
 APP = dataclasses.replace(views.workload("nginx"), priority=9500)
 
 
-def shown() -> view.View:
+def shown() -> view.ReportView:
     """One pod with one container, and one host application, that use something."""
     psi = {what: float(n) for n, what in enumerate(meter.PRESSURE_CPU.meters, 1)}
     psi |= dict.fromkeys(meter.PRESSURE_MEMORY.some, 9.0)
@@ -65,12 +65,12 @@ def shown() -> view.View:
             links=table({meter.SENT: 7.0}, ["eth0"]),
         ),
         predicted=prediction.Prediction(reclaimable={"cpu": 2.5}, peak={"memory": 9.0}),
-        counters=view.Counters(files={"read": 12, "gone": 1}, descriptors=5),
+        counters=view.AgentCounters(files={"read": 12, "gone": 1}, descriptors=5),
     )
 
 
 @pytest.mark.parametrize("form", test_metrics.FORMS)
-def test_our_names(form: metrics.Form) -> None:
+def test_our_names(form: metrics.TextFormat) -> None:
     """Workloads, containers, CPUs, interfaces, shares, and the reading itself."""
     series = test_metrics.scraped(shown(), form)
     ours = {"namespace": "default", "name": "p", "qos": "LS"}
@@ -91,7 +91,7 @@ def test_our_names(form: metrics.Form) -> None:
 
 
 @pytest.mark.parametrize("form", test_metrics.FORMS)
-def test_the_peers_names(form: metrics.Form) -> None:
+def test_the_peers_names(form: metrics.TextFormat) -> None:
     """Names, labels and units are those of dashboards that exist."""
     series = test_metrics.scraped(shown(), form)
     node, core = {"node": "n1"}, {"resource": "cpu", "unit": "core"}
@@ -167,7 +167,7 @@ def test_what_is_unknown_has_no_sample() -> None:
 
 
 @pytest.mark.parametrize("form", test_metrics.FORMS)
-def test_memory_of_nodes_with_gaps(form: metrics.Form) -> None:
+def test_memory_of_nodes_with_gaps(form: metrics.TextFormat) -> None:
     """A NUMA node is called as the machine calls it, also where numbers have gaps."""
     nodes = {meter.numa_memory(0): 5.0, meter.numa_memory(8): 7.0}
     now = views.view(

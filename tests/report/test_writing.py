@@ -38,7 +38,7 @@ NODE = "node-a"
 NRT = objects.Ref(dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version="v1alpha2"), NODE)
 METRIC = objects.Ref(kinds.NODE_METRICS, NODE)
 NODE_REF = objects.Ref(kinds.NODES, NODE)
-MANNERS = rows.Manners()
+MANNERS = rows.ReportTimes()
 CUSTOM = [NRT.kind, kinds.NODE_METRICS, kinds.DEVICES]
 
 
@@ -62,7 +62,7 @@ class Counting:
         return getattr(self.store, name)
 
 
-def seen(**changes: Any) -> view.View:
+def seen(**changes: Any) -> view.ReportView:
     """This node."""
     base = views.view(views.pods(2))
     node = dataclasses.replace(base.snapshot.node, name=NODE)
@@ -70,14 +70,14 @@ def seen(**changes: Any) -> view.View:
     return dataclasses.replace(base, **{"snapshot": snap, "ready": True, **changes})
 
 
-def relabelled() -> view.View:
+def relabelled() -> view.ReportView:
     """The same after somebody labelled the node."""
     base = seen(revision=2)
     node = dataclasses.replace(base.snapshot.node, labels={NUMA_RESERVATION: "true"})
     return dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=node))
 
 
-def offering(now: view.View, **amounts: int) -> view.View:
+def offering(now: view.ReportView, **amounts: int) -> view.ReportView:
     """The same with an offer."""
     given = {f"kubernetes.io/batch-{name}": amount for name, amount in amounts.items()}
     offer = best_effort.Offer(amounts=given)
@@ -104,7 +104,7 @@ def test_a_topology_is_made_once(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
-        row = rows.Topology(MANNERS, clock)
+        row = rows.TopologyRow(MANNERS, clock)
         assert 0 == await row.bring(store, seen())
         made = await store.store.get(NRT)
         assert "node-0" == made["zones"][0]["name"]
@@ -127,7 +127,7 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
-        row = rows.Topology(MANNERS, clock)
+        row = rows.TopologyRow(MANNERS, clock)
         await row.bring(store, seen())
         zone = {
             "name": "node-0",
@@ -155,7 +155,7 @@ def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
-        row = rows.Topology(MANNERS, clock)
+        row = rows.TopologyRow(MANNERS, clock)
         for second in range(120):
             clock.now += 1
             await row.bring(store, seen(revision=second))
@@ -198,7 +198,7 @@ def test_the_nodes_status(ram: Path) -> None:
             NODE_REF, objects.Strategic({"status": status}), subresource="status"
         )
         clock = clocks.Clock(1000.0)
-        row = rows.Status(MANNERS, clock)
+        row = rows.StatusRow(MANNERS, clock)
         assert 1 == await row.bring(store, offering(seen(), cpu=4000))
         found = await store.store.get(NODE_REF)
         assert {"cpu": "8", resources.BATCH_CPU: "4000"} == found["status"]["capacity"]
@@ -229,7 +229,7 @@ def test_devices_of_others_stay(ram: Path) -> None:
         labels = {f"{label}model": "gone", f"{label}partition-policy": "theirs"}
         metadata = {"name": NODE, "labels": labels}
         await store.store.create(kinds.DEVICES, {"metadata": metadata, "spec": spec})
-        assert 1 == await rows.Device(MANNERS, clocks.Clock(1000.0)).bring(store, seen())
+        assert 1 == await rows.DeviceRow(MANNERS, clocks.Clock(1000.0)).bring(store, seen())
         found = await store.store.get(ref)
         assert [other] == found["spec"]["devices"]
         assert f"{label}model" not in found["metadata"]["labels"]
@@ -244,7 +244,7 @@ def test_devices_of_others_stay(ram: Path) -> None:
 @asynccontextmanager
 async def cluster(
     path: Path, custom: list[kinds.Kind]
-) -> AsyncGenerator[tuple[server.Server, kube.Kube, adapter.Store]]:
+) -> AsyncGenerator[tuple[server.Server, kube.KubeStore, adapter.Store]]:
     """An API server with this node, and a client."""
     store = adapter.Store(path / "store.db")
     await store.open()
@@ -252,7 +252,9 @@ async def cluster(
     serving = server.Server(store, custom=custom)
     await serving.start()
     config = serving.kubeconfig(path / "kubeconfig")
-    client = kube.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+    client = kube.KubeStore(
+        credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
+    )
     try:
         yield serving, client, store
     finally:
@@ -262,15 +264,18 @@ async def cluster(
 
 
 def writers(
-    client: objects.Objects, now: view.View, slow: float = 60.0, clock: clocks.Clock | None = None
+    client: objects.Objects,
+    now: view.ReportView,
+    slow: float = 60.0,
+    clock: clocks.Clock | None = None,
 ) -> writing.Writers:
     """All rows, impatient."""
     clock = clock or clocks.Clock(1000.0)
     every = (
-        rows.Topology(MANNERS, clock),
+        rows.TopologyRow(MANNERS, clock),
         rows.Metric(pasts.used_node()),
-        rows.Device(MANNERS, clock),
-        rows.Status(MANNERS, clock),
+        rows.DeviceRow(MANNERS, clock),
+        rows.StatusRow(MANNERS, clock),
     )
     pace = Pace(first_seconds=0.01, most_seconds=0.02, slow_seconds=slow)
     return writing.Writers(client, every, lambda: now, pace=pace)
@@ -282,7 +287,7 @@ def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     async def body() -> None:
         old = kinds.NODE_RESOURCE_TOPOLOGIES
         async with cluster(ram, [old]) as (_, client, store):
-            await rows.Topology(MANNERS, clocks.Clock(1000.0)).bring(client, seen())
+            await rows.TopologyRow(MANNERS, clocks.Clock(1000.0)).bring(client, seen())
             assert (await store.get(objects.Ref(old, NODE)))["zones"]
 
     asyncio.run(asyncio.wait_for(body(), 30))

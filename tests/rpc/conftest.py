@@ -20,12 +20,12 @@ loop = loops.loop
 class Served:
     """A running feed."""
 
-    def __init__(self, loop: loops.LoopThread, it: agent.Agent, path: Path) -> None:
+    def __init__(self, loop: loops.LoopThread, it: agent.AgentServer, path: Path) -> None:
         self.loop = loop
         self.server = it
         self.path = path
 
-    def publish(self, now: view.View) -> None:
+    def publish(self, now: view.ReportView) -> None:
         """Publish, in the loop."""
         self.loop.call(lambda: self.server.publish(now))
 
@@ -43,12 +43,12 @@ Serve = Callable[..., Served]
 @pytest.fixture
 def serve(loop: loops.LoopThread, tmp_path: Path) -> Iterator[Serve]:
     """Start feeds; they are stopped, and nothing may have reached the loop."""
-    running: list[agent.Agent] = []
+    running: list[agent.AgentServer] = []
     loop.complaints.clear()
 
     def start(path: Path | None = None, **bounds: Any) -> Served:
         where = path or tmp_path / "run" / "koordlet.sock"
-        it = agent.Agent(where, "1.2.3", limits=limits.Limits(**bounds))
+        it = agent.AgentServer(where, "1.2.3", limits=limits.CallLimits(**bounds))
         loop.run(it.start())
         running.append(it)
         return Served(loop, it, where)

@@ -8,11 +8,11 @@ from koordlet.rpc.permissions import Right
 
 def test_rules_give_rights() -> None:
     """Names match exactly or by one label; rights of several rules add up."""
-    it = access.Access(
+    it = access.CallAccess(
         [
-            access.Rule(name="*.nodes.example", rights=frozenset({Right.REPORT})),
-            access.Rule(name="spiffe://example/console", rights=frozenset({Right.READ})),
-            access.Rule(name="a.nodes.example", rights=frozenset({Right.READ})),
+            access.AccessRule(name="*.nodes.example", rights=frozenset({Right.REPORT})),
+            access.AccessRule(name="spiffe://example/console", rights=frozenset({Right.READ})),
+            access.AccessRule(name="a.nodes.example", rights=frozenset({Right.READ})),
         ]
     )
 
@@ -26,7 +26,7 @@ def test_rules_give_rights() -> None:
 def test_calls_are_limited_for_each_address() -> None:
     """One that floods has no turn left; another has all of its own; time gives turns back."""
     now = [0.0]
-    it = access.Access(rate=2, burst=3, clock=lambda: now[0])
+    it = access.CallAccess(rate=2, burst=3, clock=lambda: now[0])
 
     assert [True, True, True, False] == [it.spend("ipv4:10.0.0.1:1000") for _ in range(4)]
     assert not it.spend("ipv4:10.0.0.1:2000"), "another port is the same machine"
@@ -37,7 +37,7 @@ def test_calls_are_limited_for_each_address() -> None:
 
 def test_the_table_is_bounded() -> None:
     """A million addresses are not remembered."""
-    it = access.Access()
+    it = access.CallAccess()
     for number in range(10_000):
         it.spend(f"ipv4:10.{number >> 8}.{number & 255}.1:1")
 

@@ -26,7 +26,7 @@ def test_an_error_that_is_no_call() -> None:
     """What gRPC's base class alone can tell: nobody answered."""
     found = failures.said(grpc.RpcError("odd"), "a:1")
 
-    assert isinstance(found, failures.NoAnswerError)
+    assert isinstance(found, failures.RpcNoAnswerError)
     assert str(found) == "a:1: odd"
 
 
@@ -36,8 +36,8 @@ def test_every_status(status: grpc.StatusCode) -> None:
     found = failures.said(Failed(status, "words"), "a:1")
 
     if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        assert isinstance(found, failures.NoAnswerError)
+        assert isinstance(found, failures.RpcNoAnswerError)
         assert str(found) == "a:1: words"
     else:
-        assert isinstance(found, failures.RefusedError)
+        assert isinstance(found, failures.RpcRefusedError)
         assert str(found) == f"a:1: words ({status.name})"

@@ -26,7 +26,7 @@ def sections(message: feed_pb2.Node | feed_pb2.Delta) -> set[str]:
     return {name for name in SECTIONS if message.HasField(name)}
 
 
-def new(now: view.View | None = None) -> feed.Feed:
+def new(now: view.ReportView | None = None) -> feed.Feed:
     """A feed that has published once."""
     it = feed.Feed("1.2.3")
     it.publish(views.view() if now is None else now)
@@ -84,7 +84,7 @@ def test_same_content_is_the_same_revision() -> None:
     """A new view that says nothing new is no event."""
     it = new()
     before = it.refresh()
-    it.publish(views.view(at=101.0, counters=view.Counters(ticks=43)))
+    it.publish(views.view(at=101.0, counters=view.AgentCounters(ticks=43)))
 
     assert it.refresh() == before
 
@@ -185,7 +185,7 @@ def test_cpus_while_unknown() -> None:
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> view.View:
+def changes(draw: st.DrawFn) -> view.ReportView:
     """Views that differ in any of the sections."""
     machine = topology.Topology(
         cpus=tuple(topology.Cpu(cpu=n) for n in range(draw(st.integers(0, 2))))
@@ -206,7 +206,7 @@ def changes(draw: st.DrawFn) -> view.View:
 
 @given(st.lists(st.tuples(changes(), st.booleans()), min_size=1, max_size=8))
 def test_a_watcher_that_reads_now_and_then_knows_the_node(
-    steps: list[tuple[view.View, bool]],
+    steps: list[tuple[view.ReportView, bool]],
 ) -> None:
     """Applying the events that were read, whichever were missed, gives the node as it is."""
     it = feed.Feed("1.2.3")

@@ -36,7 +36,7 @@ def test_a_rogue_costs_itself(serve: conftest.Serve, kind: str) -> None:
     pods = views.pods(50)
     most = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 0.25)
     served.publish(views.view(pods))
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         watch = user.watch_node(timeout=120)
         next(watch)
         events = (one for one in watch if one.WhichOneof("event") == "delta")

@@ -40,7 +40,7 @@ class Feed:
 def called(
     loop: loops.LoopThread,
     ram: Path,
-    offered: services.Service,
+    offered: services.RpcService,
     ask: Callable[[Any], Awaitable[Any]],
     **bounds: Any,
 ) -> Any:
@@ -48,7 +48,7 @@ def called(
 
     async def both() -> Any:
         path = ram / "s.sock"
-        it = server.Server(path, (offered,), limits=limits.Limits(**bounds))
+        it = server.RpcServer(path, (offered,), limits=limits.CallLimits(**bounds))
         await it.start()
         try:
             async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
@@ -180,7 +180,7 @@ class Watched:
     async def left(self, path: Path, seconds: float) -> asyncio.Task[None]:
         """A stop that has begun, once the client has gone."""
         offered = Feed(WatchNode=grpc.unary_stream_rpc_method_handler(self.watch))
-        it = server.Server(path, (offered,), limits=limits.Limits(stop_seconds=seconds))
+        it = server.RpcServer(path, (offered,), limits=limits.CallLimits(stop_seconds=seconds))
         await it.start()
         channel: Any
         async with grpc.aio.insecure_channel(f"unix:{path}") as channel:

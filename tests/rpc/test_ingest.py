@@ -27,7 +27,7 @@ class Scheduler:
         self.reports: list[nodereport.NodeReport] = []
         self.heard: list[str] = []
         self.ingest = ingest.Ingest(self.reports.append, self.heard.append, **options)
-        self.server = server.Server(path, (self.ingest,))
+        self.server = server.RpcServer(path, (self.ingest,))
         self.path = path
 
 

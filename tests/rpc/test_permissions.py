@@ -55,7 +55,7 @@ def offered() -> list[Any]:
     reports = ingest.Ingest(lambda _: None, speaks=speakers.Names(DOMAIN))
     backend: Any = NoReservations()
     kept = reservations.Reservations(backend)
-    return [feed, reports, placing.Placing(Desk()), kept]
+    return [feed, reports, placing.PlacingService(Desk()), kept]
 
 
 def named(node: str) -> dict[str, bytes]:
@@ -108,10 +108,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory, loop: loops.LoopThread) -> I
     folder = tmp_path_factory.mktemp("permissions")
     authority = pki.Authority(folder)
     certificate, key = authority.sign_for("server", "IP:127.0.0.1")
-    remote = server.Remote(
+    remote = server.RemoteListener(
         address="127.0.0.1:0",
-        files=tls.Files(certificate=certificate, key=key, authority=authority.certificate),
-        rules=[access.Rule(name=one.value, rights=frozenset({one})) for one in Right],
+        files=tls.TlsFiles(certificate=certificate, key=key, authority=authority.certificate),
+        rules=[access.AccessRule(name=one.value, rights=frozenset({one})) for one in Right],
     )
     files = {}
     for caller in CALLERS:
@@ -119,7 +119,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, loop: loops.LoopThread) -> I
         pair = authority.sign_for(caller, said)
         files[caller] = (pair[0].read_bytes(), pair[1].read_bytes())
     it = loop.call(
-        lambda: server.Server(
+        lambda: server.RpcServer(
             folder / "s.sock", offered(), remote=remote, speaks=speakers.Names(DOMAIN)
         )
     )
@@ -193,8 +193,8 @@ def test_a_method_without_a_row_is_not_served(loop: loops.LoopThread, ram: Path)
 
             return {"Call": grpc.unary_unary_rpc_method_handler(call)}
 
-    it = server.Server(ram / "s.sock", (Odd(),))
-    with pytest.raises(errors.BugError, match="nobody said who may call it"):
+    it = server.RpcServer(ram / "s.sock", (Odd(),))
+    with pytest.raises(errors.BugError, match="the permissions table has no row for this method"):
         loop.run(it.start())
 
 

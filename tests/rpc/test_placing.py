@@ -35,11 +35,11 @@ def test_a_client_is_answered(ram: Path) -> None:
     """What is handed in, and why; an error names its culprit."""
 
     async def body() -> None:
-        serving = server.Server(ram / "s.sock", (placing.Placing(Desk()),))
+        serving = server.RpcServer(ram / "s.sock", (placing.PlacingService(Desk()),))
         await serving.start()
 
         def ask() -> None:
-            with placing_client.Client(ram / "s.sock") as client:
+            with placing_client.PlacingClient(ram / "s.sock") as client:
                 taken = client.submit(["one", "two"], dry_run=True)
                 assert [("one", "no"), ("two", "no")] == [(t.name, t.error) for t in taken]
                 known = placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
@@ -56,7 +56,7 @@ def test_a_client_is_answered(ram: Path) -> None:
 def test_nobody_listens(ram: Path) -> None:
     """The fix says how to start a scheduler."""
     with (
-        placing_client.Client(ram / "none.sock") as client,
+        placing_client.PlacingClient(ram / "none.sock") as client,
         pytest.raises(errors.HostError, match="koordlet scheduler --standalone"),
     ):
         client.why("d", "a")

@@ -41,12 +41,12 @@ def served(path: Path, answer: Answer) -> Iterator[None]:
 
 def asked(path: Path, seconds: float = SECONDS) -> kubelet.Holdings:
     """What the socket says."""
-    return asyncio.run(pod_resources.Lister(str(path), seconds=seconds).list())
+    return asyncio.run(pod_resources.PodResourcesClient(str(path), seconds=seconds).list())
 
 
 def refused(path: Path, seconds: float = SECONDS) -> str:
     """Why the socket said nothing; the message names it."""
-    with pytest.raises(pod_resources.Unanswered) as caught:
+    with pytest.raises(pod_resources.PodResourcesError) as caught:
         asked(path, seconds)
     assert str(path) in str(caught.value)
     return str(caught.value)

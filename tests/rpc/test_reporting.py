@@ -15,7 +15,7 @@ from koordlet.rpc import ingest, limits, reporting, server, services
 from koordlet.rpc.gen import ingest_pb2
 from tests.kit import deadline, loops, views
 
-PACE = reporting.Pace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
+PACE = reporting.ReportPace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
 
 
 class Scheduler:
@@ -26,7 +26,7 @@ class Scheduler:
         self.reports: list[nodereport.NodeReport] = []
         self.heard: list[str] = []
         self.ingest = ingest.Ingest(self.reports.append, self.heard.append)
-        self.server = server.Server(path, (self.ingest,))
+        self.server = server.RpcServer(path, (self.ingest,))
 
     async def start(self) -> None:
         """Listen."""
@@ -36,7 +36,7 @@ class Scheduler:
 Body = Callable[[Scheduler, reporting.Reporting], Awaitable[None]]
 
 
-def play(loop: loops.LoopThread, path: Path, body: Body, pace: reporting.Pace = PACE) -> None:
+def play(loop: loops.LoopThread, path: Path, body: Body, pace: reporting.ReportPace = PACE) -> None:
     """Run a test with a scheduler that does not listen yet, and an agent that dials it."""
 
     async def run() -> None:
@@ -52,7 +52,7 @@ def play(loop: loops.LoopThread, path: Path, body: Body, pace: reporting.Pace = 
     loop.run(run())
 
 
-def pressed(*, met: bool, **changes: Any) -> view.View:
+def pressed(*, met: bool, **changes: Any) -> view.ReportView:
     """A view with one signal."""
     signal = decision.Signal(name="memory.available", observed="1", threshold="2", met=met)
     return views.view(made=views.made_plan(signals=(signal,)), **changes)
@@ -181,7 +181,7 @@ def test_a_scheduler_that_restarts_knows_nothing(loop: loops.LoopThread, ram: Pa
         await deadline.comes(lambda: len(it.reports) == 1)
         await it.server.stop()
         again = Scheduler(it.path)
-        again.server = server.Server(it.path, (it.ingest,))
+        again.server = server.RpcServer(it.path, (it.ingest,))
         await again.start()
         await deadline.comes(lambda: agent.counts["connects"] == 2 and len(it.heard) > 1)
         assert 1 == len(it.reports), "it went on from what was known"
@@ -209,8 +209,8 @@ def test_who_was_heard_comes_back_at_once(loop: loops.LoopThread, ram: Path) -> 
         agent.publish(pressed(met=False))
         for number in range(1, 6):
             again = Scheduler(it.path)
-            hasty = limits.Limits(stop_seconds=0.01)
-            again.server = server.Server(it.path, (again.ingest,), limits=hasty)
+            hasty = limits.CallLimits(stop_seconds=0.01)
+            again.server = server.RpcServer(it.path, (again.ingest,), limits=hasty)
             await again.start()
             await deadline.comes(functools.partial(_connected, agent, number))
             await again.server.stop()
@@ -231,14 +231,14 @@ def test_a_token_is_sent_and_read_anew(loop: loops.LoopThread, ram: Path) -> Non
 
     async def run() -> None:
         taking = ingest.Ingest(lambda _: None, speaks=speaks)
-        it = server.Server(ram / "run" / "s.sock", (taking,))
+        it = server.RpcServer(ram / "run" / "s.sock", (taking,))
         await it.start()
         agent = reporting.Reporting(f"unix:{ram}/run/s.sock", "1", token=token, pace=PACE)
         agent.publish(pressed(met=False))
         agent.start()
         try:
             async with asyncio.timeout(20):
-                await deadline.comes(lambda: "not a token" in agent.problem)
+                await deadline.comes(lambda: "the file contains no token" in agent.problem)
                 token.write_text("one\n")
                 await deadline.comes(lambda: len(seen) == 1)
         finally:

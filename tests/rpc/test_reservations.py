@@ -15,16 +15,16 @@ from tests.kit.reservations import reservation
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[reservations.Client]:
+def client(tmp_path: Path) -> Iterator[reservations.ReservationsClient]:
     """Connected to a keeper of its own."""
     with (
         reserving.served(tmp_path) as folder,
-        reservations.Client(folder / "run/scheduler.sock") as one,
+        reservations.ReservationsClient(folder / "run/scheduler.sock") as one,
     ):
         yield one
 
 
-def test_create_get_list_delete(client: reservations.Client) -> None:
+def test_create_get_list_delete(client: reservations.ReservationsClient) -> None:
     """Defaults are filled in, and the whole object comes back as well."""
     made = client.create(reservation("r", cpu="1"))
 
@@ -40,7 +40,7 @@ def test_create_get_list_delete(client: reservations.Client) -> None:
         client.get("r")
 
 
-def test_creating_again(client: reservations.Client) -> None:
+def test_creating_again(client: reservations.ReservationsClient) -> None:
     """The same wish or the same token is the same reservation; another wish is refused."""
     first = client.create(reservation("r", cpu="1"))
 
@@ -51,7 +51,7 @@ def test_creating_again(client: reservations.Client) -> None:
     assert client.create(reservation("t", cpu="9"), "mine").uid == tokened.uid
 
 
-def test_what_cannot_be_meant(client: reservations.Client) -> None:
+def test_what_cannot_be_meant(client: reservations.ReservationsClient) -> None:
     """Refused with the field, and nothing is stored."""
     with pytest.raises(refusals.Invalid, match="ttl is negative"):
         client.create(reservation("r", ttl="-1h"))
@@ -60,7 +60,7 @@ def test_what_cannot_be_meant(client: reservations.Client) -> None:
     assert client.list() == []
 
 
-def test_watching(client: reservations.Client) -> None:
+def test_watching(client: reservations.ReservationsClient) -> None:
     """What is there, then what changes; from a revision only what came later."""
     client.create(reservation("a", cpu="1"))
     events = client.watch()
@@ -81,7 +81,7 @@ def test_watching(client: reservations.Client) -> None:
     assert (resumed.verb, resumed.reservation.name) == (pb.ReservationEvent.REMOVED, "a")
 
 
-def test_the_timeline(client: reservations.Client) -> None:
+def test_the_timeline(client: reservations.ReservationsClient) -> None:
     """Born, and when it will end; what is most likely not meant is said."""
     client.create(reservation("r", cpu="1", owners=[{}]))
     found = client.describe("r")
@@ -93,9 +93,9 @@ def test_the_timeline(client: reservations.Client) -> None:
 def test_nobody_listens(tmp_path: Path) -> None:
     """Said with the socket and what to do."""
     with (
-        reservations.Client(tmp_path / "none.sock") as client,
+        reservations.ReservationsClient(tmp_path / "none.sock") as client,
         pytest.raises(refusals.Unavailable) as caught,
     ):
         client.get("r")
     assert "koordlet scheduler" in str(caught.value)
-    assert caught.value.message == "nobody answers: No such file or directory"
+    assert caught.value.message == "the scheduler does not answer: No such file or directory"

@@ -44,7 +44,7 @@ def kind(event: feed_pb2.WatchEvent) -> str | None:
     return name
 
 
-def many(cores: float) -> view.View:
+def many(cores: float) -> view.ReportView:
     """A view large enough to fill what lies between server and client."""
     usage = dict.fromkeys([one.key for one in MANY.snapshot.pods], cores)
     return dataclasses.replace(MANY, usage=usage)
@@ -55,14 +55,14 @@ def test_get_node(serve: conftest.Serve) -> None:
     served = serve()
     served.publish(views.view())
 
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         assert user.get_node().summary.name == "n1"
 
 
 def test_before_the_first_view(serve: conftest.Serve) -> None:
     """Without a view GetNode is unavailable, and a watch waits for it."""
     served = serve()
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         with pytest.raises(grpc.RpcError) as raised:
             user.get_node()
         events = user.watch_node(timeout=10)
@@ -77,7 +77,7 @@ def test_watch(serve: conftest.Serve) -> None:
     """Everything first, then what changes."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         events = user.watch_node(timeout=10)
         first = next(events)
         served.publish(views.view(mode="observe"))
@@ -95,7 +95,7 @@ def test_resume(serve: conftest.Serve) -> None:
     """A watcher that comes back goes on where it was; with another epoch it starts anew."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         known = next(user.watch_node(timeout=10))
         served.publish(views.view(mode="observe"))
 
@@ -110,7 +110,7 @@ def test_resumed_without_news(serve: conftest.Serve) -> None:
     """A watcher that missed nothing hears of the next change first."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         known = user.get_node()
         events = user.watch_node(epoch=known.epoch, revision=known.revision, timeout=10)
         served.wait_for(lambda: served.server.watchers == 1)
@@ -123,7 +123,7 @@ def test_heartbeat(serve: conftest.Serve) -> None:
     """A watcher of a node where nothing changes hears that the agent is alive."""
     served = serve(heartbeat_seconds=0.05)
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         events = user.watch_node(timeout=10)
         kinds = [kind(next(events)) for _ in range(3)]
 
@@ -134,7 +134,7 @@ def test_slow_watcher_gets_the_newest(serve: conftest.Serve) -> None:
     """Events that a watcher does not take are dropped, the newest never; others get each."""
     served = serve()
     served.publish(many(0.0))
-    with client.Client(served.path) as lazy, client.Client(served.path) as eager:
+    with client.RpcClient(served.path) as lazy, client.RpcClient(served.path) as eager:
         slow, quick = lazy.watch_node(timeout=120), eager.watch_node(timeout=120)
         next(slow)
         next(quick)
@@ -156,7 +156,7 @@ def test_watcher_that_never_reads_loses_its_place(serve: conftest.Serve) -> None
     """It holds its place and one event, no longer than a connection may live."""
     served = serve(age_seconds=0.5, age_grace_seconds=0.1)
     served.publish(many(0.0))
-    with client.Client(served.path) as lazy:
+    with client.RpcClient(served.path) as lazy:
         watch = lazy.watch_node(timeout=60)
         next(watch)
         end = time.monotonic() + 10
@@ -169,7 +169,7 @@ def test_watcher_that_never_reads_loses_its_place(serve: conftest.Serve) -> None
             for _ in watch:
                 pass
     assert code(raised) is grpc.StatusCode.UNAVAILABLE
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         assert user.get_node().summary.name == "n1"
 
 
@@ -177,7 +177,7 @@ def test_too_many_watchers(serve: conftest.Serve) -> None:
     """Beyond the bound a watcher is refused; a place that is left is free again."""
     served = serve(watchers=2)
     served.publish(views.view())
-    with client.Client(served.path) as user, client.Client(served.path) as other:
+    with client.RpcClient(served.path) as user, client.RpcClient(served.path) as other:
         kept = [user.watch_node(timeout=30), other.watch_node(timeout=30)]
         for one in kept:
             next(one)
@@ -195,7 +195,7 @@ def test_watcher_that_goes_leaves_nothing(serve: conftest.Serve) -> None:
     """A cancelled watch and an expired one give their places back."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         cancelled = user.watch_node(timeout=30)
         next(cancelled)
         cancelled.cancel()  # type: ignore[attr-defined]
@@ -211,7 +211,7 @@ def test_request_that_is_no_message(serve: conftest.Serve, method: str) -> None:
     """Bytes that are no request are the client's mistake."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         call = user.channel.unary_stream(
             f"/koordlet.v1.NodeFeed/{method}", bytes, feed_pb2.WatchEvent.FromString
         )
@@ -225,7 +225,7 @@ def test_request_that_is_too_large(serve: conftest.Serve) -> None:
     """A request beyond the bound is refused before it is read."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user, pytest.raises(grpc.RpcError) as raised:
+    with client.RpcClient(served.path) as user, pytest.raises(grpc.RpcError) as raised:
         next(user.watch_node(epoch="x" * 100_000, timeout=10))
 
     assert code(raised) is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -234,7 +234,7 @@ def test_request_that_is_too_large(serve: conftest.Serve) -> None:
 def test_health(serve: conftest.Serve) -> None:
     """Serving once the agent is ready, and not before."""
     served = serve()
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         stub = health_pb2_grpc.HealthStub(user.channel)
 
         def status() -> int:
@@ -255,7 +255,7 @@ def test_health(serve: conftest.Serve) -> None:
 def test_reflection(serve: conftest.Serve) -> None:
     """A client without our protos finds the services and their messages."""
     served = serve()
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         found = ProtoReflectionDescriptorDatabase(user.channel)
 
         assert HEALTH in found.get_services()
@@ -274,10 +274,10 @@ def test_second_agent_is_refused(serve: conftest.Serve, loop: loops.LoopThread) 
     served = serve()
     served.publish(views.view())
 
-    with pytest.raises(errors.HostError, match="listens there already"):
-        loop.run(agent.Agent(served.path, "1").start())
+    with pytest.raises(errors.HostError, match="already listens there"):
+        loop.run(agent.AgentServer(served.path, "1").start())
 
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         assert user.get_node().summary.name == "n1"
 
 
@@ -285,7 +285,7 @@ def test_stop_leaves_no_socket(serve: conftest.Serve, loop: loops.LoopThread) ->
     """After a stop the path is free, and watchers have been told."""
     served = serve(stop_seconds=0.1)
     served.publish(views.view())
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         events = user.watch_node(timeout=10)
         next(events)
         loop.run(served.server.stop())
@@ -329,7 +329,7 @@ def test_garbage(serve: conftest.Serve, capfd: pytest.CaptureFixture[str], said:
     """Clients that speak something else cost their connections, and no line on our stderr."""
     served = serve()
     served.publish(views.view())
-    with client.Client(served.path) as user, raw(served.path, 20) as strangers:
+    with client.RpcClient(served.path) as user, raw(served.path, 20) as strangers:
         for one in strangers:
             with contextlib.suppress(OSError):
                 one.sendall(said)
@@ -355,7 +355,7 @@ def test_connections_are_bounded(serve: conftest.Serve) -> None:
     served = serve(descriptor_share=1e-9)
     served.publish(views.view())
     before = descriptors()
-    with client.Client(served.path) as user, raw(served.path, 200) as flood:
+    with client.RpcClient(served.path) as user, raw(served.path, 200) as flood:
         open_here = len(flood)
         served.loop.call(lambda: None)
         with contextlib.suppress(grpc.RpcError):
@@ -372,7 +372,7 @@ def test_flood_of_calls(serve: conftest.Serve) -> None:
     done = threading.Event()
 
     def flood() -> None:
-        with client.Client(served.path) as user:
+        with client.RpcClient(served.path) as user:
             while not done.is_set():
                 with contextlib.suppress(grpc.RpcError):
                     user.get_node()
@@ -380,7 +380,7 @@ def test_flood_of_calls(serve: conftest.Serve) -> None:
     attackers = [threading.Thread(target=flood) for _ in range(8)]
     for one in attackers:
         one.start()
-    with client.Client(served.path) as user:
+    with client.RpcClient(served.path) as user:
         events = user.watch_node(timeout=20)
         next(events)
         for n in range(20):

@@ -24,7 +24,7 @@ class Hall:
         self.folder = folder
         self.loop = loop
         self.authority = pki.Authority(folder)
-        self.running: list[server.Server] = []
+        self.running: list[server.RpcServer] = []
 
     def certificate(self, name: str, *names: str, by: pki.Authority | None = None) -> Trio:
         """A certificate with these subject alternative names."""
@@ -32,17 +32,17 @@ class Hall:
         made = (by or self.authority).sign_for(name, said)
         return (*made, self.authority.certificate)
 
-    def listen(self, offered: services.Service, **rights: permissions.Right) -> server.Server:
+    def listen(self, offered: services.RpcService, **rights: permissions.Right) -> server.RpcServer:
         """A server on loopback; keywords are client names, dots as double underscores."""
         certificate, key, authority = self.certificate("server", "IP:127.0.0.1")
-        it = server.Server(
+        it = server.RpcServer(
             self.folder / "run" / f"{len(self.running)}.sock",
             (offered,),
-            remote=server.Remote(
+            remote=server.RemoteListener(
                 address="127.0.0.1:0",
-                files=tls.Files(certificate=certificate, key=key, authority=authority),
+                files=tls.TlsFiles(certificate=certificate, key=key, authority=authority),
                 rules=[
-                    access.Rule(name=name.replace("__", "."), rights=frozenset({right}))
+                    access.AccessRule(name=name.replace("__", "."), rights=frozenset({right}))
                     for name, right in rights.items()
                 ],
             ),
@@ -82,7 +82,7 @@ def test_names_have_rights(hall: Hall) -> None:
     assert "n1" == ask(it.port, hall.certificate("console"))
     assert "n1" == ask(it.port, hall.certificate("chief"))
     for name in ("reporter", "stranger"):
-        with pytest.raises(client.RefusedError, match=f"{name}: not allowed to read"):
+        with pytest.raises(client.RefusedError, match=f"{name} lacks the right to read"):
             ask(it.port, hall.certificate(name))
     other = pki.Authority(hall.folder, "other")
     certificate, key, _ = hall.certificate("console2", "DNS:console", by=other)
@@ -131,7 +131,7 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
 
     async def told(name: str, *names: str) -> str:
         files = reporting.files(hall.certificate(name, *names))
-        pace = reporting.Pace(first_seconds=0.01, most_seconds=0.05)
+        pace = reporting.ReportPace(first_seconds=0.01, most_seconds=0.05)
         one = reporting.Reporting(f"127.0.0.1:{it.port}", "1", files=files, pace=pace)
         one.publish(views.view())
         one.start()
@@ -141,7 +141,7 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
         finally:
             await one.stop()
 
-    assert "not that of node n1" in hall.loop.run(told("n2"))
+    assert "not of node n1" in hall.loop.run(told("n2"))
     assert [] == reports
     assert "" == hall.loop.run(told("n1"))
     assert "n1" == reports[0].node
@@ -149,8 +149,8 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
 
 def test_files_that_are_not_there(ram: Path) -> None:
     """One error that names the file."""
-    files = tls.Files(certificate=ram / "a", key=ram / "b", authority=ram / "c")
+    files = tls.TlsFiles(certificate=ram / "a", key=ram / "b", authority=ram / "c")
 
-    with pytest.raises(errors.HostError, match="cannot read a certificate") as caught:
+    with pytest.raises(errors.HostError, match="cannot read the certificate") as caught:
         tls.server_credentials(files)
     assert str(ram / "a") in caught.value.culprit

@@ -64,7 +64,7 @@ def test_a_label_that_is_no_part_costs_itself(text: str) -> None:
 
     assert {"cpu_reclaim_threshold_percent": 70} == said
     assert 1 == len(problems)
-    assert f"label {PREFIX}cpu-reclaim-ratio: expected a part such as 0.6" in problems[0]
+    assert f"label {PREFIX}cpu-reclaim-ratio: expected a fraction such as 0.6" in problems[0]
 
 
 @pytest.mark.parametrize(

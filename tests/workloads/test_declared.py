@@ -43,7 +43,7 @@ def host() -> KernelHost:
 def finder(host: KernelHost) -> declared.Declared:
     """The finder on that machine."""
     layout = hierarchies.discover(host)
-    return declared.Declared(layout, tree.Reader(host, layout))
+    return declared.Declared(layout, tree.CgroupReader(host, layout))
 
 
 def found(host: KernelHost, match: str, kube: qos.KubeQos | None = None) -> str | None:

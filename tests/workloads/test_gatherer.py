@@ -48,9 +48,9 @@ class Watched:
         return self.all.take()
 
 
-def asked(one: server.Kubelet, period: float = 0.02) -> kubelet_sources.Asked:
+def asked(one: server.Kubelet, period: float = 0.02) -> kubelet_sources.KubeletSources:
     """The endpoints on the read-only port, asked often."""
-    where = client.Endpoint(host="127.0.0.1", port=one.port, secure=False, seconds=5.0)
+    where = client.KubeletEndpoint(host="127.0.0.1", port=one.port, secure=False, seconds=5.0)
     return kubelet_sources.endpoints(where, period=period, max_age=60.0, statistics=True)
 
 
@@ -306,8 +306,8 @@ def test_why_the_api_server_does_not_answer_is_one_event(
     log.configure("info", "json")
 
     async def use() -> None:
-        source = credentials.Source(kubeconfig=str(tmp_path / "nowhere"))
-        store = kube.Kube(credentials.Credentials(source))
+        source = credentials.CredentialSource(kubeconfig=str(tmp_path / "nowhere"))
+        store = kube.KubeStore(credentials.Credentials(source))
         gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
         try:
             await gatherer.all.start(0.0)

@@ -62,7 +62,7 @@ def _object(kind: kinds.Kind, decode: Callable[[Any], Any]) -> Door:
         listed = b'{"metadata": {"resourceVersion": "1"}, "items": [%s]}' % data
         found = None
         for raw in decoding.split(listed, "test").items or ():
-            body = decoding.item(raw, kind, decoding.Remarks())
+            body = decoding.item(raw, kind, decoding.RepairLog())
             found = None if body is None else decode(body)
             problems += getattr(found, "problems", ())
         return found
@@ -130,7 +130,10 @@ _RICH = pods.pod(
 
 #: Name to the door and something good for it.
 DOORS: dict[str, tuple[Door, bytes]] = {
-    "kubelet pods": (kubelet_pods.Decoder("kubelet").decode, (FIXTURES / "pods.json").read_bytes()),
+    "kubelet pods": (
+        kubelet_pods.PodListDecoder("kubelet").decode,
+        (FIXTURES / "pods.json").read_bytes(),
+    ),
     "kubelet configz": (_said(configz.decode), (FIXTURES / "configz.json").read_bytes()),
     "kubelet stats": (_said(summary.decode), (FIXTURES / "summary.json").read_bytes()),
     "cpu checkpoint": (

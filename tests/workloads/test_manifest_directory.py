@@ -145,7 +145,7 @@ def test_one_name_in_two_files(world: World) -> None:
     world.poll()
 
     assert [qos.Qos.LSR] == [one.qos for one in world.all.value]
-    assert any("default/web again" in why for why in world.all.problems)
+    assert any("default/web is in two files" in why for why in world.all.problems)
 
 
 def test_a_directory_that_is_not_there_or_none(tmp_path: Path) -> None:

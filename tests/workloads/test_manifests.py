@@ -80,7 +80,7 @@ def test_an_item_that_cannot_be_used_costs_itself(item: object) -> None:
     assert ["shop/web-1"] == [one.key for one in found.pods]
     (warning,) = found.warnings
     assert warning.startswith("f: document 1: items[0]: ")
-    assert warning.endswith("it is left out")
+    assert warning.endswith("it is ignored")
 
 
 def test_a_device_without_an_end_is_not_read_to_it() -> None:

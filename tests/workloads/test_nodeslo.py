@@ -88,7 +88,7 @@ def test_host_applications_have_a_place() -> None:
         ),
         nodeslo.HostApplication(name="b", group="kubepods/besteffort/b", qos=qos.Qos.BE),
     ) == found.applications
-    assert ["NodeSLO n1: hostApplications: [2]: '../etc' is no plain cgroup path"] == list(
+    assert ["NodeSLO n1: hostApplications: [2]: '../etc' is not a plain cgroup path"] == list(
         found.problems
     )
 

@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_said_and_the_rest_stays() -> None:
     assert one.priority is None
     assert {} == {key: v for key, v in one.labels.items() if key == "a"}
     joined = "\n".join(one.problems)
-    for culprit in ("$.spec.priority", "label a", "'X' is no QoS class", "lots"):
+    for culprit in ("$.spec.priority", "label a", "'X' is not a QoS class", "lots"):
         assert culprit in joined
 
 

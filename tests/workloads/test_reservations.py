@@ -91,7 +91,7 @@ def test_used_up_is_not_yet_handed_over() -> None:
     ("key", "value", "said"),
     [
         ("scheduling.koordinator.sh/resource-status", '{"cpuset":"7-2"}', "resource-status"),
-        ("scheduling.koordinator.sh/resource-status", "{", "no JSON"),
+        ("scheduling.koordinator.sh/resource-status", "{", "not JSON"),
         ("koordlet.io/match", '{"pid":"1"}', "neither one unit nor one cgroup"),
     ],
 )

@@ -19,45 +19,46 @@ _INTRODUCTION = f"""\
 <!-- Generated from the schema by tools.docs.configuration: edit the schema, then run
      `python -m tools.docs.configuration > docs/configuration.md`. -->
 
-One YAML file, `{sourced.DEFAULT_PATH}` or the one that `--config` names. It begins with
+The configuration is one YAML file: `{sourced.DEFAULT_PATH}`, or the file given by `--config`. It
+begins with
 
 ```yaml
 apiVersion: {schema.API_VERSION}
 kind: {schema.KIND}
 ```
 
-Everything else has a default. Unknown keys, wrong types, duplicate keys, anchors, aliases, tags and
-further documents are errors; all errors of a file are shown together, each with line, column and
-field. Plain words follow YAML 1.2: `off` and `no` are text.
+All other keys have defaults. Unknown keys, wrong types, duplicate keys, anchors, aliases, tags and
+further documents are errors. koordlet reports all errors of a file together, each with line, column
+and field. Plain words follow YAML 1.2: `off` and `no` are text.
 
-`koordlet config` prints the effective values and where each comes from, `koordlet config --schema`
-prints the JSON schema for editors.
+`koordlet config` prints the effective values with their origins, `koordlet config --schema` the
+JSON schema for editors.
 
 ## Precedence
 
-From the weakest to the strongest: the built-in value, the file, in a cluster the ConfigMap, the
-NodeSLO, node and pod annotations, then `KOORDLET_*` variables, then flags. `policies.<stem>.limits`
-are applied after all of them, and nothing exceeds them. Sections and maps are merged key by key;
-lists and single values are replaced whole.
+Sources, from weakest to strongest: built-in value, file, (in a cluster) ConfigMap, NodeSLO, node
+annotations, pod annotations, `KOORDLET_*` variables, flags. koordlet applies
+`policies.<stem>.limits` last; no source can exceed them. Sections and maps are merged key by key;
+lists and single values are replaced as a whole.
 
-A variable is the path in capitals, sections joined by two underscores and words by one:
-`state.handoverSeconds` is `KOORDLET_STATE__HANDOVER_SECONDS`. Lists and maps have none. An unknown
-`KOORDLET_` variable is an error; `KOORDLET_ROOT` and `KOORDLET_CONFIG` belong to the command line,
-and names that begin with `KOORDLET_RDT_` or `KOORDLET_TEST_` are left alone.
+The name of a variable is the path in capitals, with two underscores between sections and one
+between words: `state.handoverSeconds` is `KOORDLET_STATE__HANDOVER_SECONDS`. Lists and maps have no
+variable. An unknown `KOORDLET_` variable is an error. `KOORDLET_ROOT` and `KOORDLET_CONFIG` belong
+to the command line; koordlet ignores names that begin with `KOORDLET_RDT_` or `KOORDLET_TEST_`.
 
 ## Reload
 
-The file is read again when it changes and on SIGHUP. A bad new file is reported once and the last
-good configuration stays; so it does when the file vanishes or becomes empty.
+koordlet reloads the file when it changes and on SIGHUP. If the new file is invalid, missing or
+empty, koordlet reports it once and keeps the last good configuration.
 
-An agent keeps the text that it is ready with as `last-config.yaml` beside its journal. One that
-starts with a file that cannot be used runs with that text, and says so on standard error, in the
-check and condition (`configuration`, `ConfigurationRefused`) and in `systemctl status`, until the
-file is mended. Where there is none, or somebody else may have written it, the agent observes with
-the built-in values, alive and not ready: limits of an agent before it stay until their deadline,
-and the first good file begins it anew. Where `state.dir` is not the usual one, say so by
-`--state-dir` or the variable: it is looked up before the file can be read. An error on the
-command line or in a variable ends a start.
+Once ready, the agent saves its configuration as `last-config.yaml` beside its journal. An agent
+that starts with an invalid file runs with that saved text until the file is repaired. It reports
+this on standard error, in the check `configuration`, in the condition `ConfigurationRefused` and in
+`systemctl status`. If there is no saved text, or another user could have written it, the agent only
+observes, with the built-in values; it is alive but not ready. Limits of the previous agent then
+stay until their deadline, and the agent starts anew with the first valid file. If `state.dir` is
+not the usual directory, set it by `--state-dir` or the variable, because koordlet needs it before
+it reads the file. An error on the command line or in a variable prevents the start.
 """
 
 #: A value of the reference table that has no variable or default.
@@ -158,7 +159,7 @@ def _cell(text: str) -> str:
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    head = ("key", "type", "default", "variable", "what it is")
+    head = ("key", "type", "default", "variable", "meaning")
     lines = [head, tuple("---" for _ in head), *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
 

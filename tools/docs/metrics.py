@@ -17,14 +17,14 @@ _HEAD = """\
 
 `/metrics` answers in Prometheus text (0.0.4), or in OpenMetrics (1.0.0) where `Accept` prefers it.
 
-Beside the families of this table there are those of the agent's own process (`process_*`). A
-family is cut at its bound and at 256 series where the table says no other number, and
-`koordlet_series_dropped` says so. Label values are cut at 256 characters. What is unknown has no
-sample. `node` is the node's name, `numa_node` a NUMA node's number.
+The agent also exports the `process_*` families of its own process. A family exports at most the
+number of series in the table, or 256 where the table gives no number; `koordlet_series_dropped`
+counts the rest. Label values are cut at 256 characters. An unknown value has no sample. The label
+`node` is the node's name, `numa_node` the number of a NUMA node.
 
 This page is generated: `python -m tools.docs.metrics > docs/metrics.md`.
 
-| name | type | labels | series | what it says |
+| name | type | labels | series | meaning |
 |---|---|---|---|---|
 """
 

@@ -102,7 +102,7 @@ def _protects(one: registry.Row) -> str:
 
 
 def _meant(field: catalog.Field) -> str:
-    """What the reference page says of it, in one cell."""
+    """Meaning of a key on the reference page, in one cell."""
     _, _, default, _, description = configuration.row(field)
     return f"{default}; {description}"
 

@@ -1,4 +1,4 @@
-"""What the page of the policies says of each beyond its rules: formula, files, where to look, off.
+"""Further parts of each policy's page: formula, files, where to look, how to switch off.
 
 Covers: the words, by stem. Does not cover: rules, keys, metrics (``policies`` has them from the
 code). ``tests/docs`` holds that no policy is left out.
@@ -17,7 +17,7 @@ _NOBODY = "nobody goes because of it any more; evictions that have begun are fin
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Of one policy."""
+    """Parts of one policy's page."""
 
     #: In the words of the keys, without mark-up.
     formula: str

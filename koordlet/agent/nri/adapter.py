@@ -21,7 +21,7 @@ from koordlet.model import adjustment, decision, result
 from koordlet.workloads.nri import plugin, trust
 
 if typing.TYPE_CHECKING:
-    from koordlet.config import nri_section
+    from koordlet.config import cluster_sections
 
 STEM = "nri"
 #: Seconds without a connection until a condition says so: runtimes restart.
@@ -44,7 +44,7 @@ class NriAdapter:
     def __init__(
         self,
         agent: lifecycle.Agent,
-        config: nri_section.Nri,
+        config: cluster_sections.Nri,
         *,
         alone: bool,
         clock: Callable[[], float] = time.monotonic,
@@ -53,7 +53,7 @@ class NriAdapter:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._run_pass: Callable[[], bool] = lambda: False
-        self._trust = trust.Trust(config.failed_starts, self._revived())
+        self._trust = trust.StartTrust(config.failed_starts, self._revived())
         self._start_check = start_check.StartCheck(agent=agent)
         self.handler = handler.NriHandler(
             agent=agent,
@@ -63,13 +63,13 @@ class NriAdapter:
             update=self._update,
             check=self._start_check,
         )
-        settings = plugin.Settings(
+        settings = plugin.NriSettings(
             socket=config.socket or "",
             index=config.index,
             deadline=config.deadline_milliseconds / 1000,
             quiet=float(config.quiet_seconds),
         )
-        self.plugin = plugin.Plugin(settings, self.handler, self._ask)
+        self.plugin = plugin.NriPlugin(settings, self.handler, self._ask)
         #: When the connection was seen last, and when it was renewed for unreported containers.
         self._seen = self._renewed = clock()
         #: Containers that the runtime has not reported: id to when that was noticed.
@@ -196,7 +196,7 @@ class NriAdapter:
             self._renewed = now
             self.plugin.renew(f"the runtime did not tell of {len(late)} containers")
 
-    def _revived(self) -> trust.State | None:
+    def _revived(self) -> trust.StartRecord | None:
         state, problem = self._agent.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
         if problem:
             self._agent.publisher.log.warning("checkpoint.discarded", policy=STEM, detail=problem)

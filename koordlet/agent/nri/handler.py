@@ -44,7 +44,7 @@ from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shared_pools
 from koordlet.workloads import poddecode
 from koordlet.workloads.nri import messages, places, session, trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 
 SOURCE = "nri"
 _NOTHING = adjustment.Adjustment()
@@ -60,7 +60,7 @@ class NriHandler:
     """Answers one runtime. Everything here happens in the agent's event loop."""
 
     agent: lifecycle.Agent
-    trust: trust.Trust
+    trust: trust.StartTrust
     #: No source but the runtime says which pods run here.
     alone: bool
     #: Runs one pass now; whether it changed anything.
@@ -113,24 +113,24 @@ class NriHandler:
         if container:
             self.known.add(container)
         match heard.event:
-            case Event.RUN_POD_SANDBOX:
+            case NriEvent.RUN_POD_SANDBOX:
                 self._on_sandbox(heard.pod)
-            case Event.CREATE_CONTAINER:
+            case NriEvent.CREATE_CONTAINER:
                 return self._on_create(heard)
-            case Event.POST_CREATE_CONTAINER:
+            case NriEvent.POST_CREATE_CONTAINER:
                 self.trust.made(container)
-            case Event.START_CONTAINER:
+            case NriEvent.START_CONTAINER:
                 # A conflict of two plugins, or a refusal of the kernel, comes before this event.
                 # POST_START may come after the end of a container that lives shortly.
                 self.trust.started(container)
                 self._creating.discard(container)
                 self.unstarted.pop(_named(heard), None)
                 self._on_start(heard)
-            case Event.UPDATE_CONTAINER:
+            case NriEvent.UPDATE_CONTAINER:
                 return self._on_update(heard)
-            case Event.STOP_CONTAINER | Event.REMOVE_CONTAINER:
+            case NriEvent.STOP_CONTAINER | NriEvent.REMOVE_CONTAINER:
                 self._on_end(heard)
-            case Event.REMOVE_POD_SANDBOX:
+            case NriEvent.REMOVE_POD_SANDBOX:
                 self._pods.discard(heard.pod.uid)
                 gone = f"{heard.pod.namespace}/{heard.pod.name} "
                 self.unstarted = {
@@ -147,7 +147,7 @@ class NriHandler:
         self.trust.forget(heard.container.id)
 
     def on_synchronize(
-        self, pods: Sequence[messages.Pod], containers: Sequence[messages.Container]
+        self, pods: Sequence[messages.NriPod], containers: Sequence[messages.NriContainer]
     ) -> None:
         """Take what runs already, as a new connection begins."""
         self.known |= {box.id for box in containers}
@@ -191,12 +191,12 @@ class NriHandler:
 
     # Pods -----------------------------------------------------------------------------------------
 
-    def _on_sandbox(self, sandbox: messages.Pod) -> None:
+    def _on_sandbox(self, sandbox: messages.NriPod) -> None:
         """Rule 1."""
         if self._announce(sandbox) is not None and self.agent.enforce:
             self._settle()
 
-    def _announce(self, sandbox: messages.Pod) -> pod.Pod | None:
+    def _announce(self, sandbox: messages.NriPod) -> pod.Pod | None:
         found = self._pod(sandbox)
         if found is not None:
             self._pods.add(sandbox.uid)
@@ -209,7 +209,7 @@ class NriHandler:
             if not self.run_pass():
                 return
 
-    def _pod(self, sandbox: messages.Pod) -> pod.Pod | None:
+    def _pod(self, sandbox: messages.NriPod) -> pod.Pod | None:
         """Find a pod among the workloads, else decode it; ``None`` below another cgroup root."""
         group = self._group(sandbox.cgroup_parent)
         if group is None:
@@ -349,7 +349,7 @@ class NriHandler:
             if around and self.agent.enforce:
                 self._report_unstarted(heard, around)
         self.agent.tick.announcements.on_end(container, group)
-        if heard.event is Event.REMOVE_CONTAINER:
+        if heard.event is NriEvent.REMOVE_CONTAINER:
             self.known.discard(container)
 
     def _report_unstarted(self, heard: session.Heard, around: cpuset.CPUSet) -> None:
@@ -367,7 +367,7 @@ class NriHandler:
             publisher.log.warning, "nri.unstarted", name, detail=self.unstarted[name]
         )
 
-    def _record(self, box: messages.Container) -> None:
+    def _record(self, box: messages.NriContainer) -> None:
         group = self._home(box.cgroup)
         if group is not None and box.cpus:
             self._recorded[group] = box.id

@@ -30,7 +30,7 @@ class Given:
 
     wanted: adjustment.Adjustment
     #: The container as the runtime would have made it.
-    asked: messages.Container
+    asked: messages.NriContainer
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from koordlet.model import cgroup, errors
 
 
 def take(host: root.HostRoot, layout: cgroup.Layout) -> tuple[int, ...]:
-    """Claim the tree for the life of the handles; none where there is nothing to claim."""
+    """Claim the tree until the handles close; returns none if there is nothing to claim."""
     home = layout.holder("cpuset") or layout.tree
     if home is None or not host.live:
         return ()
@@ -53,7 +53,7 @@ def _lock(host: root.HostRoot, path: str, kind: int) -> int:
         raise errors.HostError(
             f"cannot open the cgroup root: {error.strerror}",
             culprit=directory,
-            fix="make the group, or correct cgroups.root",
+            fix="create the cgroup, or correct cgroups.root",
             errno=error.errno,
         ) from error
     try:

@@ -1,4 +1,4 @@
-"""Which groups are followed: those of workloads, all above them, and what is inside, bounded.
+"""Selects the cgroups to follow: those of workloads, their parents and children, bounded.
 
 Covers: the walk, the bounds, what is counted. Does not cover: reading a group (``tree``).
 
@@ -26,14 +26,14 @@ MOST, MOST_OF_ALL = 1000, 4000
 MOST_SETS = 8000
 
 
-class Reader(Protocol):
-    """What a walk asks."""
+class FollowedReader(Protocol):
+    """Interface that a walk reads from."""
 
     def children(self, path: str) -> tuple[str, ...]:
         """The groups directly inside."""
 
     def width(self, path: str) -> int | None:
-        """How many these are at least, without a look at their names; ``None`` for no group."""
+        """Lower bound of the number of children, without reading names; ``None`` for no cgroup."""
 
 
 class Follower:
@@ -50,7 +50,7 @@ class Follower:
 
     def groups(
         self,
-        reader: Reader,
+        reader: FollowedReader,
         pods: Sequence[pod.Pod],
         also: Iterable[str],
         *,
@@ -76,7 +76,7 @@ class Follower:
         return found
 
     def counted(self, groups: Mapping[str, cgroup.Group]) -> Mapping[str, cgroup.Group]:
-        """Those of the groups that are counted; the same object while both are the same."""
+        """Counted cgroups; the same object while nothing changes."""
         if not any(self.crowded.values()):
             return groups
         if self._counted[0] is not groups or self._counted[1] is not self.crowded:
@@ -89,20 +89,20 @@ class Follower:
             above in self.crowded for above in cgroup.ancestors(path)
         )
 
-    def _inside(self, reader: Reader, top: str) -> list[str] | None:
+    def _inside(self, reader: FollowedReader, top: str) -> list[str] | None:
         found = inside(reader, top, min(self._most, self._left))
         if found is not None:
             self._left -= sum(1 for path in found if path != top and not _is_container(path))
         return found
 
-    def _inside_crowd(self, reader: Reader, top: str) -> list[str] | None:
+    def _inside_crowd(self, reader: FollowedReader, top: str) -> list[str] | None:
         found = inside(reader, top, self._sets_left) if self._sets_left else None
         if found is not None:
             self._sets_left -= len(found)
         return found
 
 
-def _tops(reader: Reader, pods: Sequence[pod.Pod], found: list[str]) -> Iterator[str]:
+def _tops(reader: FollowedReader, pods: Sequence[pod.Pod], found: list[str]) -> Iterator[str]:
     """The groups of workloads; what is above them goes to ``found``."""
     tops: set[str] = set()
     for one in pods:
@@ -123,7 +123,7 @@ def _tops(reader: Reader, pods: Sequence[pod.Pod], found: list[str]) -> Iterator
                 found.append(path)
 
 
-def inside(reader: Reader, top: str, most: int) -> list[str] | None:
+def inside(reader: FollowedReader, top: str, most: int) -> list[str] | None:
     """A group and everything below it, parents first; ``None`` where that is more than ``most``."""
     found: list[str] = []
     # A workload may nest groups deeper than Python nests calls.
@@ -153,7 +153,7 @@ def _with_those_above(also: Iterable[str]) -> Iterator[str]:
         yield path
 
 
-def _pods_of(reader: Reader, root: str) -> Iterator[str]:
+def _pods_of(reader: FollowedReader, root: str) -> Iterator[str]:
     """The groups of a kubelet's tree down to its pods, parents first."""
     todo = [root]
     while todo:
@@ -168,7 +168,7 @@ def _is_container(path: str) -> bool:
     return place.uid is not None and place.container is not None and not place.rest
 
 
-def _shell(reader: Reader, top: str, most: int) -> list[str]:
+def _shell(reader: FollowedReader, top: str, most: int) -> list[str]:
     """A workload without what it makes inside itself."""
     if grouppath.parse(top).uid is None or (reader.width(top) or 0) > most:
         return [top]

@@ -69,9 +69,9 @@ def _release(host: root.HostRoot) -> tuple[int, int]:
 
 
 def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy, *, takes: bool) -> cgroup.Hierarchy:
-    """With what is known only from its directories, and of the kernel."""
+    """Hierarchy completed from its directories and the kernel."""
     if one.base and one.writable and not host.exists(host.at(one.directory(""))):
-        one = dataclasses.replace(one, writable=False, why=f"it has no group {one.base}")
+        one = dataclasses.replace(one, writable=False, why=f"the cgroup {one.base} does not exist")
     return dataclasses.replace(one, lacks=_lacks(host, one), empty_sets=takes and one.unified)
 
 
@@ -112,7 +112,7 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
         except OSError as error:
             host.silence.pass_on(error, broken=False)
             continue
-        if kind is root.Kind.DIRECTORY:
+        if kind is root.FileKind.DIRECTORY:
             found[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
             if len(found) == _SAMPLES:
                 break
@@ -120,7 +120,7 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
 
 
 def _replaces(one: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
-    """Whether the later of two mounts of one hierarchy is looked at in place of the earlier.
+    """True if the later of two mounts of one hierarchy replaces the earlier.
 
     What is below /sys/fs/cgroup is where other programs look, too; of two there, the later covers
     the earlier, unless it lies inside of it: a part bound to its own place (kind does that with the
@@ -187,7 +187,7 @@ def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:
     hierarchies = tuple(
         one
         if not one.writable or host.access(host.at(one.directory("")), os.W_OK)
-        else dataclasses.replace(one, writable=False, why="this user may not write there")
+        else dataclasses.replace(one, writable=False, why="this user has no write permission")
         for one in layout.hierarchies
     )
     return cgroup.Layout(hierarchies=hierarchies)

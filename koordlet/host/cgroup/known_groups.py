@@ -1,4 +1,4 @@
-"""What is kept of groups between two looks, and a sample of their sets that is compared with it.
+"""Cache of cgroups between two looks, with a sample of their cpusets for comparison.
 
 Covers: the record of one group, the comparison. Does not cover: reading a group (``tree``).
 """
@@ -18,7 +18,7 @@ _SLICES = 5
 
 
 class Known:
-    """What is kept of one group between two looks."""
+    """Cached state of one cgroup."""
 
     __slots__ = (
         "children",
@@ -59,8 +59,8 @@ class _Slice(NamedTuple):
     right: list[bytes]
 
 
-class Samples:
-    """Sets that are read in turns: a slice is a list of descriptors and a list of texts."""
+class GroupSamples:
+    """Cpusets read in turns: a slice is a list of descriptors and a list of texts."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host

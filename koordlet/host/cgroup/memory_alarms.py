@@ -1,4 +1,4 @@
-"""What the kernel tells by itself when memory grows short: one descriptor that becomes readable.
+"""Memory alarms of the kernel: one descriptor that becomes readable when memory runs short.
 
 Covers: levels of memory in v1 groups (eventfd), stalls of the whole node (triggers of its pressure
 file), both behind one epoll(7) descriptor.
@@ -43,7 +43,7 @@ class _Level:
 
 
 class Alarms:
-    """Of this machine. What cannot be had is in ``problems``."""
+    """Alarms of this machine; ``problems`` has those that the kernel refused."""
 
     def __init__(self, host: root.HostRoot, pressure: str = _PRESSURE) -> None:
         self._host = host
@@ -54,12 +54,11 @@ class Alarms:
         #: What cannot be told, to why not.
         self.problems: dict[str, str] = {}
         #: How often the kernel told something.
-        self.rings = 0
         self._listen(pressure)
 
     @property
     def handle(self) -> int:
-        """Readable while there is something to hear."""
+        """Descriptor that is readable while an alarm is pending."""
         return self._epoll.fileno()
 
     def _listen(self, path: str) -> None:
@@ -82,7 +81,7 @@ class Alarms:
                 return
 
     def set(self, levels: Mapping[str, int]) -> None:
-        """From now on these uses are told of, by directory of a v1 group; no others are."""
+        """Set the memory levels to alarm at, by directory of a v1 cgroup."""
         for directory in self._levels.keys() - levels.keys():
             self._off(directory)
         for directory, usage in levels.items():
@@ -120,7 +119,7 @@ class Alarms:
             os.close(there.handle)
 
     def heard(self) -> bool:
-        """After the handle was readable: whether something was told; levels that did are off now.
+        """Read pending alarms: true if there was one. Levels that fired are off now.
 
         Where nothing is left to be seen it was the trigger: its word is taken by whoever looks
         first (``psi_trigger_poll`` clears it), and that was the look at the handle.
@@ -128,9 +127,7 @@ class Alarms:
         told = {handle for handle, _ in self._epoll.poll(0)}
         for directory in [one for one, level in self._levels.items() if level.handle in told]:
             self._off(directory)
-        rang = bool(told) or self._trigger is not None
-        self.rings += rang
-        return rang
+        return bool(told) or self._trigger is not None
 
     def close(self) -> None:
         """Give everything back; the kernel ceases to tell."""

@@ -22,7 +22,7 @@ _UNITS = (".slice", ".scope", ".service")
 
 
 def looks_like_file(name: str) -> bool:
-    """Whether a name in a cgroup directory is the kernel's: a group has one only by mischief."""
+    """True if a name in a cgroup directory looks like a kernel file."""
     return name.startswith(_FILE_PREFIXES) or name in (
         "tasks",
         "notify_on_release",
@@ -56,4 +56,4 @@ def _is_group(host: root.HostRoot, directory: root.HostPath, name: str) -> bool:
     except OSError as error:
         host.silence.pass_on(error)
         return False
-    return found.kind is root.Kind.DIRECTORY
+    return found.kind is root.FileKind.DIRECTORY

@@ -42,7 +42,7 @@ _SPREADING = ("cpuset.", "cgroup.subtree_control")
 _TURNS = 24
 
 
-class Reader:
+class CgroupReader:
     """Reads groups of one layout. Descriptors beyond a bound are not kept."""
 
     def __init__(self, host: root.HostRoot, layout: cgroup.Layout, *, handles: int = 400) -> None:
@@ -60,7 +60,7 @@ class Reader:
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
         self._known: dict[str, known_groups.Known] = {}
         self._round = 0
-        self._samples = known_groups.Samples(host)
+        self._samples = known_groups.GroupSamples(host)
         self._turn = 0
         #: No group came or went since the last look at all of them, as far as anybody knows.
         self._settled = False
@@ -80,11 +80,11 @@ class Reader:
 
     @property
     def watched(self) -> bool:
-        """Whether the kernel tells what happens."""
+        """True if the kernel sends events of cgroups."""
         return self._events is not None
 
     def hear(self, ours: Iterable[str] = ()) -> bool:
-        """Take what the kernel told; whether somebody changed what was read.
+        """Read the kernel's events: true if something that was read has changed.
 
         ``ours`` are files that we wrote ourselves: those are read again, and surprise nobody.
         """
@@ -99,23 +99,23 @@ class Reader:
             return heard
         return False
 
-    def _matters(self, event: inotify.Event) -> bool:
+    def _matters(self, event: inotify.InotifyEvent) -> bool:
         known = event.watch < 0 or event.watch in self._watched
         return known and (event.directory or event.name in self._names)
 
-    def _where(self, event: inotify.Event) -> str:
+    def _where(self, event: inotify.InotifyEvent) -> str:
         path = self._watched.get(event.watch)
         return "" if path is None else f"{self._known[path].directory}/{event.name}"
 
     def poll(self) -> bool:
-        """As ``hear``, and rule 2; always true where there are no events."""
+        """Like ``hear``, with rule 2; always true without events."""
         heard = self.hear()
         sampled = self._events is None or self._sample()
         self.generation += sampled
         self.disturbed += sampled
         return heard or sampled
 
-    def _take(self, events: Iterable[inotify.Event]) -> bool:
+    def _take(self, events: Iterable[inotify.InotifyEvent]) -> bool:
         spread: set[str] = set()
         changed = False
         for event in events:
@@ -175,7 +175,7 @@ class Reader:
         return False
 
     def width(self, path: str) -> int | None:
-        """How many groups are directly inside at least, by no name; ``None`` when it is gone."""
+        """Lower bound of the number of children; ``None`` if the cgroup is gone."""
         there = self._there(path)
         return None if there is None else max(0, there[1].links - subgroups.NONE)
 
@@ -221,7 +221,7 @@ class Reader:
         return known.group
 
     def read_all(self, paths: Iterable[str], *, full: bool = True) -> dict[str, cgroup.Group]:
-        """The groups that are still there, by path. What nobody asked for is forgotten in time."""
+        """Read existing cgroups by path; those not requested are forgotten in time."""
         self._round += full
         groups: dict[str, cgroup.Group] = {}
         for path in dict.fromkeys(paths):
@@ -237,7 +237,7 @@ class Reader:
         return groups
 
     def renewed(self, groups: Mapping[str, cgroup.Group]) -> Mapping[str, cgroup.Group] | None:
-        """What the last look at all groups found, as it is now; the same mapping if nothing is new.
+        """Groups of the last look with current values; the same mapping if nothing is new.
 
         Only what is in doubt is read. ``None`` where a group came or went: all are to be looked at.
         """
@@ -288,7 +288,7 @@ class Reader:
             cast("inotify.Inotify", self._events).remove(known.watch)
 
     def _there(self, path: str) -> tuple[known_groups.Known, root.Stat] | None:
-        """What is known of a group, and of its directory; ``None`` where there is none."""
+        """Cached state and directory of a cgroup; ``None`` if it does not exist."""
         if self._home is None:
             return None
         known = self._known.get(path) or self._know(path)
@@ -303,11 +303,11 @@ class Reader:
                 if not self._doubtful(known, error, known=known.group is not None):
                     return None
                 # What was there is there, until the kernel says otherwise.
-                found = root.Stat(root.Kind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
+                found = root.Stat(root.FileKind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
         return known, found
 
     def _doubtful(self, group: known_groups.Known, error: OSError, *, known: bool) -> bool:
-        """Whether what is ``known`` of a group holds, since its kernel does not answer."""
+        """True if the cached state may be stale, because the kernel does not answer."""
         group.stale = self.host.silence.met(error, known=known)
         return group.stale and known
 
@@ -376,7 +376,7 @@ class Reader:
         return self.host.at(f"{where.directory(group)}/{name}")
 
     def _text(self, where: cgroup.Hierarchy, name: str, group: str, held: str | None) -> str | None:
-        """What a file says; what it said last where there is no answer."""
+        """Content of a file, or its last content if the kernel does not answer."""
         try:
             return self.host.text(self._file(where, name, group)).rstrip("\n")
         except OSError as error:

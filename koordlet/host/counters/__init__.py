@@ -1,1 +1,1 @@
-"""What groups and the machine use, and how long they wait."""
+"""Counters of cgroups and of the machine: usage and stalls."""

@@ -1,4 +1,4 @@
-"""Cold memory: what nobody touched for five minutes, where a kernel keeps count of it.
+"""Cold memory: not accessed for five minutes, on kernels that track it.
 
 Covers: kidled (Alibaba's kernels) and DAMON_STAT (Linux 6.17), of the node; kidled's text, which is
 the same for groups. Does not cover: starting either. Both cost processor time on the whole machine,

@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from koordlet.host.counters import cold_memory, psi
+from koordlet.host.counters import cold_memory, procstat
 from koordlet.model import cgroup, counters, meter
 from koordlet.model.record import dataclass
 
@@ -55,22 +55,22 @@ class File:
 
     @property
     def kept(self) -> bool:
-        """Whether a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
+        """True if a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
         return self.every < _SELDOM
 
     @property
     def short(self) -> bool:
-        """Whether it is a single number."""
+        """True if the file is a single number."""
         return self.size == _SIZE_OF_NUMBER
 
     @property
     def compared(self) -> bool:
-        """Whether it says what workloads are compared by where memory or processes run out."""
+        """True if eviction ranks workloads by this file."""
         return self.meters in ((meter.MEMORY,), _STAT, (meter.PIDS,))
 
     @property
     def urgent(self) -> bool:
-        """Whether it is wanted of a new group at once, before limits are set there."""
+        """True if a new cgroup needs it at once, before limits are set."""
         return self.meters == (meter.MEMORY,)
 
     @property
@@ -93,11 +93,11 @@ class Single:
     def __call__(self, texts: Sequence[bytes]) -> Columns:
         numbers = list(map(int, texts))
         if max(numbers, default=0) >> 64:
-            raise ValueError("more than the kernel counts to, or cut")
+            raise ValueError("larger than a kernel counter, or truncated")
         return (numbers if self._scale == 1.0 else [one * self._scale for one in numbers],)
 
 
-class Keyed:
+class KeyedFile:
     """A file of lines ``key number``. Where keys stand is learned once for each number of lines.
 
     Only the part between the first and the last key is taken apart: ``memory.stat`` has 40 lines,
@@ -142,11 +142,11 @@ class Keyed:
     def _learn(self, text: bytes) -> _Layout:
         words = text.split()
         if not words or len(words) % 2:
-            raise ValueError(f"not lines of a key and a number: {words[:4]!r}")
+            raise ValueError(f"expected lines of a key and a number: {words[:4]!r}")
         positions = {key: 2 * n for n, key in enumerate(words[::2])}
         chosen = [key for _, keys in self._sums for key in keys if key in positions]
         if not chosen:
-            raise ValueError(f"none of the keys that are read: {words[:4]!r}")
+            raise ValueError(f"contains none of the expected keys: {words[:4]!r}")
         if len(self._layouts) >= self._MAX_LAYOUTS:
             self._layouts.clear()
         first = min(positions[key] for key in chosen)
@@ -168,7 +168,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the keys of a file stand, counted from the first one that is wanted."""
+    """Positions of a file's keys, counted from the first needed one."""
 
     #: What the part begins with; empty for the whole text.
     anchor: bytes
@@ -182,11 +182,11 @@ class _Layout:
 
     @property
     def whole(self) -> bool:
-        """Whether no key is missing."""
+        """True if no key is missing."""
         return all(len(self.wanted) not in at for _, at in self.sums)
 
     def fits(self, words: list[bytes]) -> bool:
-        """Whether the keys stand where this says."""
+        """True if the keys are at these positions."""
         return len(words) >= self.most and self.keys(words) == self.wanted
 
     def words(self, text: bytes) -> list[bytes]:
@@ -210,7 +210,7 @@ class _Layout:
 
 
 def _pressures(texts: Sequence[bytes]) -> Columns:
-    return list(zip(*map(psi.values, texts), strict=True))
+    return list(zip(*map(procstat.pressure, texts), strict=True))
 
 
 _V1_IO = re.compile(rb" (Read|Write) (\d+)")
@@ -226,7 +226,7 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
         rows = []
         for text in texts:
             if len(text) >= _SIZE_OF_DISKS:
-                raise ValueError("more disks than are read")
+                raise ValueError("more disks than koordlet reads")
             found = pattern.findall(text)
             if not found and not _NO_IO.fullmatch(text):
                 raise ValueError(f"no I/O counters: {text[:60]!r}")
@@ -278,10 +278,10 @@ def _cold(texts: Sequence[bytes]) -> Columns:
 _STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
 
 
-def _memory_stat(prefix: bytes) -> Keyed:
+def _memory_stat(prefix: bytes) -> KeyedFile:
     anon = (b"inactive_anon", b"active_anon", b"unevictable")
     file = (b"inactive_file", b"active_file")
-    return Keyed(
+    return KeyedFile(
         (1, (prefix + b"inactive_file",)),
         (1, tuple(prefix + key for key in file)),
         (1, tuple(prefix + key for key in anon)),
@@ -308,14 +308,16 @@ def table() -> tuple[File, ...]:
             "cpu.stat",
             5,
             _THROTTLING,
-            Keyed((1, (b"nr_periods",)), (1, (b"nr_throttled",)), (_NANO, (b"throttled_time",))),
+            KeyedFile(
+                (1, (b"nr_periods",)), (1, (b"nr_throttled",)), (_NANO, (b"throttled_time",))
+            ),
         ),
         (
             "cpuacct",
             "cpuacct.stat",
             10,
             (meter.CPU_USER, meter.CPU_SYSTEM),
-            Keyed((_TICK, (b"user",)), (_TICK, (b"system",))),
+            KeyedFile((_TICK, (b"user",)), (_TICK, (b"system",))),
         ),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         (
@@ -325,7 +327,7 @@ def table() -> tuple[File, ...]:
             (meter.IO_READ, meter.IO_WRITE),
             _io(_V1_IO, b"Read"),
         ),
-        ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
+        ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
         ("memory", cold_memory.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
         *(
             ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
@@ -338,7 +340,7 @@ def table() -> tuple[File, ...]:
             "cpu.stat",
             1,
             (meter.CPU, meter.CPU_USER, meter.CPU_SYSTEM, *_THROTTLING),
-            Keyed(
+            KeyedFile(
                 *((_MICRO, (key,)) for key in (b"usage_usec", b"user_usec", b"system_usec")),
                 *((1, (key,)) for key in (b"nr_periods", b"nr_throttled")),
                 (_MICRO, (b"throttled_usec",)),
@@ -348,7 +350,7 @@ def table() -> tuple[File, ...]:
         ("memory", "memory.stat", 6, _STAT, _memory_stat(b"")),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         ("io", _V2_DISKS, 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
-        ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
+        ("memory", "memory.events", 5, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
         *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
     )
     return (*(_row(row, unified=False) for row in v1), *(_row(row, unified=True) for row in v2))

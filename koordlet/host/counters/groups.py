@@ -32,7 +32,7 @@ HANDLES = 7168
 _STEP = 64
 
 
-class Reader:
+class GroupReader:
     """Reads the counters of the groups of one layout."""
 
     def __init__(
@@ -43,17 +43,17 @@ class Reader:
         nodes: Sequence[int] = (),
         handles: int = HANDLES,
     ) -> None:
-        self._room = counter_lane.Room(host, handles)
+        self._room = counter_lane.DescriptorBudget(host, handles)
         files = list(counter_files.table())
         files += [counter_files.numa(nodes, unified=u) for u in (False, True) if len(nodes) > 1]
         #: By slot.
         self._paths: list[str] = []
-        self._lanes: list[counter_lane.Lane] = []
+        self._lanes: list[counter_lane.ReadLane] = []
         for file in files:
             where = file.here(layout)
             if where is not None:
                 of = next((one for one in self._lanes if one.file.meters == file.follows), None)
-                self._lanes.append(counter_lane.Lane(self._room, file, where, self._paths, of))
+                self._lanes.append(counter_lane.ReadLane(self._room, file, where, self._paths, of))
         self._slots: dict[str, int] = {}
         self._inodes: list[int] = []
         self._free: list[int] = []
@@ -69,7 +69,7 @@ class Reader:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened so far: files read, opened, gone, damaged."""
+        """Counts of files read, opened, gone and malformed."""
         return self._room.counts
 
     @property
@@ -78,7 +78,7 @@ class Reader:
         return frozenset(lane.file.name for lane in self._lanes if self._slots and lane.empty)
 
     def follow(self, groups: Mapping[str, cgroup.Group]) -> None:
-        """From now on these groups are read, by path. The root group is the node: not here."""
+        """Set the cgroups to read, by path. The root cgroup is the node and not read here."""
         if groups is self._followed:
             return
         self._followed = groups

@@ -1,4 +1,4 @@
-"""One file of all groups: which of its descriptors are read at a tick, and what they say.
+"""One counter file of all cgroups.
 
 Covers: descriptors, turns, what is not read or understood again, damage and absence.
 Does not cover: slots and groups (``groups``), what a file says (``files``).
@@ -32,8 +32,8 @@ _TRIES = 5
 _RESTLESS = 8
 
 
-class Room:
-    """The descriptors of all lanes, and what happened to them."""
+class DescriptorBudget:
+    """Descriptor budget of all lanes, with counts of events."""
 
     def __init__(self, host: root.HostRoot, handles: int) -> None:
         self.host = host
@@ -68,16 +68,16 @@ class _Said(NamedTuple):
     batches: Sequence[counters.Batch]
 
 
-class Lane:
-    """One file of all groups."""
+class ReadLane:
+    """One counter file of all cgroups."""
 
     def __init__(
         self,
-        room: Room,
+        room: DescriptorBudget,
         file: files.File,
         where: cgroup.Hierarchy,
         paths: Sequence[str],
-        follows: Lane | None = None,
+        follows: ReadLane | None = None,
     ) -> None:
         self.file = file
         self._follows = follows
@@ -104,7 +104,7 @@ class Lane:
 
     @property
     def empty(self) -> bool:
-        """Whether no group has this file."""
+        """True if no cgroup has this file."""
         return not self._handles and not any(self._pending)
 
     def widen(self, by: int) -> None:
@@ -117,7 +117,7 @@ class Lane:
         self._young[slot] = _TRIES
 
     def release(self, slot: int) -> None:
-        """The slot belongs to nobody."""
+        """Free a slot."""
         turn = slot % self.file.every
         self._young.pop(slot, None)
         self._pending[turn].discard(slot)
@@ -165,7 +165,7 @@ class Lane:
         return batches
 
     def told(self, tick: int, slots: Sequence[int]) -> Sequence[bytes | int | None] | None:
-        """What the files of these slots said at this tick; ``None``: that is not remembered."""
+        """Texts of these slots' files at this tick; ``None`` if not remembered."""
         said = self._said[tick % self.file.every]
         if isinstance(said, int) or self._tick != tick:
             return None
@@ -210,7 +210,7 @@ class Lane:
         return [before.changed(where, column) for before, column in pairs]
 
     def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
-        """What differs from the last time is understood; the rest says what it said."""
+        """Parse the texts that changed since the last time; the others keep their values."""
         said = self._said[turn]
         if isinstance(said, int) and said:
             self._said[turn] = said - 1
@@ -275,7 +275,7 @@ class Lane:
     def _mended(
         self, turn: int, slots: list[int], texts: list[bytes | None], plain: Mapping[int, bytes]
     ) -> tuple[list[int], list[bytes]]:
-        """Without the groups that are gone, with the files that have no descriptor."""
+        """Drop vanished cgroups, and open files that have no descriptor."""
         found = dict(plain)
         for slot, text in zip(slots, texts, strict=True):
             if text is not None:
@@ -290,7 +290,7 @@ class Lane:
         return order, [found[slot] for slot in order]
 
     def _is_refused(self, slot: int) -> bool:
-        """Whether a file that was just opened says that it will never say anything."""
+        """True if a newly opened file will never have values."""
         try:
             self._room.host.pread(self._handles[slot], 1)
         except OSError as error:
@@ -320,11 +320,11 @@ class Lane:
         return made
 
     def _columns(self, texts: Sequence[bytes]) -> list[array[float]]:
-        """What a file's texts say. What no float holds is damage, too."""
+        """Parse a file's texts. Numbers beyond a float count as malformed."""
         try:
             return [array("d", one) for one in self.file.columns(texts)]
         except OverflowError:
-            raise ValueError("a number of hundreds of digits") from None
+            raise ValueError("a number with hundreds of digits") from None
 
     def _bearable(
         self, slots: list[int], texts: list[bytes]

@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from koordlet.host.counters import cold_memory, procstat, psi
+from koordlet.host.counters import cold_memory, procstat
 from koordlet.host.fs import kept_files, root
 from koordlet.model import absence, cgroup, counters, meter, topology
 
@@ -30,12 +30,12 @@ Values = Mapping[str, Mapping[meter.Meter, float]]
 _Read = Callable[[root.HostPath], bytes]
 
 
-class Reader:
+class NodeReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.Kept(host)
+        self._files = kept_files.KeptFiles(host)
         self._tick = -1
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}
@@ -52,7 +52,7 @@ class Reader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """What this kernel does not count."""
+        """Counters that this kernel lacks."""
         return tuple(absence.Unsupported(name, why) for name, why in sorted(self._missing.items()))
 
     def configure(self, machine: topology.Topology, layout: cgroup.Layout | None = None) -> None:
@@ -66,7 +66,7 @@ class Reader:
     def read(
         self, at: float, suspended: float = 0.0, *, thorough: bool = False
     ) -> dict[str, counters.Reading]:
-        """What is due at this tick, by space; all but cold memory where that is asked for."""
+        """Read due counters by space; on request all but cold memory."""
         self._tick += 1
         slow = thorough or self._tick % _EVERY == 0
         node: dict[meter.Meter, float] = {}
@@ -142,7 +142,7 @@ class Reader:
         take: Callable[[bytes], None],
         read: _Read | None = None,
     ) -> str:
-        """What is wrong with the file; empty where nothing is."""
+        """Problem of a file; empty for none."""
         try:
             text = (read or self._host.read)(path)
         except OSError as error:
@@ -196,7 +196,7 @@ def _into(
 
 
 def _stalls(found: dict[meter.Meter, float], meters: Iterable[meter.Meter], text: bytes) -> None:
-    found.update(zip(meters, psi.values(text), strict=True))
+    found.update(zip(meters, procstat.pressure(text), strict=True))
 
 
 class _Subjects:

@@ -33,20 +33,20 @@ _AGAIN = 600.0
 _OLD = 1800.0
 #: What the kernel answers to why nothing is counted.
 WHY = {
-    errno.ENOENT: "the processor offers no counters of cycles, as in most virtual machines",
-    errno.EOPNOTSUPP: "the processor offers no counters of cycles, as in most virtual machines",
+    errno.ENOENT: "the processor has no cycle counters, as in most virtual machines",
+    errno.EOPNOTSUPP: "the processor has no cycle counters, as in most virtual machines",
     errno.ENOSYS: "this kernel has no perf_event_open",
-    errno.EINVAL: "this kernel counts no cgroups (CONFIG_CGROUP_PERF)",
+    errno.EINVAL: "this kernel cannot count by cgroup (CONFIG_CGROUP_PERF)",
     errno.EACCES: "not permitted: CAP_PERFMON is missing (kernel.perf_event_paranoid)",
     errno.EPERM: "not permitted: CAP_PERFMON is missing (kernel.perf_event_paranoid)",
-    errno.EBUSY: "somebody else holds the processor's counters",
+    errno.EBUSY: "another program uses the processor's counters",
     errno.EMFILE: "too many open files",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How much is counted."""
+class PerformanceSettings:
+    """Limits of counting."""
 
     window: float = 10.0
     interval: float = 60.0
@@ -55,7 +55,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a group did in a window."""
+    """Cycles and instructions of a cgroup in a window."""
 
     at: float
     cycles: float
@@ -64,7 +64,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Window:
-    """What is being counted."""
+    """A counting window in progress."""
 
     since: float
     #: Whether nobody had to be left out.
@@ -72,13 +72,13 @@ class _Window:
     handles: dict[str, list[tuple[int, ...]]]
 
 
-class Reader:
+class PerformanceReader:
     """Counts on one machine."""
 
-    def __init__(self, host: root.HostRoot, settings: Settings) -> None:
+    def __init__(self, host: root.HostRoot, settings: PerformanceSettings) -> None:
         self.settings = settings
         self._host = host
-        self._counters: perf_events.Counters | None = None
+        self._counters: perf_events.PerfEvents | None = None
         self._window: _Window | None = None
         self._next = float("-inf")
         self._done: dict[str, _Work] = {}
@@ -88,7 +88,7 @@ class Reader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """Why nothing is counted here; empty where something is."""
+        """Reason for not counting; empty if counting works."""
         return (absence.Unsupported("cpi", self._why),) if self._why else ()
 
     def read(
@@ -122,7 +122,7 @@ class Reader:
             (one for one in layout.hierarchies if one.unified), None
         )
         if holder is None:
-            self._why = "no hierarchy of cgroups in which the kernel counts (perf_event)"
+            self._why = "no cgroup hierarchy has the perf_event controller"
             return
         try:
             if self._counters is None:
@@ -180,7 +180,7 @@ class Reader:
         return _Work(at, cycles, instructions)
 
     def _reading(self, at: float, suspended: float) -> counters.Reading:
-        """What every group did in its newest window."""
+        """Newest window of every cgroup."""
         gone = self._slots.keys() - self._done.keys()
         self._free += sorted(self._slots.pop(one) for one in gone)
         new = [one for one in self._done if one not in self._slots]
@@ -216,7 +216,7 @@ class Reader:
 
 
 def groups(pods: Iterable[pod.Pod]) -> list[str]:
-    """Who is counted: containers, and workloads that have none."""
+    """Counted cgroups: of containers, and of workloads without containers."""
     found: dict[str, None] = {}
     for one in pods:
         inside = [box.group for box in one.containers if box.group is not None]

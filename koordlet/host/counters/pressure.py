@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from koordlet.host.counters import procstat, psi
+from koordlet.host.counters import procstat
 from koordlet.host.fs import kept_files, root
 from koordlet.model import cgroup, meter, pressure
 from koordlet.model.record import dataclass
@@ -52,8 +52,8 @@ _USED = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """Which directories and groups count."""
+class PressurePaths:
+    """Directories and cgroups to measure."""
 
     nodefs: tuple[str, ...] = NODEFS
     imagefs: tuple[str, ...] = IMAGEFS
@@ -85,7 +85,7 @@ class _Known(NamedTuple):
     usage: int
 
     def holds(self, at: float, machine: _Cache, total: int, usage: int, most: int) -> bool:
-        """Whether it can hardly be another one by now."""
+        """True if the cached value can hardly have changed."""
         moved = (abs(one - before) for one, before in zip(machine, self.machine, strict=True))
         return (
             0 <= at - self.at < _BELIEVED
@@ -94,14 +94,14 @@ class _Known(NamedTuple):
         )
 
 
-class Reader:
+class PressureReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.Kept(host)
+        self._files = kept_files.KeptFiles(host)
         self._layout = cgroup.Layout()
-        self.places = Places()
+        self.places = PressurePaths()
         self._problems: dict[str, str] = {}
         self._pods = ""
         #: Of the machine at this moment: page cache, all memory.
@@ -116,7 +116,7 @@ class Reader:
         """Whether memory is near a threshold from now on."""
         self.closely = near
 
-    def configure(self, layout: cgroup.Layout, places: Places) -> None:
+    def configure(self, layout: cgroup.Layout, places: PressurePaths) -> None:
         """Take mounts and places."""
         if layout is not self._layout:
             self.close()
@@ -150,14 +150,14 @@ class Reader:
         )
 
     def memory(self) -> tuple[pressure.Memory | None, pressure.Memory | None]:
-        """Of the node and of all pods, between two readings; the next one believes nothing."""
+        """Memory of the node and of all pods, between two readings and without the cache."""
         self._known.clear()
         self._meminfo()
         return self._try("memory", self._root), self._pods_memory()
 
     @property
     def directories(self) -> tuple[str, str]:
-        """Of the groups that :meth:`memory` is about, where v1 counts them; empty elsewhere."""
+        """Directories of the cgroups of :meth:`memory` on v1; empty elsewhere."""
         where = self._layout.holder("memory")
         if where is None or where.unified:
             return "", ""
@@ -184,7 +184,7 @@ class Reader:
     # Memory --------------------------------------------------------------------------------------
 
     def _meminfo(self) -> procstat.Values:
-        """Of the machine; what of it is needed here is kept."""
+        """``/proc/meminfo`` of the machine, reduced to the needed fields."""
         text = self._try("memory.total", lambda: self._proc("meminfo")) or b""
         self._machine = self._try("memory.total", lambda: _cache(text))
         found = self._try("memory.total", lambda: procstat.meminfo(text)) or {} if text else {}
@@ -207,7 +207,7 @@ class Reader:
         return _of(usage, cache, total)
 
     def _page_cache(self, file: str, at: float | None, usage: int, limit: int | None) -> _Cache:
-        """Of a group that uses so much: as read last, where it can hardly be another one by now."""
+        """Page cache of a cgroup of this usage, from the cache if it can hardly have changed."""
         known, machine, total = self._known.get(file), self._machine, self._total
         if machine is None or total is None or at is None:
             return _cache_of(_keyed(self._read(file)))
@@ -220,7 +220,7 @@ class Reader:
         return found
 
     def _pods_memory(self, at: float | None = None) -> pressure.Memory | None:
-        """Of the first group of all pods that is there."""
+        """Memory of the first existing cgroup of all pods."""
         where = self._layout.holder("memory")
         there = (
             name
@@ -247,7 +247,7 @@ class Reader:
     def _memory(self) -> cgroup.Hierarchy:
         where = self._layout.holder("memory") or self._layout.tree
         if where is None:
-            raise ValueError("no mounted hierarchy counts memory")
+            raise ValueError("no mounted cgroup hierarchy has the memory controller")
         return where
 
     def _read(self, path: str) -> bytes:
@@ -268,7 +268,7 @@ class Reader:
         return int(self._proc("sys", "kernel", name))
 
     def _pressure(self, resource: str) -> Sequence[float]:
-        return psi.values(self._proc("pressure", resource))
+        return procstat.pressure(self._proc("pressure", resource))
 
     def _stalls(self) -> Mapping[str, float]:
         found: dict[str, float] = {}
@@ -301,7 +301,7 @@ class Reader:
     ) -> pressure.FileSystem | None:
         found = next((disks[path] for path in paths if path in disks), None)
         if found is None and paths:
-            self._problems[what] = f"nothing is known of {' or '.join(paths)}"
+            self._problems[what] = f"no statistics for {' or '.join(paths)}"
         return found
 
 
@@ -310,7 +310,7 @@ def _layout(
     imagefs: pressure.FileSystem | None,
     containerfs: pressure.FileSystem | None,
 ) -> str:
-    """How the three lie on devices."""
+    """Device layout of the three file systems."""
     if nodefs is None or imagefs is None or imagefs.device == nodefs.device:
         return pressure.SINGLE
     if containerfs is not None and containerfs.device != imagefs.device:
@@ -318,7 +318,7 @@ def _layout(
     return pressure.DEDICATED
 
 
-def recorded(host: root.HostRoot, places: Places) -> dict[str, pressure.FileSystem]:
+def recorded(host: root.HostRoot, places: PressurePaths) -> dict[str, pressure.FileSystem]:
     """The file systems of a recorded machine: those that are mounted inside of it.
 
     What lies on the disk that the recording itself lies on says nothing about that machine.
@@ -351,13 +351,13 @@ def _of(usage: int, cache: _Cache, limit: int | None) -> pressure.Memory:
 
 
 def _cache_of(stat: Mapping[bytes, int]) -> _Cache:
-    """Of the whole tree; v1 says it with a prefix."""
+    """Page cache of the whole tree; v1 uses a prefix."""
     inactive = stat.get(b"total_inactive_file", stat.get(b"inactive_file", 0))
     return _Cache(inactive, stat.get(b"total_active_file", stat.get(b"active_file", 0)))
 
 
 def _cache(meminfo: bytes) -> _Cache | None:
-    """Of the whole machine; ``None`` where it is not told."""
+    """Page cache of the whole machine; ``None`` if unknown."""
     parts = [meminfo.partition(name)[2].split(None, 1)[:1] for name in _CACHE]
     return _Cache(*(int(one) * _KIB for part in parts for one in part)) if all(parts) else None
 

@@ -1,4 +1,4 @@
-"""What the kernel counts about the machine as a whole: the texts below ``/proc``, understood.
+"""Parsers of machine-wide counters below ``/proc``.
 
 Covers: processor time, memory, NUMA memory, load, run delay, network, as numbers of meters.
 Does not cover: when they are read (``node``). Pure functions of one text each.
@@ -26,7 +26,7 @@ _NAN = counters.NAN
 
 
 def stat(text: bytes) -> tuple[Values, dict[str, float]]:
-    """Of ``/proc/stat``: the node's CPU time, and that of each online CPU by its number."""
+    """Parse ``/proc/stat``: CPU time of the node and of each online CPU."""
     cpus: dict[str, float] = {}
     node: Values = {}
     for line in text.split(b"\n"):
@@ -43,7 +43,7 @@ def stat(text: bytes) -> tuple[Values, dict[str, float]]:
         else:
             cpus[words[0][3:].decode()] = (user + system) * _TICK
     if not node:
-        raise ValueError("/proc/stat has no line of all CPUs")
+        raise ValueError("/proc/stat has no line for all CPUs")
     return node, cpus
 
 
@@ -62,7 +62,7 @@ def _meminfo(text: bytes) -> dict[bytes, int]:
 
 
 def meminfo(text: bytes) -> Values:
-    """Of ``/proc/meminfo``."""
+    """Parse ``/proc/meminfo``."""
     found = _meminfo(text)
     total, free = found[b"MemTotal"], found[b"MemFree"]
     available = found.get(b"MemAvailable", _NAN)
@@ -79,7 +79,7 @@ def meminfo(text: bytes) -> Values:
 
 
 def node_meminfo(text: bytes) -> Values:
-    """Of a NUMA node's ``meminfo``, which says nothing about what is available."""
+    """Parse a NUMA node's ``meminfo``, which has no available memory."""
     found = _meminfo(text)
     total, free = found[b"MemTotal"], found[b"MemFree"]
     names = (b"Active(file)", b"Inactive(file)", b"SReclaimable")
@@ -93,13 +93,13 @@ def node_meminfo(text: bytes) -> Values:
 
 
 def loadavg(text: bytes) -> Values:
-    """Of ``/proc/loadavg``."""
+    """Parse ``/proc/loadavg``."""
     one, five, fifteen = map(float, text.split()[:3])
     return {meter.LOAD_1: one, meter.LOAD_5: five, meter.LOAD_15: fifteen}
 
 
 def schedstat(text: bytes) -> Values:
-    """Of ``/proc/schedstat``: the eighth number of a CPU is the time that tasks waited for it."""
+    """Parse ``/proc/schedstat``: the eighth number of a CPU is the run delay of tasks."""
     waited = [int(line.split()[8]) for line in text.split(b"\n") if line.startswith(b"cpu")]
     if not waited:
         raise ValueError("/proc/schedstat has no CPUs")
@@ -115,14 +115,14 @@ _VMSTAT = {
 
 
 def vmstat(text: bytes) -> Values:
-    """Of ``/proc/vmstat``; a counter that this kernel lacks is not in it."""
+    """Parse ``/proc/vmstat``; counters that the kernel lacks are missing."""
     words = text.split()
     found = dict(zip(words[::2], words[1::2], strict=True))
     return {what: int(found[key]) for key, what in _VMSTAT.items() if key in found}
 
 
 def net(text: bytes) -> dict[str, Values]:
-    """Of ``/proc/net/dev``: bytes by interface, the loopback left out."""
+    """Parse ``/proc/net/dev``: bytes by interface, without the loopback."""
     found: dict[str, Values] = {}
     for line in text.decode("utf-8", "replace").splitlines()[2:]:
         name, _, numbers = line.rpartition(":")
@@ -130,3 +130,27 @@ def net(text: bytes) -> dict[str, Values]:
         if name.strip() != "lo":
             found[name.strip()] = {meter.RECEIVED: int(words[0]), meter.SENT: int(words[8])}
     return found
+
+
+_LINE = rb"%s avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)\s*"
+_FILE = re.compile(_LINE % b"some" + rb"(?:" + _LINE % b"full" + rb")?")
+_MICROSECOND = 1e-6
+
+
+def pressure(text: bytes) -> tuple[float, ...]:
+    """Parse a pressure file: for some and for full, three averages (percent) and stalled seconds.
+
+    ``ValueError`` for anything else. Before 5.13 the file of the CPU has no ``full`` line
+    (Documentation/accounting/psi.rst).
+    """
+    found = _FILE.match(text)
+    if found is None:
+        raise ValueError(f"not a pressure file: {text[:60]!r}")
+    some = found.group(1, 2, 3, 4)
+    full = found.group(5, 6, 7, 8)
+    return (*_half(some), *(_half(full) if full[3] is not None else (counters.NAN,) * 4))
+
+
+def _half(numbers: tuple[bytes, ...]) -> tuple[float, float, float, float]:
+    ten, sixty, long, total = numbers
+    return float(ten), float(sixty), float(long), int(total) * _MICROSECOND

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from koordlet.host.counters import psi
+from koordlet.host.counters import procstat
 from koordlet.host.fs import root
 from koordlet.model import cgroup, knob, strain
 from koordlet.model.record import dataclass
@@ -47,7 +47,7 @@ _Numbers = tuple[float, ...]
 
 
 class _Totals:
-    """What some files said: the same object while none of them says anything else."""
+    """Values of some files: the same object while none of them changes."""
 
     __slots__ = ("files", "known", "numbers", "texts")
 
@@ -66,7 +66,7 @@ class _Totals:
         texts: Sequence[bytes],
         understand: Callable[[bytes], _Numbers],
     ) -> _Totals:
-        """What files say now; of a text that is still the same, the numbers are."""
+        """Current values; unchanged texts keep their parsed numbers."""
         if files is not self.files:
             return _Totals(files, texts, [understand(text) for text in texts])
         if texts == self.texts:
@@ -77,7 +77,7 @@ class _Totals:
         )
 
     def since(self, before: _Totals, which: int = 0) -> float:
-        """How much those grew that were there before."""
+        """Growth of the counters that existed before."""
         if self is before:
             return 0.0
         olds: Iterable[_Numbers] = before.numbers
@@ -107,7 +107,7 @@ class _Moment:
     threads: _Totals = _NOTHING
 
 
-class Reader:
+class StrainReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot, children: Callable[[str], Iterable[str]]) -> None:
@@ -145,7 +145,7 @@ class Reader:
         best_effort: Iterable[str],
         watched: Iterable[str],
     ) -> None:
-        """From now on these are read.
+        """Set the files to read.
 
         Latency-sensitive use is that of ``plus`` without that of ``minus``; ``watched`` are the
         groups whose threads may wait.
@@ -313,7 +313,7 @@ def _seconds(now: _Moment, before: _Moment) -> float:
 
 
 def _cores(now: _Moment, before: _Moment) -> float | None:
-    """What latency-sensitive work used between two looks."""
+    """CPU use of latency-sensitive work between two looks."""
     if not now.plus.known:
         return None
     used = now.plus.since(before.plus) - now.minus.since(before.minus)
@@ -344,7 +344,7 @@ def _used(text: bytes) -> _Numbers:
 def _stalled(text: bytes) -> _Numbers:
     """Seconds in which some task waited."""
     try:
-        return (psi.values(text)[3],) if text else _NONE
+        return (procstat.pressure(text)[3],) if text else _NONE
     except ValueError:
         return _NONE
 

@@ -48,7 +48,7 @@ class _Subject:
     namespace: int = 0
 
 
-class Reader:
+class TrafficReader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -64,13 +64,13 @@ class Reader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """Why nothing is known; empty where something may be."""
+        """Reason for missing values; empty if there may be some."""
         return (absence.Unsupported("network.workloads", self._why),) if self._why else ()
 
     def read(
         self, at: float, suspended: float, layout: cgroup.Layout, pods: Sequence[pod.Pod]
     ) -> counters.Reading:
-        """Those whose turn it is."""
+        """Read the workloads whose turn it is."""
         self._tick += 1
         if pods is not self._pods:
             self._follow(pods)
@@ -115,7 +115,7 @@ class Reader:
     def _origin(self) -> None:
         """Rule 4."""
         self._own = self._namespace("1")
-        self._why = "" if self._own else "the network of process 1 cannot be seen"
+        self._why = "" if self._own else "the network namespace of process 1 cannot be read"
 
     def _look(self, one: _Subject, layout: cgroup.Layout) -> tuple[float, float]:
         """The totals of one workload; missing where it has no network of its own."""
@@ -138,7 +138,7 @@ class Reader:
         return received, sent
 
     def _process(self, one: _Subject, layout: cgroup.Layout) -> tuple[str, int]:
-        """Some process of a workload, and its namespace; empty and 0 where there is none."""
+        """A process of a workload and its network namespace; empty and 0 for none."""
         for pid in self._processes(one.groups, layout):
             found = self._namespace(pid)
             if found:
@@ -168,7 +168,7 @@ class Reader:
 
 
 def _groups(one: pod.Pod) -> tuple[str, ...]:
-    """Where processes of a workload are, those that are the likeliest first."""
+    """Cgroups of a workload's processes, likeliest first."""
     inside = [box.group for box in one.containers if box.group is not None]
     # crun gives a container's processes a group of their own.
     nested = [f"{group}/container" for group in inside]

@@ -34,7 +34,7 @@ DIRECTORIES = (
 _CLOSEST = 0.5
 
 
-class Reader:
+class UsageReader:
     """Reads one machine. What is slow to change is told by ``configure``."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -43,19 +43,19 @@ class Reader:
         self._last = float("-inf")
         self._layout = cgroup.Layout()
         self._machine: topology.Topology | None = None
-        self.groups = group_counters.Reader(host, self._layout)
-        self.node = node.Reader(host)
-        self._space: space.Reader | None = None
-        self._performance: performance.Reader | None = None
-        self._traffic: traffic.Reader | None = None
+        self.groups = group_counters.GroupReader(host, self._layout)
+        self.node = node.NodeReader(host)
+        self._space: space.SpaceReader | None = None
+        self._performance: performance.PerformanceReader | None = None
+        self._traffic: traffic.TrafficReader | None = None
         #: Read everything at once: for commands that look only once.
         self.thorough = False
         #: Read at once what workloads are compared by.
         self.comparing = False
 
     @property
-    def space(self) -> space.Reader | None:
-        """Who asks for the room on file systems, once somebody does."""
+    def space(self) -> space.SpaceReader | None:
+        """Reader of file system space, created on first use."""
         return self._space
 
     def read_everything(self) -> None:
@@ -67,7 +67,7 @@ class Reader:
         self.comparing = wanted
 
     def watch(self, directories: Iterable[str] = DIRECTORIES) -> None:
-        """From now on, read what is not urgent as well; on a live machine only.
+        """Read less urgent counters too; on a live machine only.
 
         A child looks at the room on filesystems; networks of workloads are read through processes.
         """
@@ -76,10 +76,10 @@ class Reader:
             from koordlet.host.counters import traffic  # noqa: PLC0415
             from koordlet.host.fs import space  # noqa: PLC0415
 
-            self._space = space.Reader(tuple(directories))
-            self._traffic = traffic.Reader(self._host)
+            self._space = space.SpaceReader(tuple(directories))
+            self._traffic = traffic.TrafficReader(self._host)
 
-    def count(self, settings: performance.Settings | None) -> None:
+    def count(self, settings: performance.PerformanceSettings | None) -> None:
         """Count cycles and instructions in this way from now on; ``None``: do not."""
         if settings == (self._performance.settings if self._performance else None):
             return
@@ -90,7 +90,7 @@ class Reader:
             # Late: it is off unless the operator wants it.
             from koordlet.host.counters import performance  # noqa: PLC0415
 
-            self._performance = performance.Reader(self._host, settings)
+            self._performance = performance.PerformanceReader(self._host, settings)
 
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
@@ -99,7 +99,7 @@ class Reader:
         if layout is not self._layout:
             self.groups.close()
             nodes = [one.node for one in shape.nodes]
-            self.groups = group_counters.Reader(
+            self.groups = group_counters.GroupReader(
                 self._host, layout, nodes=nodes, handles=self._handles
             )
         self._layout, self._machine = layout, shape
@@ -110,7 +110,7 @@ class Reader:
         groups: Mapping[str, cgroup.Group],
         pods: Sequence[pod.Pod] = (),
     ) -> dict[str, readings.Reading]:
-        """What is due now, of these groups and of the node; nothing a moment after the last."""
+        """Read due counters of cgroups and node; nothing shortly after the last read."""
         if now.at - self._last < _CLOSEST:
             return {}
         self._last = now.at
@@ -142,11 +142,11 @@ class Reader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """What this machine does not count, once it was asked."""
+        """Counters that this machine lacks, known after the first read."""
         return (
             *self.node.unsupported,
             *(
-                absence.Unsupported(f"counters.{name}", "no group here has this file")
+                absence.Unsupported(f"counters.{name}", "no cgroup has this file")
                 for name in sorted(self.groups.missing)
             ),
             *(self._traffic.unsupported if self._traffic is not None else ()),
@@ -155,7 +155,7 @@ class Reader:
 
     @property
     def source(self) -> snapshot.Source:
-        """How the counters are, as a source like any other; how old each is, history knows."""
+        """Health of the counters as a source; the history has the age of each."""
         return snapshot.Source(
             name="counters",
             ok=not self.node.problem,

@@ -22,7 +22,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NetworkInterface:
     """A network interface and the device that it belongs to, as the kernel tells."""
 
     name: str
@@ -30,7 +30,7 @@ class Link:
     parent: str
 
 
-def links() -> Iterator[Link]:
+def links() -> Iterator[NetworkInterface]:
     """The links of this network namespace that have a device; none without pyroute2."""
     try:
         # Late: 150 ms, and it is optional.
@@ -44,7 +44,7 @@ def links() -> Iterator[Link]:
                 parent = found.get("IFLA_PARENT_DEV_NAME")
                 if parent:
                     bus = found.get("IFLA_PARENT_DEV_BUS_NAME", "")
-                    yield Link(found["IFLA_IFNAME"], bus, parent)
+                    yield NetworkInterface(found["IFLA_IFNAME"], bus, parent)
     except (OSError, pyroute2.NetlinkError):
         # A sandbox without netlink: the names stay unknown, and nothing else depends on them.
         return
@@ -53,7 +53,7 @@ def links() -> Iterator[Link]:
 def complete(
     host: root.HostRoot,
     machine: topology.Topology,
-    ask: Callable[[], Iterable[Link]] = links,
+    ask: Callable[[], Iterable[NetworkInterface]] = links,
 ) -> topology.Topology:
     """The machine with the names that were missing; unchanged if none was, or if recorded."""
     if not host.live or not any(_nameless(one) for one in machine.devices):
@@ -75,12 +75,12 @@ def complete(
 
 
 def _nameless(one: topology.Device) -> bool:
-    """Whether the kernel should know a name. A device lent to a virtual machine has none."""
+    """True if the kernel should know a name. A device lent to a virtual machine has none."""
     driven = one.driver is not None and not one.driver.startswith("vfio")
     return one.kind == "network" and one.name is None and driven
 
 
-def _address(host: root.HostRoot, link: Link) -> str | None:
+def _address(host: root.HostRoot, link: NetworkInterface) -> str | None:
     if link.bus == "pci":
         return link.parent
     try:

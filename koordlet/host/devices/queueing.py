@@ -51,7 +51,7 @@ def apart(call: Callable[[Any], T]) -> T:
             # Late: 150 ms and 25 MB, for those who shape traffic.
             import pyroute2  # type: ignore[import-untyped]  # noqa: PLC0415
         except ImportError as error:
-            failed.append(OSError(errno.EOPNOTSUPP, f"pyroute2 is not there: {error}"))
+            failed.append(OSError(errno.EOPNOTSUPP, f"pyroute2 is not installed: {error}"))
             return
         try:
             with pyroute2.IPRoute() as route:
@@ -69,7 +69,7 @@ def apart(call: Callable[[Any], T]) -> T:
     return found[0]
 
 
-class Reader:
+class QueueingReader:
     """The links of one host; the same object while they say the same."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -119,9 +119,9 @@ def _links(route: Any, names: Sequence[str]) -> queueing.Links:
     index_of = {index: name for name, index in by_name.items()}
     wanted = list(names) or [index_of[one] for one in ways if one in index_of]
     qdiscs = _qdiscs(route)
-    missing = [f"there is no network link {name!r}" for name in wanted if name not in by_name]
+    missing = [f"no network interface {name!r}" for name in wanted if name not in by_name]
     if not wanted:
-        missing.append("no default route, and no link is named")
+        missing.append("no default route, and no interface is configured")
     return queueing.Links(
         links=tuple(
             queueing.Link(
@@ -154,7 +154,7 @@ class _Qdisc(typing.NamedTuple):
 
 
 def _qdiscs(route: Any) -> dict[tuple[int, int], _Qdisc]:
-    """By link and parent."""
+    """Queueing disciplines by interface and parent."""
     found = {}
     for one in route.get_qdiscs():
         kind, default = one.get_attr("TCA_KIND"), 0
@@ -194,7 +194,7 @@ def _ingress(
 
 
 def _redirected(one: Any) -> int | None:
-    """Where a filter sends packets; -1 for one that does something else; ``None`` for no filter."""
+    """Target interface of a filter; -1 for another action; ``None`` for no filter."""
     said = one.get_attr("TCA_OPTIONS")
     if one.get_attr("TCA_KIND") != "u32":
         return -1

@@ -1,4 +1,4 @@
-"""What happened in directories since the last look, told by the kernel instead of looked for.
+"""Changes in directories since the last read, by inotify.
 
 Covers: one inotify(7) instance: watches, and events as values. Does not cover: what follows from
 them (``host.cgroup.tree``).
@@ -32,8 +32,8 @@ _SIZE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened."""
+class InotifyEvent:
+    """One inotify event."""
 
     #: What is watched, as ``add`` numbered it; -1 when events were lost: all may have changed.
     watch: int
@@ -68,9 +68,9 @@ class Inotify:
         """Watch it no more. It may be gone already."""
         self._libc.inotify_rm_watch(self.handle, watch)
 
-    def drain(self) -> list[Event]:
+    def drain(self) -> list[InotifyEvent]:
         """Everything since the last call, oldest first; never waits."""
-        found: list[Event] = []
+        found: list[InotifyEvent] = []
         while True:
             try:
                 data = os.read(self.handle, _SIZE)
@@ -90,7 +90,7 @@ class Inotify:
         return answer
 
 
-def parse(data: bytes) -> list[Event]:
+def parse(data: bytes) -> list[InotifyEvent]:
     """The events in what one read returned: whole records, each with a padded name."""
     found = []
     at = 0
@@ -100,7 +100,7 @@ def parse(data: bytes) -> list[Event]:
         name = data[at : at + length].split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
         at += length
         if mask & _OVERFLOW:
-            found.append(Event(-1, "", directory=True))
+            found.append(InotifyEvent(-1, "", directory=True))
         elif mask & (_MODIFY | _MOVED | _CREATE | _DELETE):
-            found.append(Event(watch, name, directory=bool(mask & _ISDIR)))
+            found.append(InotifyEvent(watch, name, directory=bool(mask & _ISDIR)))
     return found

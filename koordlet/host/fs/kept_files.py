@@ -15,7 +15,7 @@ from koordlet.host.fs import root
 _PAGE = 4096
 
 
-class Kept:
+class KeptFiles:
     """The descriptors of one reader."""
 
     def __init__(self, host: root.HostRoot) -> None:

@@ -43,8 +43,8 @@ _CHUNK, _PAGE = 1 << 16, 4096
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
-class Kind(enum.Enum):
-    """What a path is, by the kernel's bits for it."""
+class FileKind(enum.Enum):
+    """File type of a path, by the kernel's mode bits."""
 
     FILE = stat_bits.S_IFREG
     DIRECTORY = stat_bits.S_IFDIR
@@ -52,7 +52,7 @@ class Kind(enum.Enum):
     OTHER = 0
 
     @classmethod
-    def _missing_(cls, _: object) -> Kind:
+    def _missing_(cls, _: object) -> FileKind:
         return cls.OTHER
 
 
@@ -60,7 +60,7 @@ class Kind(enum.Enum):
 class Stat:
     """The part of ``struct stat`` that we use."""
 
-    kind: Kind
+    kind: FileKind
     inode: int
     #: On cgroup directories this changes with mkdir/rmdir of children; mtime does not.
     links: int
@@ -145,7 +145,7 @@ class HostRoot(abc.ABC):
         """Up to ``size`` bytes from the start. ``ENODEV`` once the group was removed."""
 
     def preads(self, handles: Sequence[int], size: int) -> list[bytes | None]:
-        """As ``pread``, of many handles; ``None`` for each that the kernel refused."""
+        """Like ``pread`` for many handles; ``None`` for each that the kernel refused."""
         texts: list[bytes | None] = []
         for handle in handles:
             try:
@@ -164,7 +164,7 @@ class HostRoot(abc.ABC):
 
     @abc.abstractmethod
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
-        """What is there; ``follow=False`` looks at a link itself."""
+        """Status of a path; ``follow=False`` examines a link itself."""
 
     def inode(self, path: HostPath) -> int:
         """The identity of what is there."""
@@ -202,12 +202,12 @@ class HostRoot(abc.ABC):
         """A new instance of inotify(7); ``ENOSYS`` where nothing ever happens by itself."""
         raise fail(errno.ENOSYS, "inotify")
 
-    def performance(self) -> perf_events.Counters:
+    def performance(self) -> perf_events.PerfEvents:
         """The processor's counters; ``ENOSYS`` where nothing runs that could be counted."""
         raise fail(errno.ENOSYS, "perf_event_open")
 
-    def cores(self) -> core_cookies.Cores:
-        """Who may share a core; ``ENOSYS`` where nothing runs that could."""
+    def cores(self) -> core_cookies.CoreSchedulingCalls:
+        """Core-scheduling calls; ``ENOSYS`` on a machine that is not running."""
         raise fail(errno.ENOSYS, "prctl")
 
     def content(self, path: HostPath, limit: int) -> bytes:
@@ -217,7 +217,7 @@ class HostRoot(abc.ABC):
         """
         if not self.live:
             found = self.stat(path)
-            if found.kind is not Kind.FILE:
+            if found.kind is not FileKind.FILE:
                 raise fail(errno.EINVAL, path)
             if found.size > limit:
                 raise fail(errno.EFBIG, path)
@@ -231,7 +231,7 @@ class HostRoot(abc.ABC):
         return self.read(path).decode("utf-8", "replace")
 
     def exists(self, path: HostPath) -> bool:
-        """True when something is there, even if it may not be read, or nobody answers."""
+        """True if the path exists, even if it cannot be read or does not answer."""
         try:
             self.stat(path)
         except OSError as error:
@@ -244,12 +244,12 @@ def fail(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-class Disk(HostRoot):
-    """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
+class DiskRoot(HostRoot):
+    """Base of the two roots on a disk: file calls over a path lookup."""
 
     @abc.abstractmethod
     def _where(self, path: HostPath, *, follow: bool = True) -> str:
-        """Where the path lives on this disk."""
+        """Location of the path on this disk."""
 
     def read(self, path: HostPath) -> bytes:
         handle = os.open(self._where(path), READ)
@@ -292,7 +292,7 @@ class Disk(HostRoot):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
         return Stat(
-            kind=Kind(stat_bits.S_IFMT(found.st_mode)),
+            kind=FileKind(stat_bits.S_IFMT(found.st_mode)),
             inode=found.st_ino,
             links=found.st_nlink,
             mode=stat_bits.S_IMODE(found.st_mode),
@@ -310,7 +310,7 @@ class Disk(HostRoot):
         return os.statvfs(self._where(path))
 
 
-class LiveHost(Disk):
+class LiveHost(DiskRoot):
     """The machine that we run on."""
 
     live = True
@@ -379,15 +379,15 @@ class LiveHost(Disk):
 
         return inotify.Inotify()
 
-    def performance(self) -> perf_events.Counters:
+    def performance(self) -> perf_events.PerfEvents:
         from koordlet.host.process import perf_events  # noqa: PLC0415 -- as above
 
-        return perf_events.Counters()
+        return perf_events.PerfEvents()
 
-    def cores(self) -> core_cookies.Cores:
+    def cores(self) -> core_cookies.CoreSchedulingCalls:
         from koordlet.host.process import core_cookies  # noqa: PLC0415 -- as above
 
-        return core_cookies.Cores()
+        return core_cookies.CoreSchedulingCalls()
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
         from koordlet.host.process import libc  # noqa: PLC0415 -- mounting is rare

@@ -1,4 +1,4 @@
-"""Reads that got no answer: neither what a file says, nor that there is no such file.
+"""Reads without an answer: the kernel returns neither content nor absence.
 
 Covers: telling an answer from none, what was met since the last look began.
 Does not cover: what holds meanwhile; that is for whoever read it before.
@@ -30,7 +30,7 @@ _NATURE = frozenset(
 
 
 class Silence:
-    """What one machine did not answer since ``begin``."""
+    """Unanswered reads of one machine since ``begin``."""
 
     def __init__(self) -> None:
         self._met: dict[str, absence.Unanswered] = {}
@@ -43,7 +43,7 @@ class Silence:
             self._met = {}
 
     def met(self, error: OSError, *, known: bool = False, gap: bool = False) -> bool:
-        """Whether an error is no answer; it is remembered then.
+        """True if an error means no answer; it is remembered then.
 
         ``known``: it was read before, and that holds. ``gap``: nothing is decided by it alone.
         """
@@ -56,7 +56,7 @@ class Silence:
         return True
 
     def pass_on(self, error: OSError, *, broken: bool = True) -> None:
-        """Raise an error that is no answer again: whoever holds the last answer is further up.
+        """Re-raise an error that means no answer: a caller holds the last answer.
 
         ``broken=False``: not where only this file is, and others tell as much.
         """
@@ -65,15 +65,15 @@ class Silence:
 
     @staticmethod
     def is_short(number: int) -> bool:
-        """Whether the process or the machine is out of what a question needs."""
+        """True if the process or machine lacks resources for a read."""
         return number in _SHORT
 
     def problem(self) -> errors.HostError:
-        """What to raise where nothing can be done without an answer that was never had."""
+        """Error for a read that needs an answer and has never had one."""
         met = self.so_far()
         more = f" and {len(met) - 1} more reads" if len(met) > 1 else ""
         return errors.HostError(
-            f"the kernel gives no answer ({errors.errno_name(met[0].errno)}) to this{more}",
+            f"the kernel does not answer ({errors.errno_name(met[0].errno)}) to this{more}",
             culprit=met[0].path,
             fix=met[0].fix,
             errno=met[0].errno,

@@ -55,7 +55,7 @@ def _system(device: str, *numbers: float) -> pressure.FileSystem:
     )
 
 
-class Reader:
+class SpaceReader:
     """Asks about some directories, again and again."""
 
     def __init__(
@@ -79,9 +79,8 @@ class Reader:
         #: Which file system it was, and when it was asked.
         self._devices: dict[str, str] = {}
         self._at: dict[str, float] = {}
-        #: How often a directory hung, and how often the child had to be started again.
+        #: How often a directory hung.
         self.hung = 0
-        self.restarts = 0
 
     @property
     def stale(self) -> tuple[str, ...]:
@@ -89,7 +88,7 @@ class Reader:
         return tuple(sorted(self._resting))
 
     def read(self, at: float, suspended: float = 0.0) -> counters.Reading:
-        """What was answered since the last call; the next question goes out."""
+        """Answers since the last call; sends the next request."""
         self._ending = [child for child in self._ending if child.poll() is None]
         self._take(at)
         if self._asked and at - self._since > PATIENCE:
@@ -115,7 +114,7 @@ class Reader:
 
     @property
     def asked_at(self) -> float | None:
-        """When the oldest of these answers was asked for; ``None`` before the first."""
+        """Time of the oldest request among the answers; ``None`` before the first."""
         return min((self._at[path] for path in self._values), default=None)
 
     def settle(self, at: float, seconds: float) -> None:
@@ -176,9 +175,8 @@ class Reader:
             self._values.pop(path, None)
 
     def _died(self) -> None:
-        """Whatever it had to say is not known; the next question goes to another one."""
+        """Discard a dead child's answers; the next request starts another child."""
         self._values.clear()
-        self.restarts += 1
         self._end()
 
     def _hangs(self, at: float) -> None:

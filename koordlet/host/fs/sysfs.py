@@ -35,7 +35,7 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _NO_ID = frozenset({-1, 0xFFFF, 0xFFFF_FFFF})
 
 
-class Reader:
+class SysfsReader:
     """Reads one machine and collects what was strange about it."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -67,7 +67,7 @@ class Reader:
         return (*self._warnings, *more)
 
     def text(self, path: root.HostPath, *, limit: int = LIMIT) -> str | None:
-        """The content without padding, ``None`` when there is none to be had."""
+        """Content without padding; ``None`` if it cannot be read."""
         try:
             raw = self.host.content(path, limit)
         except OSError as error:

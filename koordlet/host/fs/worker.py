@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What came of an item: a value, or what it raised."""
+    """Result of an item: a value, or an exception."""
 
     value: T | None = None
     error: BaseException | None = None
@@ -78,7 +78,7 @@ class Worker(Generic[T]):
         return True
 
     def _started(self) -> bool:
-        """Whether there is the thread."""
+        """True if the thread runs."""
         if self._thread is None:
             one = threading.Thread(target=self._work, name="may-block", daemon=True)
             try:
@@ -95,13 +95,13 @@ class Worker(Generic[T]):
             return self._answers.pop(key, None)
 
     def collect(self) -> dict[str, Answer[T]]:
-        """The answers that nobody waited for long enough."""
+        """Late answers, after their callers stopped waiting."""
         with self._change:
             found, self._answers = self._answers, {}
         return found
 
     def stale(self) -> absence.Stale | None:
-        """What is stuck, if anything is."""
+        """Description of a stuck item, if any."""
         with self._change:
             return self._stuck()
 

@@ -38,13 +38,13 @@ _THREAD, _PROCESS = 0, 1
 _EVERY = 5.0
 _WHY = {
     errno.EINVAL: "this kernel has no core scheduling (CONFIG_SCHED_CORE)",
-    errno.ENODEV: "no core of this machine has two threads that are online",
+    errno.ENODEV: "no core of this machine has two online threads",
     errno.ENOSYS: "nothing runs here",
     errno.EPERM: "not permitted: CAP_SYS_PTRACE is missing",
 }
 
 
-class Cores:
+class CoreSchedulingCalls:
     """The calls of this machine's kernel."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Cores:
             except OSError as error:
                 if error.errno in (errno.EINVAL, errno.ENODEV):
                     raise
-        raise root.fail(errno.ESRCH, "a process without a cookie")
+        raise root.fail(errno.ESRCH, "the process has no cookie")
 
     def _call(self, command: int, pid: int, scope: int, address: int = 0) -> None:
         arguments = (ctypes.c_ulong(one) for one in (command, pid, scope, address))
@@ -107,7 +107,7 @@ class Cores:
             raise root.fail(ctypes.get_errno(), f"PR_SCHED_CORE of process {pid}")
 
 
-class Reader:
+class CookieReader:
     """Looks at one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -145,7 +145,7 @@ class Reader:
             return cookies.Cookies(why=why)
         return cookies.Cookies(of={one: found for one, found in of.items() if found})
 
-    def _of(self, cores: Cores, directory: str) -> Iterator[tuple[int, int]]:
+    def _of(self, cores: CoreSchedulingCalls, directory: str) -> Iterator[tuple[int, int]]:
         try:
             words = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
         except OSError as error:

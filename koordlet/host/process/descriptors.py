@@ -1,4 +1,4 @@
-"""How many files this process may keep open, and who gets how many of them.
+"""Limit of open files of this process, and its distribution.
 
 Covers: raising the soft limit, the shares. Does not cover: what is kept open.
 

@@ -1,4 +1,4 @@
-"""Which processes have begun a program lately, as the kernel's connector tells.
+"""Processes that executed a program, by the kernel's process connector.
 
 Covers: listening, draining. Does not cover: what follows (``host.resctrl.reader``).
 
@@ -36,8 +36,8 @@ _ROOM = 1 << 20
 _SO_RCVBUFFORCE = 33
 
 
-class Listener:
-    """One subscription. ``OSError`` where it cannot be had."""
+class ProcessEvents:
+    """A subscription; ``OSError`` if the kernel refuses it."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(

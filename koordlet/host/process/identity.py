@@ -1,4 +1,4 @@
-"""Which process it is: for a person, and for us when its number may be used again.
+"""Identity of a process: for people, and across reuse of its pid.
 
 Covers: pid, command and start time of a process of this machine. Does not cover: its cgroups.
 """
@@ -18,7 +18,7 @@ _SYSCTL = "/proc/sys/"
 
 
 def identity(host: root.HostRoot, directory: str) -> int:
-    """When the process of ``/proc/PID`` began, in clock ticks; 0 where the inode can be trusted.
+    """Start time of the process of ``/proc/PID``, in clock ticks; 0 if the inode can be trusted.
 
     The directory's inode is no identity: it changes when the kernel forgets and finds it again. The
     kernel's settings are there once, whoever looks: 1.

@@ -1,4 +1,4 @@
-"""How readily the kernel kills each process of the workloads when memory is out.
+"""OOM scores of the workloads' processes.
 
 Covers: ``/proc/PID/oom_score_adj`` of all that runs in groups. Does not cover: what it shall say
 (``policy.memory_io.oom_score``).
@@ -20,8 +20,8 @@ _EVERY = 5.0
 Scores = Mapping[str, Mapping[int, int]]
 
 
-class Reader:
-    """Reads one machine, where somebody asks for it."""
+class OomScoreReader:
+    """Reads one machine on request."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host

@@ -46,7 +46,7 @@ SWITCHES: Event = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one pair counted since it was opened."""
+    """Counts of one pair since it was opened."""
 
     #: Nanoseconds in which it was wanted, and in which it really counted.
     wanted: int
@@ -55,8 +55,8 @@ class Counted:
     second: int
 
 
-class Counters:
-    """Opens counters of this machine."""
+class PerfEvents:
+    """Opens performance counters of this machine."""
 
     def __init__(self, pair: tuple[Event, Event] = (CYCLES, INSTRUCTIONS)) -> None:
         self._pair = pair
@@ -96,7 +96,7 @@ class Counters:
         return int(handle)
 
     def read(self, handle: int) -> Counted:
-        """What a pair counted so far."""
+        """Read the counts of a pair."""
         data = os.read(handle, _ANSWER.size)
         if len(data) < _ANSWER.size:
             raise root.fail(errno.ENODATA, "perf_event_open")

@@ -22,7 +22,7 @@ def start(one: threading.Thread) -> None:
     try:
         one.start()
     except RuntimeError as error:
-        raise OSError(errno.EAGAIN, f"no thread to be had: {_BOUNDS}") from error
+        raise OSError(errno.EAGAIN, f"cannot start a thread: raise {_BOUNDS}") from error
 
 
 def ensure(number: int, who: str) -> None:
@@ -36,9 +36,9 @@ def ensure(number: int, who: str) -> None:
             held.append(one)
     except OSError as error:
         raise errors.HostError(
-            f"{who} needs {number} threads, and {len(held)} are to be had",
+            f"{who} needs {number} threads, but only {len(held)} can be started",
             culprit=_BOUNDS,
-            fix=f"raise it by {number - len(held)}, or switch off what needs them",
+            fix=f"raise the limit by {number - len(held)}, or switch off the feature",
             errno=error.errno,
         ) from error
     finally:

@@ -11,20 +11,20 @@ import errno
 import os
 
 from koordlet.host.fs import root
-from koordlet.host.recording import read_only, tarindex
+from koordlet.host.recording import directory, tarindex
 
 _MAX_LINKS = 40
 
 
-class ArchiveHost(read_only.ReadOnly):
+class ArchiveHost(directory.ReadOnly):
     """A machine below one directory of an archive. Read-only; links stay inside it."""
 
-    def __init__(self, top: tarindex.Entry) -> None:
+    def __init__(self, top: tarindex.ArchiveEntry) -> None:
         self._top = top
         self._open: dict[int, bytes] = {}
         self._next = 3
 
-    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.Entry:
+    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.ArchiveEntry:
         """Walk the components; absolute links start again at the top, ``..`` stops there."""
         todo = [part for part in path.split("/") if part][::-1]
         trail = [self._top]
@@ -36,12 +36,12 @@ class ArchiveHost(read_only.ReadOnly):
                     trail.pop()
                 continue
             here = trail[-1]
-            if here.kind is not root.Kind.DIRECTORY:
+            if here.kind is not root.FileKind.DIRECTORY:
                 raise root.fail(errno.ENOTDIR, path)
             below = here.children.get(part)
             if below is None:
                 raise root.fail(errno.ENOENT, path)
-            if below.kind is root.Kind.LINK and (todo or follow):
+            if below.kind is root.FileKind.LINK and (todo or follow):
                 links += 1
                 if links > _MAX_LINKS:
                     raise root.fail(errno.ELOOP, path)
@@ -54,7 +54,7 @@ class ArchiveHost(read_only.ReadOnly):
 
     def _file(self, path: root.HostPath) -> bytes:
         found = self._find(path)
-        if found.kind is root.Kind.DIRECTORY:
+        if found.kind is root.FileKind.DIRECTORY:
             raise root.fail(errno.EISDIR, path)
         return found.data
 
@@ -63,7 +63,7 @@ class ArchiveHost(read_only.ReadOnly):
 
     def content(self, path: root.HostPath, limit: int) -> bytes:
         found = self._find(path)
-        if found.kind is not root.Kind.FILE:
+        if found.kind is not root.FileKind.FILE:
             raise root.fail(errno.EINVAL, path)
         if len(found.data) > limit:
             raise root.fail(errno.EFBIG, path)
@@ -87,7 +87,7 @@ class ArchiveHost(read_only.ReadOnly):
 
     def list(self, path: root.HostPath) -> list[str]:
         found = self._find(path)
-        if found.kind is not root.Kind.DIRECTORY:
+        if found.kind is not root.FileKind.DIRECTORY:
             raise root.fail(errno.ENOTDIR, path)
         return sorted(found.children)
 
@@ -97,8 +97,8 @@ class ArchiveHost(read_only.ReadOnly):
         return root.Stat(
             kind=found.kind,
             inode=found.inode,
-            links=2 + sum(one.kind is root.Kind.DIRECTORY for one in below)
-            if found.kind is root.Kind.DIRECTORY
+            links=2 + sum(one.kind is root.FileKind.DIRECTORY for one in below)
+            if found.kind is root.FileKind.DIRECTORY
             else 1,
             mode=found.mode,
             size=len(found.link or found.data),
@@ -107,7 +107,7 @@ class ArchiveHost(read_only.ReadOnly):
 
     def readlink(self, path: root.HostPath) -> str:
         found = self._find(path, follow=False)
-        if found.kind is not root.Kind.LINK:
+        if found.kind is not root.FileKind.LINK:
             raise root.fail(errno.EINVAL, path)
         return found.link
 

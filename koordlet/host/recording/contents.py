@@ -1,4 +1,4 @@
-"""What a recording of this machine holds: the files that the agent reads, and nothing else.
+"""Contents of a recording: only the files that the agent reads.
 
 Covers: which files and links below /sys, /proc and the cgroup mounts, as a stream of items.
 Does not cover: what must not leave the machine (``redaction``), writing the archive
@@ -125,11 +125,11 @@ def _tree(
         inside = f"{below}/{name}" if below else name
         path = root.HostRoot.below(top, inside)
         kind = _kind(host, path)
-        if kind is root.Kind.DIRECTORY:
+        if kind is root.FileKind.DIRECTORY:
             yield from _tree(host, top, wanted, inside)
-        elif kind is root.Kind.LINK and wanted(inside):
+        elif kind is root.FileKind.LINK and wanted(inside):
             yield from _link(host, path)
-        elif kind is root.Kind.FILE and wanted(inside):
+        elif kind is root.FileKind.FILE and wanted(inside):
             yield from _file(host, path)
 
 
@@ -139,7 +139,7 @@ def _cgroups(host: root.HostRoot) -> Iterator[Item]:
         # On v1 ``cpu`` is a link to ``cpu,cpuacct`` beside it.
         for name in _names(host, host.at(parent)):
             path = root.HostRoot.below(host.at(parent), name)
-            if _kind(host, path) is root.Kind.LINK and parent.startswith("/sys/fs/cgroup"):
+            if _kind(host, path) is root.FileKind.LINK and parent.startswith("/sys/fs/cgroup"):
                 yield from _link(host, path)
     for mount in mounts:
         yield from _groups(host, host.at(mount), 0)
@@ -152,7 +152,7 @@ def _groups(host: root.HostRoot, group: root.HostPath, depth: int) -> Iterator[I
         if _CONTROL_FILE.match(name):
             if name not in _SLOW:
                 yield from _file(host, path)
-        elif depth < _MAX_DEPTH and _kind(host, path) is root.Kind.DIRECTORY:
+        elif depth < _MAX_DEPTH and _kind(host, path) is root.FileKind.DIRECTORY:
             yield from _groups(host, path, depth + 1)
 
 
@@ -160,7 +160,7 @@ def _network(host: root.HostRoot) -> Iterator[Item]:
     """The links of the interfaces, what they say of themselves, the node of their device."""
     for name in _names(host, host.sys("class", "net")):
         path = host.sys("class", "net", name)
-        if _kind(host, path) is not root.Kind.LINK:
+        if _kind(host, path) is not root.FileKind.LINK:
             continue
         yield from _link(host, path)
         target = _target(path, host.readlink(path))
@@ -170,14 +170,14 @@ def _network(host: root.HostRoot) -> Iterator[Item]:
             if _NET_FILE.match(one):
                 yield from _file(host, root.HostRoot.below(target, one))
         device = root.HostRoot.below(target, "device")
-        if _kind(host, device) is root.Kind.LINK:
+        if _kind(host, device) is root.FileKind.LINK:
             yield from _link(host, device)
 
 
 def _pci(host: root.HostRoot) -> Iterator[Item]:
     for name in _names(host, host.sys("bus", "pci", "devices")):
         path = host.sys("bus", "pci", "devices", name)
-        if _kind(host, path) is not root.Kind.LINK:
+        if _kind(host, path) is not root.FileKind.LINK:
             continue
         yield from _link(host, path)
         target = _target(path, host.readlink(path))
@@ -186,7 +186,7 @@ def _pci(host: root.HostRoot) -> Iterator[Item]:
         for one in _PCI_FILES:
             yield from _file(host, root.HostRoot.below(target, one))
         driver = root.HostRoot.below(target, "driver")
-        if _kind(host, driver) is root.Kind.LINK:
+        if _kind(host, driver) is root.FileKind.LINK:
             yield from _link(host, driver)
 
 
@@ -195,7 +195,7 @@ def _names_of_devices(host: root.HostRoot) -> Iterator[Item]:
     for folder, wanted in devices.CLASSES:
         for name in _names(host, host.sys("class", folder)):
             path = host.sys("class", folder, name)
-            if wanted.match(name) and _kind(host, path) is root.Kind.LINK:
+            if wanted.match(name) and _kind(host, path) is root.FileKind.LINK:
                 yield from _link(host, path)
 
 
@@ -204,7 +204,7 @@ def _names_of_devices(host: root.HostRoot) -> Iterator[Item]:
 
 def _file(host: root.HostRoot, path: root.HostPath) -> Iterator[Item]:
     try:
-        if not host.live and host.stat(path).kind is not root.Kind.FILE:
+        if not host.live and host.stat(path).kind is not root.FileKind.FILE:
             return
         data = host.read(path)
     except OSError:
@@ -223,7 +223,7 @@ def _link(host: root.HostRoot, path: root.HostPath) -> Iterator[Item]:
 
 
 def _target(path: root.HostPath, text: str) -> root.HostPath | None:
-    """Where a link leads, ``None`` when that is outside of what we record."""
+    """Target of a link; ``None`` if it is outside the recorded tree."""
     depth = 0 if text.startswith("/") else path.count("/") - 1
     for step in text.split("/"):
         depth += (step not in ("", ".", "..")) - (step == "..")
@@ -240,8 +240,8 @@ def _names(host: root.HostRoot, path: root.HostPath) -> list[str]:
         return []
 
 
-def _kind(host: root.HostRoot, path: root.HostPath) -> root.Kind:
+def _kind(host: root.HostRoot, path: root.HostPath) -> root.FileKind:
     try:
         return host.stat(path, follow=False).kind
     except OSError:
-        return root.Kind.OTHER
+        return root.FileKind.OTHER

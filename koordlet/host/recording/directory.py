@@ -11,14 +11,37 @@ import os
 import stat
 
 from koordlet.host.fs import root
-from koordlet.host.recording import read_only
 
 _MAX_LINKS = 40
 #: Names that are no entry of a directory.
 _SPECIAL = frozenset({"", ".", ".."})
 
 
-class DirHost(read_only.ReadOnly, root.Disk):
+class ReadOnly(root.HostRoot):
+    """Refuses every change, as a file system that is mounted read-only."""
+
+    def access(self, path: root.HostPath, mode: int) -> bool:
+        return not mode & os.W_OK and self.exists(path)
+
+    def write(self, path: root.HostPath, data: bytes) -> None:
+        del data
+        raise root.fail(errno.EROFS, path)
+
+    def mkdir(self, path: root.HostPath) -> None:
+        raise root.fail(errno.EROFS, path)
+
+    def rmdir(self, path: root.HostPath) -> None:
+        raise root.fail(errno.EROFS, path)
+
+    def mount(self, source: str, target: root.HostPath, fstype: str, options: str) -> None:
+        del source, fstype, options
+        raise root.fail(errno.EROFS, target)
+
+    def unmount(self, target: root.HostPath) -> None:
+        raise root.fail(errno.EROFS, target)
+
+
+class DirHost(ReadOnly, root.DiskRoot):
     """A recorded tree below a directory. Read-only; its links stay inside it.
 
     It is taken as unchanging in what is a directory and what a link: each directory is looked at
@@ -85,7 +108,7 @@ class DirHost(read_only.ReadOnly, root.Disk):
         return here
 
     def _folder(self, path: str) -> str:
-        """Where a directory is. Only what is a directory is remembered."""
+        """Path of a directory; only directories are cached."""
         known = self._known.get(path)
         if known is not None:
             return known

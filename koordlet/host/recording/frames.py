@@ -22,15 +22,15 @@ from koordlet.host.recording import contents, redaction
 FORMAT = "koordlet-recording/v1"
 
 
-class Memory:
-    """Digests of what was recorded, so that only changes are written."""
+class FrameDigests:
+    """Digests of recorded files, so that only changes are written."""
 
     def __init__(self) -> None:
         self._seen: dict[str, bytes] = {}
 
     @property
     def files(self) -> int:
-        """How many files and links are known."""
+        """Number of known files and links."""
         return len(self._seen)
 
     def first(self, items: Iterable[contents.Item]) -> Iterator[contents.Item]:

@@ -29,15 +29,15 @@ _FIX = "record it again with 'koordlet record'"
 class PlayedHost(archive.ArchiveHost):
     """A recorded machine whose files change from frame to frame."""
 
-    def __init__(self, top: tarindex.Entry) -> None:
+    def __init__(self, top: tarindex.ArchiveEntry) -> None:
         super().__init__(top)
-        self._handles: dict[int, tarindex.Entry] = {}
+        self._handles: dict[int, tarindex.ArchiveEntry] = {}
         self._gone: set[int] = set()
         self._inode = 1 << 40
 
     def open(self, path: root.HostPath) -> int:
         found = self._find(path)
-        if found.kind is root.Kind.DIRECTORY:
+        if found.kind is root.FileKind.DIRECTORY:
             raise root.fail(errno.EISDIR, path)
         handle, self._next = self._next, self._next + 1
         self._handles[handle] = found
@@ -56,15 +56,15 @@ class PlayedHost(archive.ArchiveHost):
             raise root.fail(errno.EBADF, str(handle))
 
     def change(self, path: str, *, data: bytes = b"", link: str | None = None) -> None:
-        """What a file or link is from now on."""
+        """Change a file or link."""
         *folders, last = _parts(path)
         here = self._top
         for name in folders:
-            here = here.children.setdefault(name, self._entry(root.Kind.DIRECTORY))
-            if here.kind is not root.Kind.DIRECTORY:
-                raise ValueError(f"{path}: {name} is no directory")
+            here = here.children.setdefault(name, self._entry(root.FileKind.DIRECTORY))
+            if here.kind is not root.FileKind.DIRECTORY:
+                raise ValueError(f"{path}: {name} is not a directory")
         entry = here.children.get(last)
-        kind = root.Kind.FILE if link is None else root.Kind.LINK
+        kind = root.FileKind.FILE if link is None else root.FileKind.LINK
         if entry is None or entry.kind is not kind:
             entry = here.children[last] = self._entry(kind)
         entry.data, entry.link = data, link or ""
@@ -83,9 +83,9 @@ class PlayedHost(archive.ArchiveHost):
             if folder.children:
                 return
 
-    def _entry(self, kind: root.Kind) -> tarindex.Entry:
+    def _entry(self, kind: root.FileKind) -> tarindex.ArchiveEntry:
         self._inode += 1
-        return tarindex.Entry(kind, inode=self._inode)
+        return tarindex.ArchiveEntry(kind, inode=self._inode)
 
 
 class Recording:
@@ -148,14 +148,14 @@ def _seconds(head: Mapping[str, Any], name: str) -> float:
     found: Any = head.get(name)
     if type(found) not in (int, float) or not 0 <= found <= moment.LAST:
         said = "is missing" if found is None else f"is {str(found)[:40]!r}"
-        raise ValueError(f"the time {name!r} {said}, and shall be seconds")
+        raise ValueError(f"the time {name!r} {said}, expected seconds")
     return float(found)
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
     found = json.loads(line)
     if not isinstance(found, dict):
-        raise ValueError("a line is no object")
+        raise ValueError("a line is not a JSON object")
     return cast("Mapping[str, Any]", found)
 
 

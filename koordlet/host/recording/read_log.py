@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from koordlet.host.fs import root
-from koordlet.host.recording import read_only
+from koordlet.host.recording import directory
 
 if typing.TYPE_CHECKING:
     from koordlet.host.fs import inotify
@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT")
 
 
-class ReadLog(read_only.ReadOnly):
+class ReadLog(directory.ReadOnly):
     """Reads another machine and remembers each path with the errno of its last answer."""
 
     def __init__(self, inner: root.HostRoot) -> None:
@@ -72,10 +72,10 @@ class ReadLog(read_only.ReadOnly):
     def events(self) -> inotify.Inotify:
         return self._inner.events()
 
-    def performance(self) -> perf_events.Counters:
+    def performance(self) -> perf_events.PerfEvents:
         return self._inner.performance()
 
-    def cores(self) -> core_cookies.Cores:
+    def cores(self) -> core_cookies.CoreSchedulingCalls:
         return self._inner.cores()
 
     def _asked(self, path: root.HostPath, ask: Callable[[], AnswerT]) -> AnswerT:

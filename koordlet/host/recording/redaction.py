@@ -1,4 +1,4 @@
-"""What must not leave a machine in a recording, taken out of the files that it is in.
+"""Removes sensitive data from recorded files.
 
 Covers: boot parameters, the boot id, serial numbers in cpuinfo, mounts that are not the kernel's.
 Does not cover: files that are not recorded at all (``contents`` allows by name).

@@ -1,4 +1,4 @@
-"""From what the operator wrote after ``--root`` to the machine that it names.
+"""Resolves the ``--root`` option to a machine.
 
 Covers: this host, a directory, an archive, and where in them the recorded root is.
 Does not cover: reading archives (``tarindex``).
@@ -61,13 +61,13 @@ def _inside_directory(top: str) -> str:
     raise _no_machine(top)
 
 
-def inside(name: str, here: tarindex.Entry) -> tarindex.Entry:
+def inside(name: str, here: tarindex.ArchiveEntry) -> tarindex.ArchiveEntry:
     """The recorded root in the tree of an archive of that name."""
     for _ in range(_MAX_TOPS):
         below = here.children
         if any(mark in below for mark in _MARKS):
             return here
-        folders = [one for one, entry in below.items() if entry.kind is root.Kind.DIRECTORY]
+        folders = [one for one, entry in below.items() if entry.kind is root.FileKind.DIRECTORY]
         step = _next(folders, below["root"].children if "root" in folders else [])
         if step is None:
             break

@@ -29,8 +29,8 @@ _MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much an archive may hold: a 2 048-CPU machine with 5 000 groups stays far below."""
+class ArchiveLimits:
+    """Limits of an archive: a 2 048-CPU machine with 5 000 cgroups stays far below."""
 
     entries: int = 200_000
     file_bytes: int = root.MAX_READ
@@ -39,20 +39,20 @@ class Limits:
     stream_bytes: int = 768 << 20
 
 
-LIMITS = Limits()
+LIMITS = ArchiveLimits()
 
 
 @dataclass(slots=True)
-class Entry:
+class ArchiveEntry:
     """A file, a directory or a symbolic link."""
 
-    kind: root.Kind
+    kind: root.FileKind
     inode: int
     mode: int = 0o755
     mtime: float = 0.0
     data: bytes = b""
     link: str = ""
-    children: dict[str, Entry] = field(default_factory=dict)
+    children: dict[str, ArchiveEntry] = field(default_factory=dict)
 
 
 class _Stream(io.RawIOBase):
@@ -67,17 +67,17 @@ class _Stream(io.RawIOBase):
         data = self._inner.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise tarfile.ReadError("it unpacks to more than any recording holds")
+            raise tarfile.ReadError("it unpacks to more than a recording can contain")
         return data
 
 
 class _Index:
     """The tree while it grows."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: ArchiveLimits) -> None:
         self.name = name
         self.limits = limits
-        self.top = Entry(root.Kind.DIRECTORY, inode=1)
+        self.top = ArchiveEntry(root.FileKind.DIRECTORY, inode=1)
         self._entries = 0
         self._bytes = 0
         # The same few values fill thousands of files.
@@ -91,9 +91,9 @@ class _Index:
         folder = self._folder(member, parts[:-1])
         entry = self._entry(archive, member, parts)
         before = folder.children.get(parts[-1])
-        if before is not None and root.Kind.DIRECTORY in (before.kind, entry.kind):
+        if before is not None and root.FileKind.DIRECTORY in (before.kind, entry.kind):
             if before.kind is not entry.kind:
-                raise self.refuse(member, "is there twice, once as a directory")
+                raise self.refuse(member, "occurs twice, once as a directory")
             return
         folder.children[parts[-1]] = entry
 
@@ -111,7 +111,7 @@ class _Index:
         if member.issparse():
             raise self.refuse(member, "is a sparse file")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise self.refuse(member, "is a device, a pipe or something else that is no file")
+            raise self.refuse(member, "is not a regular file")
         size = member.size if member.isreg() else 0
         if not 0 <= size <= self.limits.file_bytes:
             raise self.refuse(
@@ -122,7 +122,7 @@ class _Index:
             raise self.refuse(member, f"goes beyond {self.limits.total_bytes} bytes in total")
 
     def _parts(self, member: tarfile.TarInfo) -> list[str]:
-        return self._path(member, member.name, "has an absolute or climbing name")
+        return self._path(member, member.name, "has an absolute name or one with '..'")
 
     def _path(self, member: tarfile.TarInfo, name: str, why: str) -> list[str]:
         parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -130,15 +130,17 @@ class _Index:
             raise self.refuse(member, why)
         return parts
 
-    def _folder(self, member: tarfile.TarInfo, parts: list[str]) -> Entry:
+    def _folder(self, member: tarfile.TarInfo, parts: list[str]) -> ArchiveEntry:
         """The directory that holds the member, made where the archive leaves it out."""
         here = self.top
         for part in parts:
             below = here.children.get(part)
             if below is None:
-                below = here.children[part] = Entry(root.Kind.DIRECTORY, inode=self._inode())
-            if below.kind is not root.Kind.DIRECTORY:
-                raise self.refuse(member, f"lies below {part!r}, which is no directory")
+                below = here.children[part] = ArchiveEntry(
+                    root.FileKind.DIRECTORY, inode=self._inode()
+                )
+            if below.kind is not root.FileKind.DIRECTORY:
+                raise self.refuse(member, f"lies below {part!r}, which is not a directory")
             here = below
         return here
 
@@ -146,17 +148,19 @@ class _Index:
         self._entries += 1
         return self._entries
 
-    def _entry(self, archive: tarfile.TarFile, member: tarfile.TarInfo, parts: list[str]) -> Entry:
-        entry = Entry(
-            root.Kind.FILE,
+    def _entry(
+        self, archive: tarfile.TarFile, member: tarfile.TarInfo, parts: list[str]
+    ) -> ArchiveEntry:
+        entry = ArchiveEntry(
+            root.FileKind.FILE,
             inode=self._entries,
             mode=member.mode & 0o7777,
             mtime=float(member.mtime),
         )
         if member.isdir():
-            entry.kind = root.Kind.DIRECTORY
+            entry.kind = root.FileKind.DIRECTORY
         elif member.issym():
-            entry.kind, entry.link = root.Kind.LINK, self._link(member, parts)
+            entry.kind, entry.link = root.FileKind.LINK, self._link(member, parts)
         elif member.islnk():
             entry.data = self._hard_link(member)
         else:
@@ -188,17 +192,17 @@ class _Index:
         for part in self._path(member, member.linkname, "is a hard link out of the tree"):
             below = here.children.get(part)
             if below is None:
-                raise self.refuse(member, "is a hard link to nothing before it")
+                raise self.refuse(member, "is a hard link to a missing file")
             here = below
-        if here.kind is not root.Kind.FILE:
-            raise self.refuse(member, "is a hard link to something that is no file")
+        if here.kind is not root.FileKind.FILE:
+            raise self.refuse(member, "is a hard link to something other than a file")
         return here.data
 
 
 _FIX = "give a directory with sys/ and proc/, or a .tar or .tar.gz of one"
 
 
-def load(name: str, limits: Limits = LIMITS) -> Entry:
+def load(name: str, limits: ArchiveLimits = LIMITS) -> ArchiveEntry:
     """The top of the archive's tree; ``ConfigError`` when it is no archive or not a kind one."""
     index = _Index(name, limits)
     try:
@@ -215,7 +219,7 @@ def load(name: str, limits: Limits = LIMITS) -> Entry:
     except (tarfile.TarError, EOFError, zlib.error, ValueError, ArithmeticError) as error:
         raise _broken(name, str(error)) from None
     except (LookupError, RecursionError, MemoryError) as error:
-        raise _broken(name, f"its headers make no sense ({type(error).__name__})") from None
+        raise _broken(name, f"its headers are malformed ({type(error).__name__})") from None
     return index.top
 
 

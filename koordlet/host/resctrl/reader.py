@@ -1,4 +1,4 @@
-"""What resctrl says at one moment: groups with every tick, threads and counters more seldom.
+"""State of resctrl: groups every tick, threads and counters less often.
 
 Covers: putting the readers together. Does not cover: what each reads (``tree``,
 ``tasks``, ``monitor``, ``host.process.events``).
@@ -24,11 +24,11 @@ if typing.TYPE_CHECKING:
 _MANY = 64
 
 
-class Look:
-    """All of it, for one host. Without resctrl nothing is read."""
+class ResctrlReader:
+    """Reads resctrl of one host; nothing without resctrl."""
 
     def __init__(self, host: root.HostRoot) -> None:
-        self.reader = files.Reader(host)
+        self.reader = files.ResctrlTreeReader(host)
         self.tasks = tasks.Scanner(host)
         self.monitor = monitor.Monitor(host)
         self._usage: tuple[resctrl.Usage, ...] = ()
@@ -37,12 +37,12 @@ class Look:
         self._slow = True
         #: The memory's bandwidth, once it was looked for.
         self._memory: tuple[float | None] | None = None
-        self._events: events.Listener | None = None
+        self._events: events.ProcessEvents | None = None
         self._deaf: tuple[absence.Unsupported, ...] = ()
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """What this machine has not."""
+        """Features that this machine lacks."""
         return (*self.reader.unsupported, *self._deaf)
 
     def listen(self, *, wanted: bool) -> None:
@@ -54,9 +54,9 @@ class Look:
             from koordlet.host.process import events  # noqa: PLC0415 -- seldom wanted
 
             try:
-                self._events = events.Listener()
+                self._events = events.ProcessEvents()
             except OSError as error:
-                why = f"processes that start are not told of ({error.strerror}): CAP_NET_ADMIN"
+                why = f"no process events ({error.strerror}): CAP_NET_ADMIN is missing"
                 self._deaf = (absence.Unsupported("resctrl.processEvents", why),)
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class Look:
         return self._last
 
     def _astray(self, begun: frozenset[int] | None, layout: cgroup.Layout) -> bool:
-        """Whether one of these processes is in a workload's cgroup and in none of its groups."""
+        """True if one of these processes is in a workload's cgroup but in none of its groups."""
         if begun is None or len(begun) > _MANY:
             return True
         return any(
@@ -121,7 +121,7 @@ class Look:
     def _files(
         self, layout: cgroup.Layout, groups: Iterable[str], pods: Sequence[pod.Pod]
     ) -> Mapping[str, tuple[str, ...]]:
-        """Where each workload's threads are listed; found anew when cgroups came or went."""
+        """Thread lists of each workload, searched again when cgroups change."""
         asked = (layout, groups, pods)
         if not self._threads[0] or any(
             one is not other for one, other in zip(asked, self._threads[0], strict=True)

@@ -1,4 +1,4 @@
-"""Which thread of which workload is in which resctrl group.
+"""Resctrl groups of the workloads' threads.
 
 Covers: one scan, when the next one is due. Does not cover: moving threads (``apply.resctrl``).
 
@@ -84,7 +84,7 @@ def numbers(host: root.HostRoot, path: str) -> list[int]:
 
 
 def words(host: root.HostRoot, path: str) -> list[bytes]:
-    """The same as they are read. Silence raises."""
+    """Thread ids as text, while reading. Raises if the kernel does not answer."""
     try:
         return host.read(host.at(path)).split()
     except OSError as error:
@@ -133,7 +133,7 @@ def workload_of(
 
 
 def at_home(host: root.HostRoot, homes: Mapping[str, object], pid: int) -> bool:
-    """Whether a process is in one of the groups that others of its workload are in.
+    """True if a process is in a group that holds others of its workload.
 
     ``/proc/PID/cpu_resctrl_groups`` says it since 5.7; where it does not, nobody knows.
     """

@@ -30,7 +30,7 @@ _AMD = frozenset({"AuthenticAMD", "HygonGenuine", "amd"})
 _MOST_PERCENT = 100
 
 
-class Reader:
+class ResctrlTreeReader:
     """Reads one host. What only a mount can change is kept until ``refresh``."""
 
     def __init__(self, host: root.HostRoot) -> None:
@@ -71,7 +71,7 @@ class Reader:
         self._last = groups = self._groups(mount)
         if "" not in groups:
             self._mount = None
-            why = f"{mount} was unmounted; its groups and limits are gone"
+            why = f"{mount} was unmounted; its control groups and limits are lost"
             self.unsupported = (absence.Unsupported(FEATURE, why),)
             return None
         parsed = [schemata.parse(group.schemata) for group in groups.values()]
@@ -112,7 +112,7 @@ class Reader:
         except OSError as error:
             last = self._last.get(name)
             return last if self.host.silence.met(error, known=last is not None) else None
-        if here.kind is not root.Kind.DIRECTORY:
+        if here.kind is not root.FileKind.DIRECTORY:
             return None
         last = self._last.get(name)
         if last is not None and last.inode != here.inode:
@@ -226,16 +226,16 @@ class Reader:
             return "not mounted; policies.resctrl.mount lets koordlet mount it"
         promised = sorted(_FLAGS.intersection(flags))
         if promised:
-            return f"the processor has {' '.join(promised)}, and this kernel no resctrl"
-        return "this processor or its kernel has no control of cache or memory bandwidth"
+            return f"the processor has {' '.join(promised)}, but this kernel has no resctrl"
+        return "this processor or kernel cannot control cache or memory bandwidth"
 
     def _gaps(self, flags: Iterable[str]) -> Iterable[absence.Unsupported]:
-        """What is promised and not there: some models are switched off unless asked for."""
+        """Missing features that the processor promises: some need a boot option."""
         if "cat_l3" in flags and not {"L3", "L3CODE"} & self._info.keys():
-            why = "the processor says cat_l3 and the kernel offers no L3; boot with rdt=l3cat"
+            why = "the processor has cat_l3, but the kernel offers no L3; boot with rdt=l3cat"
             yield absence.Unsupported(f"{FEATURE}.L3", why)
         if "L3_MON" not in self._info:
-            yield absence.Unsupported(f"{FEATURE}.monitoring", "nothing is counted here")
+            yield absence.Unsupported(f"{FEATURE}.monitoring", "no monitoring")
 
     def _text(self, path: root.HostPath, last: str | None = None) -> str | None:
         try:
@@ -252,7 +252,7 @@ class Reader:
 
 
 def mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
-    """Mount point and options; there is one resctrl in a kernel, and it may be seen twice."""
+    """Mount point and options; the kernel has one resctrl, possibly mounted twice."""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         words, kind = left.split(), right.split()

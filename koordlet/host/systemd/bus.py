@@ -45,11 +45,11 @@ _ERRNO = {
 
 
 class NoSystemdError(Exception):
-    """Nobody to ask."""
+    """The bus does not exist."""
 
 
-class Connection:
-    """A connection for one errand."""
+class BusConnection:
+    """A short-lived connection to the bus."""
 
     def __init__(self, path: str = "", *, patience: float = PATIENCE) -> None:
         self._end = time.monotonic() + patience
@@ -80,7 +80,7 @@ class Connection:
                 str(path), "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
             )
             if len(body) != 1 or not isinstance(body[0], dbus.Variant):
-                msg = f"{name}: an answer that is no value"
+                msg = f"{name}: the answer is not a value"
                 raise NoSystemdError(msg)
             found[name] = body[0]
         return found
@@ -124,7 +124,7 @@ class Connection:
             self._receive()
         line, _, self._data = self._data.partition(b"\r\n")
         if not line.startswith(b"OK "):
-            msg = f"not let in: {line[:80].decode('ascii', 'replace')}"
+            msg = f"authentication refused: {line[:80].decode('ascii', 'replace')}"
             raise NoSystemdError(msg)
 
     def _call(
@@ -164,14 +164,14 @@ class Connection:
                 self._receive()
             whole, self._data = self._data[:size], self._data[size:]
             return dbus.parse(whole)
-        except dbus.MalformedError as error:
+        except dbus.DBusFormatError as error:
             msg = f"not D-Bus: {error}"
             raise NoSystemdError(msg) from None
 
     def _left(self) -> float:
         left = self._end - time.monotonic()
         if left <= 0:
-            msg = "no answer in time"
+            msg = "no answer before the timeout"
             raise NoSystemdError(msg)
         return left
 

@@ -5,7 +5,7 @@ Does not cover: the socket and its deadline (``bus``), what systemd's methods me
 
 Rules:
 1. What comes in is judged: a length beyond ``MOST``, a value outside its message, a type that is
-   not known here, nesting without end is ``MalformedError``, whatever the bytes are.
+   not known here, nesting without end is ``DBusFormatError``, whatever the bytes are.
 2. We write little-endian and read both.
 
 The format: the D-Bus specification, "Message Protocol". A value is aligned to its size from the
@@ -44,7 +44,7 @@ _TEXTS = {"s": 4, "o": 4, "g": 1}
 _ALIGN = {"(": 8, "{": 8, "a": 4, "v": 1, **_TEXTS, **{key: n for key, (_, n) in _NUMBERS.items()}}
 
 
-class MalformedError(ValueError):
+class DBusFormatError(ValueError):
     """Bytes that are no message, or a value that has not the type that it should have."""
 
 
@@ -83,10 +83,10 @@ def split(signature: str) -> list[str]:
 
 
 def _end(signature: str, at: int, depth: int) -> int:
-    """Where the one complete type that begins at ``at`` ends."""
+    """End of the complete type that begins at ``at``."""
     if depth > _DEEPEST or at >= len(signature):
         msg = f"not a signature: {signature[:64]!r}"
-        raise MalformedError(msg)
+        raise DBusFormatError(msg)
     kind = signature[at]
     if kind == "a":
         return _end(signature, at + 1, depth + 1)
@@ -97,11 +97,11 @@ def _end(signature: str, at: int, depth: int) -> int:
             at = _end(signature, at, depth + 1)
         if at >= len(signature):
             msg = f"not a signature: {signature[:64]!r}"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         return at + 1
     if kind not in _ALIGN:
         msg = f"type {kind!r} is not known here"
-        raise MalformedError(msg)
+        raise DBusFormatError(msg)
     return at + 1
 
 
@@ -121,12 +121,12 @@ class _Writer:
                 self.data += struct.pack("<" + _NUMBERS[kind][0], value)
             except struct.error as error:
                 msg = f"{value!r} is no {kind}: {error}"
-                raise MalformedError(msg) from None
+                raise DBusFormatError(msg) from None
         elif kind in _TEXTS:
             raw = str(value).encode()
             if b"\0" in raw:
                 msg = "a text with a zero byte"
-                raise MalformedError(msg)
+                raise DBusFormatError(msg)
             self.data += struct.pack("<I" if _TEXTS[kind] == 4 else "<B", len(raw)) + raw + b"\0"
         elif isinstance(value, Variant):
             self.put("g", value.signature)
@@ -137,13 +137,13 @@ class _Writer:
             self.all(kind[1:-1], value)
         else:
             msg = f"{value!r} is no {kind}"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
 
     def all(self, signature: str, values: Sequence[object]) -> None:
         kinds = split(signature)
         if len(kinds) != len(values):
             msg = f"{len(values)} values for {signature}"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         for kind, value in zip(kinds, values, strict=True):
             self.put(kind, value)
 
@@ -169,7 +169,7 @@ class _Reader:
         piece = self.data[self.at : self.at + size]
         if len(piece) != size:
             msg = "a value outside its message"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         self.at += size
         return piece
 
@@ -179,7 +179,7 @@ class _Reader:
     def get(self, kind: str, depth: int = 0) -> object:
         if depth > _DEEPEST:
             msg = "containers inside each other without end"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         self.align(_ALIGN[kind[0]])
         if kind in _NUMBERS:
             code, size = _NUMBERS[kind]
@@ -191,7 +191,7 @@ class _Reader:
             inner = split(str(self.get("g")))
             if len(inner) != 1:
                 msg = "a variant of not one type"
-                raise MalformedError(msg)
+                raise DBusFormatError(msg)
             return Variant(inner[0], self.get(inner[0], depth + 1))
         if kind[0] == "a":
             return self._array(kind[1:], depth + 1)
@@ -203,7 +203,7 @@ class _Reader:
         raw = self.take(size)
         if self.take(1) != b"\0":
             msg = "a text without its end"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         return raw.decode("utf-8", "replace")
 
     def _array(self, kind: str, depth: int) -> object:
@@ -212,7 +212,7 @@ class _Reader:
         end = self.at + size
         if size > MOST or end > len(self.data):
             msg = "an array outside its message"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         if kind == "y":
             return self.take(size)
         items = []
@@ -220,7 +220,7 @@ class _Reader:
             items.append(self.get(kind, depth))
         if self.at != end:
             msg = "an array that ends inside an item"
-            raise MalformedError(msg)
+            raise DBusFormatError(msg)
         return items
 
 
@@ -257,14 +257,14 @@ def call(
 
 
 def size_of(data: bytes) -> int | None:
-    """How long the message is that begins here; ``None`` while that cannot be told."""
+    """Length of the message that begins here; ``None`` while unknown."""
     if len(data) < _FIXED:
         return None
     order = _order(data)
     body, _, fields = struct.unpack_from(order + "III", data, 4)
     if body > MOST or fields > MOST:
         msg = f"a message of {body + fields} bytes"
-        raise MalformedError(msg)
+        raise DBusFormatError(msg)
     return int(_FIXED + fields + -fields % 8 + body)
 
 
@@ -274,7 +274,7 @@ def parse(data: bytes) -> Message:
     _, kind, _, version, _, serial = (reader.get(one) for one in "yyyyuu")
     if version != 1:
         msg = f"protocol version {version}"
-        raise MalformedError(msg)
+        raise DBusFormatError(msg)
     listed = reader.get("a(yv)")
     reader.align(8)
     fields: dict[int, object] = {}
@@ -302,7 +302,7 @@ def _order(data: bytes) -> str:
     order = {ord("l"): "<", ord("B"): ">"}.get(data[0] if data else 0)
     if order is None:
         msg = "neither little-endian nor big-endian"
-        raise MalformedError(msg)
+        raise DBusFormatError(msg)
     return order
 
 
@@ -311,7 +311,7 @@ BEGIN = b"BEGIN\r\n"
 
 
 def hello(uid: int) -> bytes:
-    """What a client says first: who it is, by the credentials of the socket, and that it begins.
+    """Opening of a client: authentication by the socket's credentials, then begin.
 
     In one piece, and no message before the answer: systemd reads all that is there while it lets
     somebody in, and looks at a message which came along only when the next one arrives.

@@ -23,13 +23,13 @@ _PATIENCE = 10.0
 _STARTING = frozenset({"start", "restart", "try-restart", "reload-or-start", "verify-active"})
 
 
-class NoAnswerError(Exception):
-    """systemd cannot be asked, or refuses."""
+class SystemdError(Exception):
+    """systemd does not answer, or refuses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """What systemd knows of a unit right now."""
+class SystemdUnit:
+    """State of a unit in systemd."""
 
     #: ``ActiveState``: active, activating, deactivating, inactive, failed, …
     active: str
@@ -39,12 +39,12 @@ class Unit:
     job: str = ""
 
 
-def look(unit: str) -> Unit:
+def look(unit: str) -> SystemdUnit:
     """The unit's state and job. The job first: a restart turns from one job into the next."""
     job = _job_type(_call("list-jobs", "--no-legend", "--plain", "--full"), unit)
     shown = _call("show", "--property=ActiveState,SubState", "--", unit)
     facts = dict(line.partition("=")[::2] for line in shown.splitlines())
-    return Unit(active=facts.get("ActiveState", ""), sub=facts.get("SubState", ""), job=job)
+    return SystemdUnit(active=facts.get("ActiveState", ""), sub=facts.get("SubState", ""), job=job)
 
 
 def start(unit: str) -> None:
@@ -57,7 +57,7 @@ def helper_of(unit: str) -> str:
     return f"{unit.removesuffix('.service')}-restore.service"
 
 
-def comes_back(unit: Unit, result: str) -> bool:
+def comes_back(unit: SystemdUnit, result: str) -> bool:
     """Asked by the unit's own ExecStopPost=, whose ``$SERVICE_RESULT`` is ``result``.
 
     A job decides; without one the process ended by itself, and Restart=on-failure asks for failure.
@@ -67,8 +67,8 @@ def comes_back(unit: Unit, result: str) -> bool:
     return result != "success"
 
 
-def left_alone(unit: Unit) -> bool:
-    """Asked when the helper is stopped: whether nobody else puts things back.
+def left_alone(unit: SystemdUnit) -> bool:
+    """True if nobody else restores limits, asked when the helper stops.
 
     A unit that has processes has its own ExecStopPost= still to run. One that is down, or only
     waits to be restarted, has not: systemd then stops it without running anything.
@@ -97,8 +97,8 @@ def _call(*words: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{' '.join(command)}: {error}"
-        raise NoAnswerError(msg) from error
+        raise SystemdError(msg) from error
     if done.returncode:
         msg = f"{' '.join(command)}: {done.stderr.strip() or f'exit status {done.returncode}'}"
-        raise NoAnswerError(msg)
+        raise SystemdError(msg)
     return done.stdout

@@ -57,7 +57,7 @@ class Found:
 class Scan:
     """Filled CPU by CPU, then closed with ``finish``."""
 
-    reader: sysfs.Reader
+    reader: sysfs.SysfsReader
     online: cpuset.CPUSet
     _kinds: dict[tuple[str, int], _Kind] = field(default_factory=dict)
     _found: dict[tuple[int, str, int], _Kind] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Scan:
             before = self._add_index(cpu, f"{base}/index{index}", f"index{index}", before)
 
     def _add_index(self, cpu: int, where: str, index: str, before: _Kind | None) -> _Kind | None:
-        """What the instance is; ``None`` where nobody can tell."""
+        """Add a cache instance; ``None`` if its kind is unknown."""
         shared = self._shared(cpu, where)
         key = (index, shared.bits) if shared else (where, 0)
         # A description that cannot be read here is tried again at the next CPU that shares it.
@@ -113,7 +113,7 @@ class Scan:
             if level is None:
                 return None
             read.warn(
-                f"{at(where, 'level')}: says no level; by the order of the caches it is {level}"
+                f"{at(where, 'level')}: has no level; assumed {level} from the order of the caches"
             )
         return _Kind(
             level=level,

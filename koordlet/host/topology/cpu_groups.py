@@ -1,4 +1,4 @@
-"""From what each CPU says about its neighbours to groups that do not overlap.
+"""Builds disjoint groups from the sibling lists of CPUs.
 
 Covers: dense group numbers from sibling sets, with contradictions found and left out.
 Does not cover: where the sets come from (``discovery``, ``caches``).

@@ -1,4 +1,4 @@
-"""Who made the CPU, what it is called, what it can do, from ``/proc/cpuinfo``.
+"""Vendor, model and features of the CPU, from ``/proc/cpuinfo``.
 
 Covers: vendor, model, architecture, flags on x86, arm64, ppc64, s390x, riscv64; processor numbers
 and the x86 ids as a last resort where sysfs has no topology directory.
@@ -38,7 +38,7 @@ _POWER = re.compile(r"POWER\s?([0-9]{1,2})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
-    """What the first processor says of itself."""
+    """Data of the first processor."""
 
     vendor: str | None = None
     model_name: str | None = None
@@ -54,7 +54,7 @@ class Ids:
     core: int | None = None
 
 
-def read(reader: sysfs.Reader) -> Info:
+def read(reader: sysfs.SysfsReader) -> Info:
     """Vendor, model, architecture and flags; unknown ones ``None``."""
     first = _fields(_head(reader))
     word = reader.text(reader.host.proc("sys", "kernel", "arch"))
@@ -67,7 +67,7 @@ def read(reader: sysfs.Reader) -> Info:
     )
 
 
-def processors(reader: sysfs.Reader) -> Mapping[int, Ids]:
+def processors(reader: sysfs.SysfsReader) -> Mapping[int, Ids]:
     """Every online processor with its x86 ids, where it has them."""
     text = reader.text(reader.host.proc("cpuinfo"), limit=_WHOLE) or ""
     found: dict[int, Ids] = {}
@@ -86,7 +86,7 @@ def processors(reader: sysfs.Reader) -> Mapping[int, Ids]:
     return found
 
 
-def _head(reader: sysfs.Reader) -> str:
+def _head(reader: sysfs.SysfsReader) -> str:
     """The beginning of the file: on a large machine the rest is megabytes of repetition."""
     path = reader.host.proc("cpuinfo")
     if not reader.host.live:
@@ -149,8 +149,8 @@ def _model(first: Mapping[str, str]) -> str | None:
     return machine.partition("machine = ")[2].strip() or first.get("family")
 
 
-def _arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
-    """What ``uname -m`` would say, as far as the text gives it away (6.1 and later say it)."""
+def _arch(first: Mapping[str, str], reader: sysfs.SysfsReader) -> str | None:
+    """Architecture as of ``uname -m``, as far as the text shows it (6.1 and later do)."""
     vendor = first.get("vendor_id", "")
     if vendor == "IBM/S390":
         return "s390x"
@@ -166,14 +166,14 @@ def _arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
     return _released_for(reader) or _power_arch(first, reader)
 
 
-def _released_for(reader: sysfs.Reader) -> str | None:
+def _released_for(reader: sysfs.SysfsReader) -> str | None:
     """Some distributions end the name of the kernel's release with the architecture."""
     release = reader.text(reader.host.proc("sys", "kernel", "osrelease")) or ""
     word = release.rpartition(".")[2]
     return word if word in _ARCHITECTURES else None
 
 
-def _power_arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
+def _power_arch(first: Mapping[str, str], reader: sysfs.SysfsReader) -> str | None:
     """The byte order is not in the text: old processors are big-endian, else the build tells.
 
     Where even that is silent, little-endian is what distributions build for POWER8 and later.
@@ -187,5 +187,5 @@ def _power_arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
     if int(match[1]) < 8 or "ppc64" in version or "powerpc64" in version:
         return "ppc64"
     path = reader.host.proc("cpuinfo")
-    reader.warn(f"{path}: nothing says the byte order of this POWER{match[1]}; taken as ppc64le")
+    reader.warn(f"{path}: the byte order of this POWER{match[1]} is unknown; assumed ppc64le")
     return "ppc64le"

@@ -1,4 +1,4 @@
-"""Which CPUs there are, and which of them run.
+"""Present and online CPUs.
 
 Covers: possible, present, online, offline, isolated, nohz_full, each with its fallbacks.
 Does not cover: how they are connected (``discovery``).
@@ -32,7 +32,7 @@ class Lists:
     listed: cpuset.CPUSet
 
 
-def scan(reader: sysfs.Reader) -> Lists:
+def scan(reader: sysfs.SysfsReader) -> Lists:
     """Read the lists; what is missing comes from the directories, then from cpuinfo."""
     listed = sysfs.numbered(reader.names(reader.host.sys(_DIR)), "cpu")
     possible = _some(reader, "possible")
@@ -59,12 +59,12 @@ def scan(reader: sysfs.Reader) -> Lists:
     )
 
 
-def raw(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
+def raw(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
     """One file alone, for noticing a change cheaply."""
     return reader.cpus(reader.host.sys(_DIR, name))
 
 
-def _some(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
+def _some(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
     """A list that cannot be empty on a machine that runs."""
     path = reader.host.sys(_DIR, name)
     found = reader.cpus(path)
@@ -74,7 +74,7 @@ def _some(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
     return found
 
 
-def _online(reader: sysfs.Reader, listed: cpuset.CPUSet) -> cpuset.CPUSet | None:
+def _online(reader: sysfs.SysfsReader, listed: cpuset.CPUSet) -> cpuset.CPUSet | None:
     found = _some(reader, "online")
     if found is not None or not listed:
         return found
@@ -90,7 +90,7 @@ def _online(reader: sysfs.Reader, listed: cpuset.CPUSet) -> cpuset.CPUSet | None
 
 
 def _agree(
-    reader: sysfs.Reader, online: cpuset.CPUSet, present: cpuset.CPUSet, listed: cpuset.CPUSet
+    reader: sysfs.SysfsReader, online: cpuset.CPUSet, present: cpuset.CPUSet, listed: cpuset.CPUSet
 ) -> cpuset.CPUSet:
     """Online CPUs that nothing else knows of are not there."""
     strange = online - present
@@ -100,7 +100,9 @@ def _agree(
     return online & (present | listed)
 
 
-def _offline(reader: sysfs.Reader, possible: cpuset.CPUSet, online: cpuset.CPUSet) -> cpuset.CPUSet:
+def _offline(
+    reader: sysfs.SysfsReader, possible: cpuset.CPUSet, online: cpuset.CPUSet
+) -> cpuset.CPUSet:
     found = _optional(reader, "offline")
     if found is None:
         return possible - online
@@ -112,14 +114,14 @@ def _offline(reader: sysfs.Reader, possible: cpuset.CPUSet, online: cpuset.CPUSe
     return found
 
 
-def _optional(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
+def _optional(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
     path = reader.host.sys(_DIR, name)
     if reader.text(path) == "(null)":
         return cpuset.CPUSet()
     return reader.cpus(path)
 
 
-def _isolated(reader: sysfs.Reader) -> cpuset.CPUSet:
+def _isolated(reader: sysfs.SysfsReader) -> cpuset.CPUSet:
     """The file, or on older kernels the boot parameter."""
     found = _optional(reader, "isolated")
     if found is not None:

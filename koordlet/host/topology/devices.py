@@ -55,7 +55,7 @@ _EXCLUDED = re.compile(r"^GPU Excluded:\s*Yes\s*$", re.MULTILINE | re.IGNORECASE
 _WORD = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
 
 
-def scan(reader: sysfs.Reader) -> tuple[topology.Device, ...]:
+def scan(reader: sysfs.SysfsReader) -> tuple[topology.Device, ...]:
     """All devices of interest, in the order of their addresses."""
     found: list[topology.Device] = []
     names: Mapping[str, list[str]] | None = None
@@ -78,12 +78,12 @@ def scan(reader: sysfs.Reader) -> tuple[topology.Device, ...]:
             one = _connected(reader, one, rdma[address][0])
         found.append(one)
     if nameless:
-        reader.warn(f"/sys/bus/pci/devices: {nameless} devices do not say their class")
+        reader.warn(f"/sys/bus/pci/devices: {nameless} devices have no class")
     return tuple(found)
 
 
 def _device(
-    reader: sysfs.Reader, address: str, code: str, kind: str, names: list[str]
+    reader: sysfs.SysfsReader, address: str, code: str, kind: str, names: list[str]
 ) -> topology.Device:
     at = reader.host.sys("bus", "pci", "devices", address)
     return topology.Device(
@@ -96,7 +96,7 @@ def _device(
     )
 
 
-def _told(reader: sysfs.Reader, one: topology.Device) -> topology.Device:
+def _told(reader: sysfs.SysfsReader, one: topology.Device) -> topology.Device:
     """A GPU with what its driver says of it."""
     if one.driver is None:
         return one
@@ -122,7 +122,7 @@ def _told(reader: sysfs.Reader, one: topology.Device) -> topology.Device:
     )
 
 
-def _connected(reader: sysfs.Reader, one: topology.Device, name: str) -> topology.Device:
+def _connected(reader: sysfs.SysfsReader, one: topology.Device, name: str) -> topology.Device:
     """An RDMA device with its functions."""
     at = reader.host.sys("bus", "pci", "devices", one.address)
     numbers: dict[int, str] = {}
@@ -138,7 +138,7 @@ def _connected(reader: sysfs.Reader, one: topology.Device, name: str) -> topolog
     return replace(one, rdma=name, functions=functions, virtual=virtual)
 
 
-def _class(reader: sysfs.Reader, address: str) -> str | None:
+def _class(reader: sysfs.SysfsReader, address: str) -> str | None:
     path = reader.host.sys("bus", "pci", "devices", address, "class")
     text = reader.text(path)
     if text is None:
@@ -150,8 +150,8 @@ def _class(reader: sysfs.Reader, address: str) -> str | None:
     return match[1]
 
 
-def _driver(reader: sysfs.Reader, at: root.HostPath) -> str | None:
-    """The last part of the link; none for a device that nobody drives."""
+def _driver(reader: sysfs.SysfsReader, at: root.HostPath) -> str | None:
+    """Driver name from the link; none for a device without driver."""
     try:
         word = reader.host.readlink(reader.host.below(at, "driver")).rpartition("/")[2]
     except OSError:
@@ -159,7 +159,7 @@ def _driver(reader: sysfs.Reader, at: root.HostPath) -> str | None:
     return word if _WORD.match(word) else None
 
 
-def _names(reader: sysfs.Reader) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _names(reader: sysfs.SysfsReader) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """PCI address to the names in the first class that knows the device, and among RDMA devices."""
     known: dict[str, list[str]] = {}
     rdma: dict[str, list[str]] = {}
@@ -174,7 +174,7 @@ def _names(reader: sysfs.Reader) -> tuple[dict[str, list[str]], dict[str, list[s
     return known, rdma
 
 
-def _addresses(reader: sysfs.Reader, path: root.HostPath) -> Iterator[str]:
+def _addresses(reader: sysfs.SysfsReader, path: root.HostPath) -> Iterator[str]:
     """The nearest PCI device that the link leads through."""
     for link in (path, reader.host.below(path, "device")):
         try:

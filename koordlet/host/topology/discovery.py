@@ -35,7 +35,7 @@ _SMT = frozenset({"on", "off", "forceoff", "notsupported", "notimplemented"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """What comparing the CPUs gave: a number for each CPU that has one."""
+    """Result of comparing the CPUs: a number for each CPU that has one."""
 
     core: Mapping[int, int]
     socket: Mapping[int, int]
@@ -46,7 +46,7 @@ class _Columns:
 
 def discover(host: root.HostRoot) -> topology.Topology:
     """Read everything. Never raises for what the files hold."""
-    reader = sysfs.Reader(host)
+    reader = sysfs.SysfsReader(host)
     lists = cpulists.scan(reader)
     cache_scan = caches.Scan(reader, lists.online)
     raws: dict[int, processor.Raw] = {}
@@ -97,8 +97,8 @@ def first(host: root.HostRoot) -> topology.Topology:
 
 
 def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
-    """The same object if CPUs and nodes are as before; only three files are read then."""
-    reader = sysfs.Reader(host)
+    """Rescan; returns the same object if CPUs and nodes are unchanged, after three reads."""
+    reader = sysfs.SysfsReader(host)
     node_ids = reader.cpus(host.sys("devices", "system", "node", "online"))
     if (
         cpulists.raw(reader, "online") == previous.online
@@ -116,8 +116,8 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
     return previous if fresh == previous else fresh
 
 
-def _answers(reader: sysfs.Reader, unread: Iterable[str]) -> bool:
-    """Whether one of the files that gave no answer gives one now."""
+def _answers(reader: sysfs.SysfsReader, unread: Iterable[str]) -> bool:
+    """True if a file that did not answer answers now."""
     silent = len(reader.unread)
     for path in unread:
         reader.text(reader.host.at(path))
@@ -130,7 +130,7 @@ def _answers(reader: sysfs.Reader, unread: Iterable[str]) -> bool:
 def _held(
     host: root.HostRoot, previous: topology.Topology, fresh: topology.Topology
 ) -> topology.Topology:
-    """What was known before, without the CPUs that went; those that came wait to be read whole.
+    """Previous topology without removed CPUs; new CPUs wait for a full read.
 
     The columns of two looks do not mix: their numbers of cores and sockets are dense.
     """
@@ -155,7 +155,7 @@ def _went(one: topology.Cpu) -> topology.Cpu:
 
 
 def _fill_from_cpuinfo(
-    reader: sysfs.Reader, raws: dict[int, processor.Raw], online: cpuset.CPUSet
+    reader: sysfs.SysfsReader, raws: dict[int, processor.Raw], online: cpuset.CPUSet
 ) -> None:
     """Ids from cpuinfo for online CPUs of which sysfs says nothing at all."""
     bare = [
@@ -179,7 +179,7 @@ def _fill_from_cpuinfo(
 
 
 def _compare(
-    reader: sysfs.Reader,
+    reader: sysfs.SysfsReader,
     raws: Mapping[int, processor.Raw],
     online: cpuset.CPUSet,
     cached: caches.Found,
@@ -201,12 +201,12 @@ def _compare(
 
 
 def _number(
-    reader: sysfs.Reader,
+    reader: sysfs.SysfsReader,
     what: str,
     sets: Mapping[int, cpuset.CPUSet | None],
     keys: Mapping[int, tuple[int | None, ...] | None],
 ) -> Mapping[int, int]:
-    """Groups from sibling sets; CPUs without, and in nobody's set, are grouped by their ids."""
+    """Number groups by sibling sets; CPUs in no set are grouped by their ids."""
     claims = {cpu: one for cpu, one in sets.items() if one is not None}
     named = cpuset.union(claims.values())
     by_key: dict[tuple[int | None, ...], list[int]] = {}
@@ -259,7 +259,7 @@ def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | No
 
 
 def _node_of(
-    reader: sysfs.Reader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
+    reader: sysfs.SysfsReader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
 ) -> Mapping[int, int]:
     """The node of each CPU; its own link serves where no node names it, or more than one.
 
@@ -289,7 +289,7 @@ def _without_others(one: topology.Node, owner: Mapping[int, int]) -> topology.No
 
 
 def _explain(
-    reader: sysfs.Reader, columns: _Columns, online: cpuset.CPUSet, *, has_nodes: bool
+    reader: sysfs.SysfsReader, columns: _Columns, online: cpuset.CPUSet, *, has_nodes: bool
 ) -> None:
     """One line for each column that stays unknown for online CPUs."""
     known = {
@@ -300,7 +300,7 @@ def _explain(
     }
     if not has_nodes:
         del known["NUMA node"]
-        reader.warn("/sys/devices/system/node: has no nodes, so no CPU has a NUMA node")
+        reader.warn("/sys/devices/system/node: has no nodes; CPUs have no NUMA node")
     for what, numbers in known.items():
         missing = cpuset.CPUSet.of(cpu for cpu in online if cpu not in numbers)
         if missing:
@@ -329,7 +329,7 @@ def _cpu(cpu: int, raw: processor.Raw, columns: _Columns, *, online: bool) -> to
     )
 
 
-def _smt(reader: sysfs.Reader) -> str | None:
+def _smt(reader: sysfs.SysfsReader) -> str | None:
     at = reader.host.sys
     path = at(processor.DIR, "smt", "control")
     said = reader.text(path)

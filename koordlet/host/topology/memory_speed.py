@@ -1,4 +1,4 @@
-"""How fast the machine's memory is, by what its firmware says of the modules.
+"""Memory speed from the firmware's data about the modules.
 
 Covers: the modules of SMBIOS (DSP0134, type 17) and the bandwidth that they amount to.
 Does not cover: what a percentage of it is (``policy.resctrl.values``).

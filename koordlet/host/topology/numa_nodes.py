@@ -21,7 +21,7 @@ _PAGES = re.compile(r"hugepages-([0-9]{1,12}kB)\Z")
 _MAX_DISTANCE = 255
 
 
-def scan(reader: sysfs.Reader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet]:
+def scan(reader: sysfs.SysfsReader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet]:
     """All nodes in id order, and the ids of those that have memory."""
     listed = sysfs.numbered(reader.names(reader.host.sys(_DIR)), "node")
     online = reader.cpus(reader.host.sys(_DIR, "online"))
@@ -29,7 +29,7 @@ def scan(reader: sysfs.Reader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet
         online = listed
     elif listed - online:
         reader.warn(
-            f"/sys/{_DIR}/online: '{online}' leaves out the directories of nodes {listed - online}"
+            f"/sys/{_DIR}/online: '{online}' omits the nodes of the directories {listed - online}"
         )
         listed &= online
     if online - listed:
@@ -39,7 +39,7 @@ def scan(reader: sysfs.Reader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet
 
 
 def assign(
-    reader: sysfs.Reader, found: Sequence[topology.Node]
+    reader: sysfs.SysfsReader, found: Sequence[topology.Node]
 ) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
     """The node of each CPU, and of those that more than one claims all of these.
 
@@ -63,7 +63,7 @@ def assign(
 
 
 def _node(
-    reader: sysfs.Reader, node: int, online: cpuset.CPUSet, listed: cpuset.CPUSet
+    reader: sysfs.SysfsReader, node: int, online: cpuset.CPUSet, listed: cpuset.CPUSet
 ) -> topology.Node:
     at = f"{_DIR}/node{node}"
     cpus = reader.cpus(reader.host.sys(at, "cpulist"))
@@ -81,20 +81,20 @@ def _node(
     )
 
 
-def _memory(reader: sysfs.Reader, at: str) -> int | None:
+def _memory(reader: sysfs.SysfsReader, at: str) -> int | None:
     path = reader.host.sys(at, "meminfo")
     text = reader.text(path)
     if text is None:
         return None
     match = _MEM_TOTAL.search(text)
     if match is None:
-        reader.damage(path, text, "says no MemTotal")
+        reader.damage(path, text, "has no MemTotal")
         return None
     return int(match[1]) << 10
 
 
 def _distances(
-    reader: sysfs.Reader, at: str, online: cpuset.CPUSet, listed: cpuset.CPUSet
+    reader: sysfs.SysfsReader, at: str, online: cpuset.CPUSet, listed: cpuset.CPUSet
 ) -> tuple[int, ...]:
     """The row cut to the nodes that we list; empty when unknown."""
     path = reader.host.sys(at, "distance")
@@ -109,11 +109,11 @@ def _distances(
     for columns in (listed, online, *_more(reader)):
         if len(row) == len(columns) and listed <= columns:
             return tuple(d for node, d in zip(columns, row, strict=True) if node in listed)
-    reader.damage(path, text, f"not one distance for each of {len(online)} nodes")
+    reader.damage(path, text, f"expected a distance for each of {len(online)} nodes")
     return ()
 
 
-def _more(reader: sysfs.Reader) -> Iterator[cpuset.CPUSet]:
+def _more(reader: sysfs.SysfsReader) -> Iterator[cpuset.CPUSet]:
     """Nodes that a row may be about beside those that run, where it is longer than they are.
 
     A table of the firmware has a column for a node that is offline, too, such as node 0.
@@ -125,7 +125,7 @@ def _more(reader: sysfs.Reader) -> Iterator[cpuset.CPUSet]:
         yield cpuset.CPUSet.span(0, max(possible))
 
 
-def _hugepages(reader: sysfs.Reader, at: str) -> dict[str, topology.HugePages]:
+def _hugepages(reader: sysfs.SysfsReader, at: str) -> dict[str, topology.HugePages]:
     pages: dict[str, topology.HugePages] = {}
     base = f"{at}/hugepages"
     for name in reader.names(reader.host.sys(base)):
@@ -139,7 +139,7 @@ def _hugepages(reader: sysfs.Reader, at: str) -> dict[str, topology.HugePages]:
     return pages
 
 
-def _with_memory(reader: sysfs.Reader, found: Sequence[topology.Node]) -> cpuset.CPUSet:
+def _with_memory(reader: sysfs.SysfsReader, found: Sequence[topology.Node]) -> cpuset.CPUSet:
     listed = cpuset.CPUSet.of(one.node for one in found)
     for name in ("has_memory", "has_normal_memory"):
         path = reader.host.sys(_DIR, name)

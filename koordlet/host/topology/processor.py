@@ -54,7 +54,7 @@ class Raw:
 NOTHING = Raw()
 
 
-def read(reader: sysfs.Reader, cpu: int, online: cpuset.CPUSet) -> Raw:
+def read(reader: sysfs.SysfsReader, cpu: int, online: cpuset.CPUSet) -> Raw:
     """Read one CPU. Directories are listed first: a miss costs more than a name in a list."""
     base = f"{DIR}/cpu{cpu}"
     at = reader.host.sys
@@ -89,7 +89,7 @@ def read(reader: sysfs.Reader, cpu: int, online: cpuset.CPUSet) -> Raw:
 
 
 def _siblings(
-    reader: sysfs.Reader,
+    reader: sysfs.SysfsReader,
     cpu: int,
     where: str,
     chain: list[tuple[str, bool]],
@@ -106,7 +106,7 @@ def _siblings(
     return None
 
 
-def _word(reader: sysfs.Reader, where: str) -> str | None:
+def _word(reader: sysfs.SysfsReader, where: str) -> str | None:
     """One short word, such as the name of a governor."""
     path = reader.host.sys(where)
     text = reader.text(path)

@@ -26,7 +26,7 @@ _APPROVED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class PrinterColumn:
     """One column of ``kubectl get``."""
 
     name: str
@@ -46,12 +46,12 @@ class Definition:
     stored: str
     short: tuple[str, ...] = ()
     status: bool = True
-    columns: tuple[Column, ...] = ()
+    columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
 
 
-_AGE = Column(name="Age", path=".metadata.creationTimestamp", type="date")
+_AGE = PrinterColumn(name="Age", path=".metadata.creationTimestamp", type="date")
 
 DEFINITIONS = (
     Definition(
@@ -65,29 +65,31 @@ DEFINITIONS = (
     ),
     Definition(
         kind=kinds.NODE_METRICS,
-        model=nodemetric.NodeMetric,
+        model=nodemetric.NodeMetricSchema,
         versions=("v1alpha1",),
         stored="v1alpha1",
         columns=(
-            Column(name="Updated", path=".status.updateTime", type="date"),
+            PrinterColumn(name="Updated", path=".status.updateTime", type="date"),
             _AGE,
         ),
     ),
     Definition(
         kind=kinds.NODE_SLOS, model=nodeslo.NodeSLO, versions=("v1alpha1",), stored="v1alpha1"
     ),
-    Definition(kind=kinds.DEVICES, model=device.Device, versions=("v1alpha1",), stored="v1alpha1"),
+    Definition(
+        kind=kinds.DEVICES, model=device.DeviceSchema, versions=("v1alpha1",), stored="v1alpha1"
+    ),
     Definition(
         kind=kinds.RESERVATIONS,
-        model=reservation.Reservation,
+        model=reservation.ReservationSchema,
         versions=("v1alpha1",),
         stored="v1alpha1",
         columns=(
-            Column(name="Phase", path=".status.phase"),
+            PrinterColumn(name="Phase", path=".status.phase"),
             _AGE,
-            Column(name="Node", path=".status.nodeName"),
-            Column(name="TTL", path=".spec.ttl"),
-            Column(name="Expires", path=".spec.expires"),
+            PrinterColumn(name="Node", path=".status.nodeName"),
+            PrinterColumn(name="TTL", path=".spec.ttl"),
+            PrinterColumn(name="Expires", path=".spec.expires"),
         ),
         # Each agent watches the reservations of its own node, and the server selects them.
         selectable=(".status.nodeName",),

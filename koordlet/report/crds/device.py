@@ -10,8 +10,8 @@ from pydantic import Field
 from koordlet.report.crds import fields
 
 
-class Topology(fields.Open):
-    """Where a device is plugged in."""
+class DeviceTopologySchema(fields.Open):
+    """Position of a device: socket, NUMA node, PCI bus."""
 
     socket_id: fields.Int32 = Field(default=-1, alias="socketID")
     node_id: fields.Int32 = Field(default=-1, alias="nodeID")
@@ -21,42 +21,44 @@ class Topology(fields.Open):
 
 
 class VirtualFunction(fields.Open):
-    """One virtual function."""
+    """An SR-IOV virtual function."""
 
     minor: fields.Int32 = -1
     bus_id: str | None = Field(default=None, alias="busID")
 
 
 class VfGroup(fields.Open):
-    """Virtual functions of one kind."""
+    """Virtual functions with the same labels."""
 
     labels: fields.Texts | None = None
     vfs: list[VirtualFunction] | None = None
 
 
 class DeviceInfo(fields.Open):
-    """One device."""
+    """A device of the node."""
 
     id: str | None = Field(default=None, description="UUID or PCI address.")
     labels: fields.Texts | None = None
-    minor: fields.Int32 | None = Field(default=None, description="Number within the type.")
-    type: str | None = Field(default=None, description="gpu, rdma, fpga or xpu.")
+    minor: fields.Int32 | None = Field(
+        default=None, description="Number of the device within its type."
+    )
+    type: str | None = Field(default=None, description="Type: gpu, rdma, fpga or xpu.")
     module_id: fields.Int32 | None = Field(default=None, alias="moduleID")
-    health: bool = Field(default=False, description="Whether it may be given to a pod.")
+    health: bool = Field(default=False, description="True if pods may use the device.")
     resources: fields.ResourceList | None = None
-    topology: Topology | None = None
+    topology: DeviceTopologySchema | None = None
     vf_groups: list[VfGroup] | None = None
     conditions: list[fields.Free] | None = None
 
 
-class Spec(fields.Open):
-    """The devices."""
+class DeviceSpecSchema(fields.Open):
+    """Devices of the node."""
 
     devices: list[DeviceInfo] | None = None
 
 
-class Device(fields.Closed):
-    """The devices of one node."""
+class DeviceSchema(fields.Closed):
+    """Devices of one node."""
 
-    spec: Spec | None = None
+    spec: DeviceSpecSchema | None = None
     status: fields.Free | None = None

@@ -19,44 +19,45 @@ class ResourceMap(fields.Open):
 
 
 class AggregatePolicy(fields.Open):
-    """Over which windows use is aggregated."""
+    """Windows over which usage is aggregated."""
 
     durations: list[fields.Duration] | None = None
 
 
-class CollectPolicy(fields.Open):
-    """How the agent shall measure and report."""
+class CollectPolicySchema(fields.Open):
+    """How the agent measures and reports usage."""
 
     aggregate_duration_seconds: fields.Int64 | None = Field(
-        default=None, description="Window of the plain averages."
+        default=None, description="Averaging window in seconds."
     )
     report_interval_seconds: fields.Int64 | None = Field(
-        default=None, description="How often the status is written."
+        default=None, description="Interval between two status updates in seconds."
     )
     node_aggregate_policy: AggregatePolicy | None = None
     node_memory_collect_policy: str | None = Field(
         default=None,
-        description="usageWithoutPageCache, usageWithPageCache, usageWithHotPageCache.",
+        description="How memory usage is measured: usageWithoutPageCache, usageWithPageCache or"
+        " usageWithHotPageCache.",
     )
 
 
-class Spec(fields.Open):
-    """What the control plane wants."""
+class NodeMetricSpecSchema(fields.Open):
+    """Desired collection of metrics."""
 
-    metric_collect_policy: CollectPolicy | None = None
+    metric_collect_policy: CollectPolicySchema | None = None
 
 
 class AggregatedUsage(fields.Open):
-    """Use over one window."""
+    """Usage aggregated over one window."""
 
     duration: fields.Duration | None = None
     usage: dict[str, ResourceMap] | None = Field(
-        default=None, description="By avg, p50, p90, p95, p99."
+        default=None, description="Usage by aggregation: avg, p50, p90, p95, p99."
     )
 
 
 class NumaUsage(fields.Open):
-    """Use of one NUMA node."""
+    """Usage of one NUMA node."""
 
     numa_node_id: fields.Int32 = Field(alias="numaNodeID")
     node_usage: ResourceMap | None = None
@@ -64,7 +65,7 @@ class NumaUsage(fields.Open):
 
 
 class NodeUsage(fields.Open):
-    """Use of the node."""
+    """Usage of the node."""
 
     node_usage: ResourceMap | None = None
     aggregated_node_usages: list[AggregatedUsage] | None = None
@@ -74,7 +75,7 @@ class NodeUsage(fields.Open):
 
 
 class PodMetric(fields.Open):
-    """Use of one pod."""
+    """Usage of one pod."""
 
     name: str | None = None
     namespace: str | None = None
@@ -85,7 +86,7 @@ class PodMetric(fields.Open):
 
 
 class HostApplicationMetric(fields.Open):
-    """Use of one application outside of pods."""
+    """Usage of a host application (outside Kubernetes)."""
 
     name: str | None = None
     priority: str | None = None
@@ -94,13 +95,13 @@ class HostApplicationMetric(fields.Open):
 
 
 class Predicted(fields.Open):
-    """What was predicted."""
+    """Predicted resources."""
 
     resource: ResourceMap | None = None
 
 
-class Status(fields.Open):
-    """What the agent measured."""
+class NodeMetricStatusSchema(fields.Open):
+    """Usage measured by the agent."""
 
     update_time: fields.Time | None = None
     node_metric: NodeUsage | None = None
@@ -110,8 +111,8 @@ class Status(fields.Open):
     prod_peak_metric: Predicted | None = None
 
 
-class NodeMetric(fields.Closed):
-    """What a node and its pods use."""
+class NodeMetricSchema(fields.Closed):
+    """Resource usage of a node and its pods."""
 
-    spec: Spec | None = None
-    status: Status | None = None
+    spec: NodeMetricSpecSchema | None = None
+    status: NodeMetricStatusSchema | None = None

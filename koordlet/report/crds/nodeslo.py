@@ -14,8 +14,8 @@ from pydantic import Field
 from koordlet.report.crds import fields
 
 
-class Threshold(fields.Open):
-    """From when on best-effort work is squeezed and evicted."""
+class ThresholdSchema(fields.Open):
+    """Thresholds at which best-effort work is limited or evicted."""
 
     enable: bool | None = None
     cpu_suppress_threshold_percent: fields.Int64 | None = None
@@ -44,8 +44,8 @@ class Threshold(fields.Open):
     allocatable_evict_priority_threshold: fields.Int32 | None = None
 
 
-class CpuQos(fields.Open):
-    """Weights of the scheduler's classes."""
+class CpuQosSchema(fields.Open):
+    """CPU scheduler settings of a QoS class."""
 
     enable: bool | None = None
     group_identity: fields.Int64 | None = None
@@ -53,8 +53,8 @@ class CpuQos(fields.Open):
     core_expeller: bool | None = None
 
 
-class MemoryQos(fields.Open):
-    """Protection and reclaim of memory."""
+class MemoryQosSchema(fields.Open):
+    """Memory protection and reclaim of a QoS class."""
 
     enable: bool | None = None
     min_limit_percent: fields.Int64 | None = None
@@ -68,8 +68,8 @@ class MemoryQos(fields.Open):
     oom_kill_group: fields.Int64 | None = None
 
 
-class IoConfig(fields.Open):
-    """Limits of one block device."""
+class IoConfigSchema(fields.Open):
+    """I/O limits of one block device."""
 
     read_iops: fields.Int64 | None = Field(default=None, alias="readIOPS")
     write_iops: fields.Int64 | None = Field(default=None, alias="writeIOPS")
@@ -78,23 +78,23 @@ class IoConfig(fields.Open):
     io_weight_percent: fields.Int64 | None = None
 
 
-class Block(fields.Open):
-    """One block device."""
+class BlockSchema(fields.Open):
+    """A block device and its limits."""
 
     name: str | None = None
     type: str | None = None
-    io_cfg: IoConfig | None = None
+    io_cfg: IoConfigSchema | None = None
 
 
-class BlkioQos(fields.Open):
-    """Limits of block devices."""
+class BlkioQosSchema(fields.Open):
+    """Block I/O limits of a QoS class."""
 
     enable: bool | None = None
-    blocks: list[Block] | None = None
+    blocks: list[BlockSchema] | None = None
 
 
-class ResctrlQos(fields.Open):
-    """Cache ways and memory bandwidth."""
+class ResctrlQosSchema(fields.Open):
+    """Cache ways and memory bandwidth of a QoS class."""
 
     enable: bool | None = None
     cat_range_start_percent: fields.Int64 | None = None
@@ -102,8 +102,8 @@ class ResctrlQos(fields.Open):
     mba_percent: fields.Int64 | None = None
 
 
-class NetworkQos(fields.Open):
-    """Bandwidth of the network, as a percentage or a quantity."""
+class NetworkQosSchema(fields.Open):
+    """Network bandwidth of a QoS class, each as a percentage or a quantity."""
 
     enable: bool | None = None
     ingress_request: fields.IntOrString | None = None
@@ -113,26 +113,26 @@ class NetworkQos(fields.Open):
 
 
 class ResourceQos(fields.Open):
-    """All sections of one class."""
+    """All settings of one QoS class."""
 
-    cpu_qos: CpuQos | None = Field(default=None, alias="cpuQOS")
-    memory_qos: MemoryQos | None = Field(default=None, alias="memoryQOS")
-    blkio_qos: BlkioQos | None = Field(default=None, alias="blkioQOS")
-    resctrl_qos: ResctrlQos | None = Field(default=None, alias="resctrlQOS")
-    network_qos: NetworkQos | None = Field(default=None, alias="networkQOS")
+    cpu_qos: CpuQosSchema | None = Field(default=None, alias="cpuQOS")
+    memory_qos: MemoryQosSchema | None = Field(default=None, alias="memoryQOS")
+    blkio_qos: BlkioQosSchema | None = Field(default=None, alias="blkioQOS")
+    resctrl_qos: ResctrlQosSchema | None = Field(default=None, alias="resctrlQOS")
+    network_qos: NetworkQosSchema | None = Field(default=None, alias="networkQOS")
 
 
-class Policies(fields.Open):
-    """Which mechanism carries a section out."""
+class PoliciesSchema(fields.Open):
+    """Mechanisms that enforce the settings."""
 
     cpu_policy: str | None = None
     net_qos_policy: str | None = Field(default=None, alias="netQOSPolicy")
 
 
 class QosStrategy(fields.Open):
-    """The classes."""
+    """Settings by QoS class."""
 
-    policies: Policies | None = None
+    policies: PoliciesSchema | None = None
     lsr_class: ResourceQos | None = None
     ls_class: ResourceQos | None = None
     be_class: ResourceQos | None = None
@@ -140,8 +140,8 @@ class QosStrategy(fields.Open):
     cgroup_root: ResourceQos | None = None
 
 
-class CpuBurst(fields.Open):
-    """CPU time beyond the limit."""
+class CpuBurstSchema(fields.Open):
+    """CPU time beyond the CPU limit."""
 
     policy: str | None = None
     cpu_burst_percent: fields.Int64 | None = None
@@ -150,8 +150,8 @@ class CpuBurst(fields.Open):
     share_pool_threshold_percent: fields.Int64 | None = None
 
 
-class System(fields.Open):
-    """Settings of the whole machine."""
+class SystemSchema(fields.Open):
+    """Kernel settings of the whole machine."""
 
     min_free_kbytes_factor: fields.Int64 | None = None
     watermark_scale_factor: fields.Int64 | None = None
@@ -164,7 +164,7 @@ class System(fields.Open):
 
 
 class CgroupPath(fields.Open):
-    """Where a host application's cgroup is."""
+    """Cgroup path of a host application."""
 
     base: Literal[
         "CgroupRoot", "Kubepods", "KubepodsBurstable", "KubepodsBesteffort", "KubepodsGuaranteed"
@@ -173,8 +173,8 @@ class CgroupPath(fields.Open):
     relative_path: str | None = None
 
 
-class HostApplication(fields.Open):
-    """An application outside of pods."""
+class HostApplicationSchema(fields.Open):
+    """A host application (outside Kubernetes)."""
 
     name: str | None = None
     priority: str | None = None
@@ -183,21 +183,21 @@ class HostApplication(fields.Open):
     strategy: fields.Free | None = None
 
 
-class Spec(fields.Open):
-    """The wishes."""
+class NodeSLOSpecSchema(fields.Open):
+    """Desired QoS settings."""
 
-    resource_used_threshold_with_be: Threshold | None = Field(
+    resource_used_threshold_with_be: ThresholdSchema | None = Field(
         default=None, alias="resourceUsedThresholdWithBE"
     )
     resource_qos_strategy: QosStrategy | None = Field(default=None, alias="resourceQOSStrategy")
-    cpu_burst_strategy: CpuBurst | None = None
-    system_strategy: System | None = None
+    cpu_burst_strategy: CpuBurstSchema | None = None
+    system_strategy: SystemSchema | None = None
     extensions: fields.Free | None = None
-    host_applications: list[HostApplication] | None = None
+    host_applications: list[HostApplicationSchema] | None = None
 
 
 class NodeSLO(fields.Closed):
-    """What the control plane wants of a node's quality of service."""
+    """Desired quality-of-service settings of a node."""
 
-    spec: Spec | None = None
+    spec: NodeSLOSpecSchema | None = None
     status: fields.Free | None = None

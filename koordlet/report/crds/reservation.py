@@ -14,7 +14,7 @@ from koordlet.report.crds import fields
 
 
 class ObjectReference(fields.Open):
-    """A pod by what is given of it."""
+    """Reference to a pod; empty fields match any pod."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -26,7 +26,7 @@ class ObjectReference(fields.Open):
 
 
 class Controller(fields.Open):
-    """Whatever owns the pods."""
+    """Controller that owns the pods."""
 
     api_version: str
     kind: str
@@ -37,8 +37,8 @@ class Controller(fields.Open):
     namespace: str | None = None
 
 
-class Requirement(fields.Closed):
-    """One expression of a label selector."""
+class RequirementSchema(fields.Closed):
+    """An expression of a label selector."""
 
     key: str
     operator: str
@@ -46,22 +46,22 @@ class Requirement(fields.Closed):
 
 
 class LabelSelector(fields.Closed):
-    """Labels of pods."""
+    """Label selector of pods."""
 
     match_labels: fields.Texts | None = None
-    match_expressions: list[Requirement] | None = None
+    match_expressions: list[RequirementSchema] | None = None
 
 
-class Owner(fields.Open):
-    """Who may use the reservation: at least one of the three."""
+class OwnerSchema(fields.Open):
+    """Pods that may use the reservation, by at least one of three selectors."""
 
     object: ObjectReference | None = None
     controller: Controller | None = None
     label_selector: LabelSelector | None = None
 
 
-class Taint(fields.Open):
-    """Keeps pods out that do not tolerate it."""
+class TaintSchema(fields.Open):
+    """Taint that keeps out pods without a matching toleration."""
 
     key: str
     effect: str
@@ -70,32 +70,36 @@ class Taint(fields.Open):
 
 
 class PreAllocationPolicy(fields.Open):
-    """How running pods are adopted."""
+    """How the reservation pre-allocates resources of running pods."""
 
     mode: Literal["Default", "Cluster"] | None = None
     enable_multiple: bool | None = None
 
 
-class Spec(fields.Open):
-    """What is to be held, for whom and how long."""
+class ReservationSpecSchema(fields.Open):
+    """Resources to reserve, their owners and the lifetime."""
 
-    template: fields.Free = Field(description="A pod template; its requests are what is held.")
+    template: fields.Free = Field(description="Pod template; its requests are reserved.")
     owners: Annotated[
-        list[Owner],
-        Field(min_length=1, description="Who may use it; any of them."),
+        list[OwnerSchema],
+        Field(min_length=1, description="Pods that may use the reservation; one match suffices."),
     ]
-    ttl: fields.Duration = Field(default="24h", description="Time to live; 0s is for ever.")
-    expires: fields.Time | None = Field(default=None, description="End, checked before ttl.")
+    ttl: fields.Duration = Field(default="24h", description="Time to live; 0s never expires.")
+    expires: fields.Time | None = Field(
+        default=None, description="Expiration time; takes precedence over ttl."
+    )
     pre_allocation: bool | None = None
     pre_allocation_policy: PreAllocationPolicy | None = None
-    allocate_once: bool = Field(default=True, description="Used up by the first pod.")
+    allocate_once: bool = Field(
+        default=True, description="True if the first pod consumes the reservation."
+    )
     allocate_policy: Literal["Aligned", "Restricted"] | None = None
     unschedulable: bool | None = None
-    taints: list[Taint] | None = None
+    taints: list[TaintSchema] | None = None
 
 
-class Condition(fields.Open):
-    """One aspect of the state."""
+class ConditionSchema(fields.Open):
+    """Condition of the reservation."""
 
     type: str | None = None
     status: str | None = None
@@ -109,19 +113,19 @@ class Condition(fields.Open):
 Phase = Annotated[str, WithJsonSchema({"type": "string"})]
 
 
-class Status(fields.Open):
-    """What became of it."""
+class ReservationStatusSchema(fields.Open):
+    """Observed state of the reservation."""
 
     phase: Phase = "Pending"
-    conditions: list[Condition] | None = None
+    conditions: list[ConditionSchema] | None = None
     node_name: str | None = None
     allocatable: fields.ResourceList | None = None
     allocated: fields.ResourceList | None = None
     current_owners: list[ObjectReference] | None = None
 
 
-class Reservation(fields.Closed):
-    """Room that is held for pods to come."""
+class ReservationSchema(fields.Closed):
+    """Resources reserved on a node for future pods."""
 
-    spec: Spec
-    status: Status | None = None
+    spec: ReservationSpecSchema
+    status: ReservationStatusSchema | None = None

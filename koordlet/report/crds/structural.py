@@ -64,7 +64,7 @@ def _node(found: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
 
 
 def _bounded(made: Schema, found: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """What an object may have beside its named fields."""
+    """Schema of additional properties."""
     more = found.get("additionalProperties")
     if isinstance(more, Mapping):
         made["additionalProperties"] = _node(more, definitions)

@@ -16,14 +16,14 @@ from koordlet.report.crds import fields
 
 
 class Cost(fields.Closed):
-    """What it costs to reach another zone."""
+    """Distance to another zone."""
 
-    name: str = Field(description="The other zone.")
-    value: fields.Int64 = Field(description="The kernel's distance; 10 is the zone itself.")
+    name: str = Field(description="Name of the other zone.")
+    value: fields.Int64 = Field(description="NUMA distance; 10 is the zone itself.")
 
 
 class Attribute(fields.Closed):
-    """A named fact."""
+    """A named attribute."""
 
     name: str
     value: str
@@ -33,31 +33,31 @@ class Resource(fields.Open):
     """An amount of one resource in a zone."""
 
     name: str = Field(description="Name of the resource.")
-    capacity: fields.Quantity = Field(description="What the hardware has.")
+    capacity: fields.Quantity = Field(description="Capacity of the hardware.")
     allocatable: fields.Quantity | None = Field(
-        default=None, description="What pods may have together."
+        default=None, description="Amount that pods can use in total."
     )
-    available: fields.Quantity = Field(description="What is not given to anybody.")
+    available: fields.Quantity = Field(description="Amount that is not allocated.")
 
 
-class Zone(fields.Open):
+class ZoneSchema(fields.Open):
     """A part of the machine, such as a NUMA node."""
 
-    name: str = Field(description="node-0, node-1, …")
-    type: str = Field(description="Node for a NUMA node.")
-    parent: str | None = Field(default=None, description="The zone that this one is part of.")
+    name: str = Field(description="Name of the zone: node-0, node-1, …")
+    type: str = Field(description="Type of the zone; Node for a NUMA node.")
+    parent: str | None = Field(default=None, description="Name of the parent zone.")
     costs: list[Cost] | None = None
     attributes: list[Attribute] | None = None
     resources: list[Resource] | None = None
 
 
 class NodeResourceTopology(fields.Closed):
-    """The hardware of a node and what of it is free, zone by zone."""
+    """Hardware topology of a node with its free resources by zone."""
 
     topology_policies: list[str] | None = Field(
-        default=None, description="The policy of the kubelet's topology manager, in one word."
+        default=None, description="Policy and scope of the kubelet's topology manager."
     )
-    zones: list[Zone] = Field(description="The zones of the node, in the order of their numbers.")
+    zones: list[ZoneSchema] = Field(description="Zones of the node, ordered by number.")
     attributes: list[Attribute] | None = Field(
-        default=None, description="Facts of the whole node, such as topologyManagerScope."
+        default=None, description="Attributes of the node, such as topologyManagerScope."
     )

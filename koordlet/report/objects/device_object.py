@@ -26,7 +26,7 @@ _VENDORS = {"amdgpu": "amd", "nvidia": "nvidia"}
 _GPU = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}
 
 
-def render(now: view.View) -> dict[str, Any]:
+def render(now: view.ReportView) -> dict[str, Any]:
     """Everything of the object that is ours; minors count within a type, by address or driver."""
     seen = now.snapshot
     every = sorted(seen.topology.devices, key=lambda one: one.address)
@@ -49,7 +49,7 @@ def render(now: view.View) -> dict[str, Any]:
 
 
 def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object shall say: ours, and devices of other types, which others wrote."""
+    """Merge our devices with devices of other types, which other writers own."""
     spec, metadata = there.get("spec"), there.get("metadata") or {}
     listed = spec.get("devices") if isinstance(spec, Mapping) else None
     foreign = [one for one in listed or () if one.get("type") not in TYPES]

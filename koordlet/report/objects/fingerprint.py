@@ -47,7 +47,7 @@ def xxh64(data: bytes, seed: int = 0) -> int:
 
 
 def _tail(data: bytes, at: int, value: int) -> int:
-    """What is left of less than 32 bytes, and the final mixing."""
+    """Hash the last bytes (fewer than 32), and mix the result."""
     while at + 8 <= len(data):
         value = (_turned(value ^ _round(0, _word(data, at, 8)), 27) * _P1 + _P4) & _MASK
         at += 8

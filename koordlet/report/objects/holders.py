@@ -1,4 +1,4 @@
-"""Who owns the fields of an object, as the server keeps it in ``metadata.managedFields``. Pure.
+"""Field owners of an object, as in ``metadata.managedFields``. Pure.
 
 Covers: the holders of one field, which of them still write. Does not cover: writing (``applying``).
 
@@ -23,7 +23,7 @@ GONE_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Somebody who owns a field."""
+    """A field manager that owns a field."""
 
     manager: str
     #: ``Apply`` or ``Update``.
@@ -33,7 +33,7 @@ class Holder:
 
 
 def of(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
-    """Who owns the field at this path of names."""
+    """Owners of the field at this path of names."""
     return tuple(
         Holder(str(entry.get("manager", "")), str(entry.get("operation", "")), _at(entry))
         for entry in _entries(there)
@@ -42,7 +42,7 @@ def of(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
 
 
 def applied(there: Mapping[str, Any], subresource: str = "") -> bool:
-    """Whether we have applied anything to it."""
+    """True if koordlet has applied fields of the object."""
     return any(
         (entry.get("manager"), entry.get("operation")) == (MANAGER, "Apply")
         and (entry.get("subresource") or "") == subresource
@@ -52,7 +52,7 @@ def applied(there: Mapping[str, Any], subresource: str = "") -> bool:
 
 
 def writing(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
-    """Those of them that are not gone, measured by the newest write of anybody: one clock."""
+    """Owners that still write, by the clock of the newest write of any owner."""
     newest = max((at for entry in _entries(there) if (at := _at(entry)) is not None), default=0.0)
     return tuple(
         one for one in of(there, *path) if one.at is None or newest - one.at < GONE_SECONDS
@@ -67,7 +67,7 @@ def _entries(there: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _names(fields: Any, path: tuple[str, ...]) -> bool:
-    """Whether a set of fields has this one."""
+    """True if a set of fields contains this one."""
     for step in path:
         if not isinstance(fields, Mapping) or f"f:{step}" not in fields:
             return False

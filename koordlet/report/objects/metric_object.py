@@ -1,6 +1,6 @@
 """NodeMetric's status: what node, pods and host applications use, over which windows. Pure.
 
-Covers: reading the wish (``Wish``), the status. Does not cover: when it is written
+Covers: reading the wish (``CollectPolicy``), the status. Does not cover: when it is written
 (``report.writing``), computing windows (``history``).
 
 Rules:
@@ -43,30 +43,30 @@ Rows = Iterator[dict[str, Any]]
 
 
 class Lacking(enum.Enum):
-    """What is missing of the window that is reported of a node."""
+    """Completeness of the node's window."""
 
-    NOTHING = "the use of the node is known"
-    PART = "the use of the node is known of a part of the window only"
-    ALL = "the use of the node is not known yet: NodeMetric stands as it was, with its time"
+    NOTHING = "the node's use is known"
+    PART = "the node's use is known for only a part of the window"
+    ALL = "the node's use is unknown yet: NodeMetric keeps its last values and time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What the control plane wants reported."""
+class CollectPolicy:
+    """Collection settings of a NodeMetric's spec."""
 
     report_seconds: int = 60
     window_seconds: int = 300
     durations: tuple[int, ...] = (300, 600, 1800)
 
 
-def wish(body: Mapping[str, Any]) -> Wish:
-    """Of the object's spec; what makes no sense there has its default."""
+def wish(body: Mapping[str, Any]) -> CollectPolicy:
+    """Read the settings from the spec; invalid values get their defaults."""
     policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
-    plain = Wish()
+    plain = CollectPolicy()
     listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
     asked = listed if isinstance(listed, list) else []
     durations = tuple(found for one in asked[:_MOST_WINDOWS] if (found := _seconds(one)))
-    return Wish(
+    return CollectPolicy(
         report_seconds=_floored(policy, "reportIntervalSeconds", plain.report_seconds),
         window_seconds=_floored(policy, "aggregateDurationSeconds", plain.window_seconds),
         durations=durations or plain.durations,
@@ -79,15 +79,15 @@ class Windows(Protocol):
     def window(
         self, subject: str, what: meter.Meter, now: float, seconds: float
     ) -> window.Window | None:
-        """What a meter was; ``None`` where too little is known."""
+        """Value of a meter over the window; ``None`` if too little is known."""
 
 
-class Past(Protocol):
-    """The parts of ``history.series.History`` that are reported."""
+class MetricHistory(Protocol):
+    """Used part of ``history.series.History``."""
 
     @property
     def groups(self) -> Windows:
-        """By cgroup path."""
+        """Values by cgroup path."""
 
     @property
     def node(self) -> Windows:
@@ -95,14 +95,14 @@ class Past(Protocol):
 
     @property
     def numa(self) -> Windows:
-        """By node number, as text."""
+        """Values by NUMA node number, as text."""
 
     @property
     def shares(self) -> Windows:
-        """By class of workloads."""
+        """Values by QoS class."""
 
 
-def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
+def node(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> dict[str, Any]:
     """The part about the node."""
     at = now.snapshot.at
     whole = _Subject(past.node, "", meter.CPU, meter.WORKING_SET)
@@ -124,8 +124,8 @@ def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
     }
 
 
-def lacking(now: view.View, past: Past, want: Wish) -> Lacking:
-    """What is missing of the node's use."""
+def lacking(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Lacking:
+    """Completeness of the node's window."""
     several = [
         past.node.window("", one, now.snapshot.at, want.window_seconds)
         for one in (meter.CPU, meter.WORKING_SET)
@@ -137,7 +137,7 @@ def lacking(now: view.View, past: Past, want: Wish) -> Lacking:
     return Lacking.NOTHING if whole else Lacking.PART
 
 
-def pods(now: view.View, past: Past, want: Wish) -> Rows:
+def pods(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
     """One row for each pod that was measured, by namespace and name; lazily, they may be many."""
     for one in sorted(now.snapshot.pods, key=lambda one: (one.namespace, one.name)):
         if one.active and one.namespace and not usage_families.is_host_application(one):
@@ -147,7 +147,7 @@ def pods(now: view.View, past: Past, want: Wish) -> Rows:
                 yield {**names, **_classes(one), "podUsage": used}
 
 
-def applications(now: view.View, past: Past, want: Wish) -> Rows:
+def applications(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
     """One row for each host application that was measured."""
     for one in sorted(now.snapshot.pods, key=lambda one: one.name):
         if usage_families.is_host_application(one):
@@ -157,7 +157,10 @@ def applications(now: view.View, past: Past, want: Wish) -> Rows:
 
 
 def status(
-    now: view.View, measured: Mapping[str, Any], pod_rows: list[Any], application_rows: list[Any]
+    now: view.ReportView,
+    measured: Mapping[str, Any],
+    pod_rows: list[Any],
+    application_rows: list[Any],
 ) -> dict[str, Any]:
     """The whole status of parts that were made before."""
     made: dict[str, Any] = {
@@ -184,7 +187,7 @@ def time_text(wall: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """Somebody whose CPU and memory are reported."""
+    """A subject whose CPU and memory are reported."""
 
     where: Windows
     name: str
@@ -217,7 +220,7 @@ class _Subject:
         )
 
 
-def _of(one: pod.Pod, past: Past, at: float, want: Wish) -> dict[str, Any]:
+def _of(one: pod.Pod, past: MetricHistory, at: float, want: CollectPolicy) -> dict[str, Any]:
     subject = _Subject(past.groups, one.group or "", meter.CPU, meter.MEMORY_ANON)
     return subject.average(at, want.window_seconds) if one.group else {"resources": {}}
 
@@ -237,7 +240,7 @@ def _amounts(cpu: float | None, memory: float | None) -> dict[str, str]:
 
 
 def duration_text(seconds: int) -> str:
-    """As Go prints it: ``5m0s``, ``1h0m0s``."""
+    """Duration as Go prints it: ``5m0s``, ``1h0m0s``."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     if hours:

@@ -34,8 +34,8 @@ _PLACES = ("capacity", "allocatable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What shall stand in the status."""
+class WantedStatus:
+    """Desired content of the Node's status."""
 
     #: ``None``: nobody of ours decides about these resources, and they are left alone.
     offered: resources.Amounts | None = None
@@ -45,12 +45,12 @@ class Wanted:
 
 
 def wanted(
-    now: view.View,
+    now: view.ReportView,
     *,
     offering: bool = True,
     lacking: metric_object.Lacking | None = None,
-) -> Wanted:
-    """Of this view. Of conditions about the node with one type, one that holds counts.
+) -> WantedStatus:
+    """Desired status of this view. Among node conditions of one type, a true one wins.
 
     Without ``offering`` the resources are left alone.
     """
@@ -62,7 +62,7 @@ def wanted(
         type="Ready",
         status=now.ready,
         reason="Verified" if now.ready else "Starting",
-        message=f"the agent runs in the mode {now.mode}",
+        message=f"the agent runs in mode {now.mode}",
     )
     if lacking is not None:
         found["UseWindowShort"] = decision.Condition(
@@ -73,9 +73,9 @@ def wanted(
         )
     offer = now.plan.offer if offering else None
     if offer is None:
-        return Wanted(conditions=found)
+        return WantedStatus(conditions=found)
     third = dict(offer.original) if offer.original and offer.original != offer.amounts else None
-    return Wanted(
+    return WantedStatus(
         offered={name: offer.amounts[name] for name in OFFERED if name in offer.amounts},
         original=third,
         conditions=found,
@@ -83,7 +83,7 @@ def wanted(
 
 
 def patch(
-    there: Mapping[str, Any], want: Wanted, *, wall: float, tolerance: float
+    there: Mapping[str, Any], want: WantedStatus, *, wall: float, tolerance: float
 ) -> dict[str, Any] | None:
     """All that is ours of a Node that says ``there``; ``None``: it is good as it is.
 
@@ -119,7 +119,7 @@ def _others(there: Mapping[str, Any], name: str) -> set[str]:
 
 
 def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
-    """The strategic patch that takes away what is ours alone; empty where there is nothing."""
+    """Strategic patch that removes what only koordlet owns; empty if there is nothing."""
     made: dict[str, Any] = {}
     status = _mapping(there, "status")
     for place in _PLACES:
@@ -145,12 +145,12 @@ def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _alone(there: Mapping[str, Any], *path: str) -> bool:
-    """Whether we own a field, and nobody else does."""
+    """True if koordlet is the only owner of a field."""
     return {one.manager for one in holders.of(there, *path)} == {holders.MANAGER}
 
 
 def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
-    """What we have applied of the resources, as it stands: the promise stays as it was."""
+    """Keep the applied resources unchanged: the offer stays."""
     made: dict[str, Any] = {}
     status = _mapping(there, "status")
     for place in _PLACES:
@@ -172,9 +172,9 @@ def _mine(there: Mapping[str, Any], *path: str) -> bool:
 
 
 def _amounts(
-    there: Mapping[str, Any], want: Wanted, tolerance: float
+    there: Mapping[str, Any], want: WantedStatus, tolerance: float
 ) -> tuple[dict[str, str | None], bool]:
-    """What shall stand there, and whether that is worth a write."""
+    """Desired resources, and whether the change justifies a write."""
     if want.offered is None:
         return {}, False
     allocatable = _mapping(_mapping(there, "status"), "allocatable")
@@ -197,7 +197,7 @@ def _amounts(
 
 
 def _conditions(
-    status: Mapping[str, Any], want: Wanted, wall: float
+    status: Mapping[str, Any], want: WantedStatus, wall: float
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """All conditions of ours, and whether one of them is another one than stands there."""
     listed = status.get("conditions")
@@ -239,7 +239,7 @@ def _status(one: decision.Condition) -> str:
 
 
 def _says(before: Mapping[str, Any], one: decision.Condition, past: decision.Condition) -> bool:
-    """Whether a condition stands there; API servers leave out a text that is empty."""
+    """True if the condition is present; API servers omit empty texts."""
     if one is past and before.get("status") == _status(one):
         return True
     said = (before.get("status"), before.get("reason") or "", before.get("message") or "")

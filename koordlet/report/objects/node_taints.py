@@ -30,14 +30,14 @@ KEYS: Mapping[str, str] = {
 _OURS = frozenset(KEYS.values())
 
 
-def wanted(now: view.View) -> frozenset[str]:
+def wanted(now: view.ReportView) -> frozenset[str]:
     """The keys of the conditions that hold."""
     holding = (one for one in now.plan.conditions if one.subject == "node" and one.status)
     return frozenset(KEYS[one.type] for one in holding if one.type in KEYS)
 
 
 def ours(marks: Iterable[str]) -> frozenset[str]:
-    """Those of ours among taints as ``KEY:EFFECT``."""
+    """The taints of koordlet as ``KEY:EFFECT``."""
     return frozenset(mark for mark in marks if mark.rpartition(":")[0] in _OURS)
 
 

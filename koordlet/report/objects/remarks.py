@@ -1,4 +1,4 @@
-"""What could not be read of objects that others wrote: one remark for each object and mistake.
+"""Remarks about unreadable parts of objects: one for each object and problem.
 
 Covers: pods, the NodeSLO or the map that stands for it, reservations, the Node; of each of them
 also one that could not be read at all.
@@ -57,8 +57,8 @@ def _starts(now: snapshot.Snapshot) -> Iterator[event.Event]:
         if not refused or one.source not in _OF_CLUSTER:
             continue
         note = (
-            f"Container {refused[0].name} did not start, maybe for a limit that koordlet keeps"
-            f" around it: {refused[0].refused}"
+            f"Container {refused[0].name} did not start, possibly because of a limit that"
+            f" koordlet set: {refused[0].refused}"
         )
         told = _remark(_pod(one), f"start\0{refused[0].name}", note)
         yield replace(told, reason="StartFailed", action="Limit")
@@ -87,7 +87,7 @@ def _listed(
                     namespace=broken.namespace,
                     uid=broken.uid,
                 ),
-                (f"cannot be read: {broken.why}; its last good version counts, if there was one",),
+                (f"cannot be read: {broken.why}; koordlet uses the last valid version, if any",),
             )
     said = [message for name, message in conditions if name in _OF_NODE]
     # As the kubelet does it: the UID of a Node in events is its name.
@@ -110,11 +110,11 @@ def _each(subject: event.Subject, mistakes: Iterable[str]) -> Iterator[event.Eve
     """Rule 2. The order is that of the texts, so that it does not change with the object's."""
     several = sorted(set(mistakes))
     for text in several[:_MOST]:
-        left = "" if subject.kind is kinds.NODES else " (left out; the rest counts)"
+        left = "" if subject.kind is kinds.NODES else " (ignored; the rest is used)"
         yield _remark(subject, text, f"{text}{left}")
     if len(several) > _MOST:
         # Named without the number, so that it is one event however the number moves.
-        more = f"{len(several) - _MOST} more mistakes of this kind; the agent's log has them all."
+        more = f"{len(several) - _MOST} more problems of this kind; see the agent's log."
         yield _remark(subject, "more", more)
 
 

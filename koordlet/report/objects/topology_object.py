@@ -10,7 +10,7 @@ Rules:
    value with one owner (``atomic``), also in our definition: a list that a server merges has not
    the order of rule 1. So what others have in ours is read, and applied with it.
 3. ``available`` is what is left of ``allocatable`` after exclusive CPUs; the peer's own view has no
-   such difference, and its scheduler subtracts what it gave away itself. ``View`` chooses.
+   such difference, and its scheduler subtracts what it gave away itself. ``AvailableView`` chooses.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _POLICIES = {
 _PAGES = {"2048kB": "hugepages-2Mi", "1048576kB": "hugepages-1Gi", "64kB": "hugepages-64Ki"}
 
 
-class View(enum.Enum):
-    """What ``available`` means."""
+class AvailableView(enum.Enum):
+    """Meaning of ``available``."""
 
     EXACT = "exact"
     PEER = "peer"
 
 
-def render(now: view.View, how: View = View.EXACT) -> dict[str, Any]:
+def render(now: view.ReportView, how: AvailableView = AvailableView.EXACT) -> dict[str, Any]:
     """Everything of the object that is ours."""
     seen = now.snapshot
     labels = {MANAGED_BY: "Koordinator"}
@@ -86,7 +86,7 @@ def _policy(seen: snapshot.Snapshot) -> str:
 # Zones --------------------------------------------------------------------------------------------
 
 
-def _zones(now: view.View, how: View) -> list[dict[str, Any]]:
+def _zones(now: view.ReportView, how: AvailableView) -> list[dict[str, Any]]:
     nodes = sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
     order = [one.node for one in now.snapshot.topology.nodes]
     return [
@@ -103,7 +103,9 @@ def _zones(now: view.View, how: View) -> list[dict[str, Any]]:
     ]
 
 
-def _resources(now: view.View, one: topology.Node, how: View) -> list[dict[str, str]]:
+def _resources(
+    now: view.ReportView, one: topology.Node, how: AvailableView
+) -> list[dict[str, str]]:
     seen, book = now.snapshot, now.plan.ledger
     cpus = one.cpus & seen.topology.online
     reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
@@ -115,7 +117,7 @@ def _resources(now: view.View, one: topology.Node, how: View) -> list[dict[str, 
     }
     memory = max(0, (one.memory_bytes or 0) - sum(pages.values()))
     capacity = {resources.CPU: len(cpus) * 1000, resources.MEMORY: memory, **pages}
-    if how is View.PEER:
+    if how is AvailableView.PEER:
         allocatable = _reduced(seen, capacity)
         free = dict(allocatable)
     else:
@@ -141,7 +143,7 @@ def _resources(now: view.View, one: topology.Node, how: View) -> list[dict[str, 
 def _reduced(
     seen: snapshot.Snapshot, capacity: Mapping[str, int], left: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Where the node asks for it, each zone bears its part of what the node keeps from pods."""
+    """Reduce each zone by its part of the node reservation, if the node asks for it."""
     base = dict(capacity if left is None else left)
     node = seen.node
     if node.labels.get(NUMA_RESERVATION) != "true" or not seen.topology.nodes:
@@ -189,7 +191,7 @@ def _fingerprint(seen: snapshot.Snapshot) -> str:
 # Annotations --------------------------------------------------------------------------------------
 
 
-def _annotations(now: view.View) -> dict[str, str]:
+def _annotations(now: view.ReportView) -> dict[str, str]:
     seen, book = now.snapshot, now.plan.ledger
     found: dict[str, Any] = {
         CPU_TOPOLOGY: {"detail": _detail(seen.topology)},
@@ -227,7 +229,7 @@ def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
 
 
 def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]]:
-    """What the kubelet's static policy gave away; ours are in the pods' own annotations."""
+    """CPUs assigned by the kubelet's static policy; koordlet's are in the pods' annotations."""
     pods = {one.uid: one for one in seen.pods}
     found = []
     for claim in sorted(book.claims, key=lambda one: one.uid):
@@ -274,7 +276,7 @@ _OWN = (RESERVATION, SYSTEM_QOS, NUMA_RESERVATION)
 
 
 def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object shall say: ours, and in lists, which have one owner, the rest (rule 2)."""
+    """Merge our fields with the rest; lists have one owner (rule 2)."""
     before = there.get("metadata") or {}
     metadata: dict[str, dict[str, Any]] = {
         part: {

@@ -24,7 +24,7 @@ function bar(name, found) {
   };
   return make("td", {}, make("div", { class: "parts", role: "img", "aria-label": words, title: words },
     part("used-part", found.used), part("reserved-part", found.reserved)), make("span", { class: free < 0 ? "bad" : "soft" },
-    free < 0 ? `${much(name, -free)} too much` : `${much(name, free)} of ${much(name, found.allocatable)} free`));
+    free < 0 ? `${much(name, -free)} overcommitted` : `${much(name, free)} of ${much(name, found.allocatable)} free`));
 }
 function rows() {
   if (!shown) return;
@@ -32,28 +32,28 @@ function rows() {
   const found = shown.nodes.filter((one) => `${one.name} ${one.taints.join(" ")}`.toLowerCase().includes(wanted));
   const lines = found.map((one) => {
     const { cpu, memory, pods, ...others } = one.resources;
-    const state = [...(one.unschedulable ? ["takes no pods"] : []), ...one.taints].join(", ");
+    const state = [...(one.unschedulable ? ["unschedulable"] : []), ...one.taints].join(", ");
     return make("tr", {}, make("td", {}, one.name), bar("cpu", cpu), bar("memory", memory),
       make("td", { class: "number" }, `${one.pods}${pods ? ` of ${pods.allocatable}` : ""}`),
       make("td", {}, Object.entries(others)
         .map(([name, v]) => `${name}: ${much(name, v.allocatable - v.used - v.reserved)} free`).join(", ") || "–"),
-      make("td", { class: state ? "bad" : "soft" }, state || "takes pods"));
+      make("td", { class: state ? "bad" : "soft" }, state || "schedulable"));
   });
-  if (!lines.length) lines.push(make("tr", {}, make("td", { colspan: 6, class: "soft" }, wanted ? "No node matches." : "No node is known.")));
+  if (!lines.length) lines.push(make("tr", {}, make("td", { colspan: 6, class: "soft" }, wanted ? "No node matches." : "No nodes.")));
   at("rows").replaceChildren(...lines);
 }
 function totals() {
   const words = Object.entries(shown.totals).filter(([name]) => name === "cpu" || name === "memory").map(([name, v]) =>
     `${much(name, v.allocatable - v.used - v.reserved)} free of ${much(name, v.allocatable)}, ${much(name, v.reserved)} reserved`);
   const hidden = shown.nodeCount - shown.nodes.length;
-  at("totals").textContent = `${counted(shown.nodeCount, "node")}, ${counted(shown.pods, "pod")}. ${words.join("; ")}${hidden > 0 ? `. The ${hidden} nodes with the most free CPU are left out.` : ""}`;
+  at("totals").textContent = `${counted(shown.nodeCount, "node")}, ${counted(shown.pods, "pod")}. ${words.join("; ")}${hidden > 0 ? `. The ${hidden} nodes with the most free CPU are not shown.` : ""}`;
 }
 function pending() {
   at("queues").textContent = Object.entries(shown.queues).filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ") || "The queues are empty.";
   at("pending").replaceChildren(...shown.pending.map((one) => make("li", {}, make("b", {}, one.pod),
-    ` ${one.why || "its turn comes"} `, make("span", { class: "soft" },
+    ` ${one.why || "waiting for its turn"} `, make("span", { class: "soft" },
       `${one.reservation ? "a reservation, " : ""}${one.queue}, priority ${one.priority}, ${counted(one.attempts, "attempt")} in ${Math.round(one.waitingSeconds)} s${
-        one.nominated ? `, promised ${one.nominated}` : ""}; asks for ${amounts(one.requests) || "nothing"}`))));
+        one.nominated ? `, nominated to ${one.nominated}` : ""}; requests ${amounts(one.requests) || "nothing"}`))));
 }
 function reservations() {
   at("reservations").replaceChildren(...(shown.reservations.length ? shown.reservations.map((one) => make("li", {}, make("b", {}, one.name),
@@ -64,15 +64,15 @@ function reservations() {
 function decisions() {
   at("decisions").replaceChildren(...(shown.decisions.length ? shown.decisions.map((one) => make("li", {},
     moment(one.at), one.reservation ? "reservation " : "", make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
-    one.message && one.node ? ` It is promised ${one.node}; who goes: ${one.victims.join(", ") || "nobody"}.` : "",
+    one.message && one.node ? ` Nominated to ${one.node}; to be evicted: ${one.victims.join(", ") || "none"}.` : "",
     make("span", { class: "soft" }, one.scores ? ` of ${one.feasible} nodes; scores ${one.scores.map(([node, total]) => `${node} ${total}`).join(", ")}` : ""))) :
-    [make("li", { class: "soft" }, "Nothing was decided since this scheduler started.")]));
+    [make("li", { class: "soft" }, "No decisions since this scheduler started.")]));
 }
 
 at("filter").addEventListener("input", rows);
 links(["/api/v1/cluster", "/api/v1/reservations", "/metrics", "/healthz", "/readyz"]);
 listen("scheduler", "/api/v1/events", (state) => {
   shown = state;
-  settle(state.leading, `${state.leading ? "decides" : "does not decide: it waits for the store, or another one leads"}, version ${state.agent}`);
+  settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
   totals(); rows(); pending(); reservations(); decisions();
 });

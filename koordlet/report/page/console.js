@@ -3,12 +3,12 @@
 "use strict";
 
 const OWNERS = {
-  reserved: ["R", "reserved: for the machine, no workload runs there"],
-  system: ["Y", "system: pods of the class SYSTEM"],
-  LSE: ["E", "LSE: one workload alone"],
-  LSR: ["X", "LSR: one workload's own; best-effort work may use what it leaves idle"],
-  LS: ["L", "LS pool: latency-sensitive workloads together"],
-  both: ["S", "LS and BE pool: shared, latency-sensitive work goes first"],
+  reserved: ["R", "reserved: for the system, no workload runs there"],
+  system: ["Y", "system: pods of QoS class SYSTEM"],
+  LSE: ["E", "LSE: exclusive to one workload"],
+  LSR: ["X", "LSR: reserved for one workload; best-effort work may use idle time"],
+  LS: ["L", "LS pool: shared by latency-sensitive workloads"],
+  both: ["S", "LS and BE pool: shared; latency-sensitive work has priority"],
   BE: ["B", "BE pool: best-effort work"],
   nobody: ["–", "in no pool"],
   offline: ["o", "offline"],
@@ -33,7 +33,7 @@ function owners(state) {
   const limit = state.bestEffort && state.bestEffort.cpus !== null ? new Set(list(state.bestEffort.cpus)) : null;
   const shadow = new Set(state.shadow);
   for (const claim of state.pools.claims) {
-    const why = shadow.has(claim.policy) ? `${claim.reason}; not enforced, the policy is in shadow` : claim.reason;
+    const why = shadow.has(claim.policy) ? `${claim.reason}; not enforced, the policy is in shadow mode` : claim.reason;
     put(claim.cpus, { kind: claim.owner, who: claim.holder, why, policy: claim.policy });
   }
   const ls = new Set(), be = new Set();
@@ -47,15 +47,15 @@ function owners(state) {
   for (const cpu of new Set([...ls, ...be])) {
     const kind = ls.has(cpu) ? (be.has(cpu) ? "both" : "LS") : "BE";
     const why = limit !== null && kind === "LS" && state.bestEffort.reason
-      ? `not reserved, not exclusive; best-effort work: ${state.bestEffort.reason}`
-      : "not reserved and not exclusive to anybody";
+      ? `neither reserved nor exclusive; best-effort work: ${state.bestEffort.reason}`
+      : "neither reserved nor exclusive";
     if (!found.has(cpu)) found.set(cpu, { kind, who: words[kind], why, policy: "shared_pools" });
   }
   return found;
 }
 function ownerOf(cpu) {
-  if (cpu.online === false) return { kind: "offline", who: "nobody", why: "the kernel has switched it off", policy: "" };
-  return seen.owners.get(cpu.cpu) || { kind: "nobody", who: "nobody", why: "no policy gave it away yet", policy: "" };
+  if (cpu.online === false) return { kind: "offline", who: "no owner", why: "the CPU is offline", policy: "" };
+  return seen.owners.get(cpu.cpu) || { kind: "nobody", who: "no owner", why: "no policy has assigned it yet", policy: "" };
 }
 const style = (kind) => kind.toLowerCase();
 
@@ -123,11 +123,11 @@ function why(number) {
   const place = [["socket", cpu.socket], ["NUMA node", cpu.node], ["L3", cpu.l3], ["core", cpu.core]]
     .filter(([, n]) => n !== null && n !== undefined).map(([name, n]) => `${name} ${n}`).join(", ");
   const text = [
-    make("b", {}, `CPU ${number}`), ` (${place || "place unknown"}): `,
+    make("b", {}, `CPU ${number}`), ` (${place || "position unknown"}): `,
     make("span", { class: `badge ${style(owner.kind)}` }, owner.kind === "both" ? "LS + BE" : owner.kind),
     ` ${owner.who}. `, make("span", {}, `Why: ${owner.why}${owner.policy ? ` (${owner.policy})` : ""}. `),
     `Busy: ${percent(load)}. `,
-    `May run there: ${runs.length ? runs.slice(0, 8).map((one) => `${one.key} [${one.qos}]`).join(", ") + (runs.length > 8 ? ` and ${runs.length - 8} more` : "") : "no declared workload"}.`,
+    `Workloads: ${runs.length ? runs.slice(0, 8).map((one) => `${one.key} [${one.qos}]`).join(", ") + (runs.length > 8 ? ` and ${runs.length - 8} more` : "") : "no declared workload"}.`,
   ];
   const words = text.map((one) => (typeof one === "string" ? one : one.textContent)).join("");
   if (at("why").textContent !== words) at("why").replaceChildren(...text);
@@ -181,7 +181,7 @@ function chart() {
   const x = (t) => left + ((t - start) / (end - start)) * (wide - left - 4);
   const y = (v, most) => high - bottom - (Math.min(v, most) / most) * (high - bottom - 6);
   const lines = [["used", "used", "all", cpus], ["ls", "line-ls", "LS", cpus], ["be", "line-be", "BE", cpus],
-    ["limit", "line-limit", "BE may use", cpus], ["psi", "line-psi", "CPU pressure (some), of 100 %", 1]];
+    ["limit", "line-limit", "BE limit", cpus], ["psi", "line-psi", "CPU pressure (some), scale 0 to 100 %", 1]];
   const known = lines.filter(([name]) => seen.past.some((one) => one[name] !== null && one[name] !== undefined));
   const picture = draw("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img",
     "aria-label": `CPU use of the last ${Math.round(end - start)} seconds, ${cpus} CPUs` });
@@ -209,8 +209,8 @@ function chart() {
   at("chart").replaceChildren(picture, keys);
   const limit = seen.state.bestEffort;
   const would = limit && limit.wouldBe;
-  at("best-effort").textContent = would ? `Nobody limits best-effort work now. ${would.policy} would: ${would.reason} (${would.why})`
-    : !limit || !limit.policy ? "Nobody limits best-effort work now."
+  at("best-effort").textContent = would ? `Best-effort work is not limited. ${would.policy} would limit it: ${would.reason} (${would.why})`
+    : !limit || !limit.policy ? "Best-effort work is not limited."
     : `Best-effort work (${limit.policy}): ${limit.reason || "limited"}`;
 }
 
@@ -238,7 +238,7 @@ function nearness(one) {
   const falling = /(available|inodesFree|free)$/.test(one.name);
   const left = falling ? observed.value - least.value : least.value - observed.value;
   const near = falling ? least.value / Math.max(observed.value, least.value / 100) : observed.value / least.value;
-  return { near, words: left >= 0 ? `${spelled(left, unit)} of headroom` : `${spelled(-left, unit)} ${falling ? "too little" : "too much"}` };
+  return { near, words: left >= 0 ? `${spelled(left, unit)} left` : `${spelled(-left, unit)} ${falling ? "below the threshold" : "above the threshold"}` };
 }
 // Many digits of bytes say nothing to people.
 function short(text, like) {
@@ -246,7 +246,7 @@ function short(text, like) {
   return text && text.length > 6 && unit === "B" ? bytes(found.value) : text || "–";
 }
 function gauge(one) {
-  const word = one.met === null ? `not known: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
+  const word = one.met === null ? `unknown: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
   const since = one.since ? ` for ${Math.max(0, Math.round(seen.state.observedAt - one.since))} s` : "";
   const row = make("li", { class: one.met ? "met" : "" }, make("b", {}, one.name),
     ` ${short(one.observed)}, threshold ${short(one.threshold, one.observed)}${one.spelled ? ` (${one.spelled})` : ""}: ${word}${since}${one.met && one.why ? `; ${one.why}` : ""}`);
@@ -262,13 +262,13 @@ function gauge(one) {
 function gauges(signals, evictions) {
   const known = signals.filter((one) => one.met !== null), unknown = signals.filter((one) => one.met === null);
   at("gauges").replaceChildren(...known.map(gauge),
-    ...(signals.length ? [] : [make("li", { class: "soft" }, "No policy watches a signal now.")]));
+    ...(signals.length ? [] : [make("li", { class: "soft" }, "No policy watches signals.")]));
   const box = at("unknown");
   box.hidden = !unknown.length;
-  box.firstChild.textContent = `${unknown.length} ${unknown.length === 1 ? "signal is" : "signals are"} not known here, and why`;
+  box.firstChild.textContent = `${unknown.length} ${unknown.length === 1 ? "unknown signal" : "unknown signals"}`;
   box.lastChild.replaceChildren(...unknown.map(gauge));
   at("evictions").replaceChildren(...evictions.map((one) => make("li", {}, make("b", {}, one.pod),
-    ` ${one.held ? `stays for now: ${one.held}` : "goes"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
+    ` ${one.held ? `not evicted yet: ${one.held}` : "selected for eviction"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
 }
 function heads() {
   at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
@@ -301,14 +301,14 @@ function rows() {
     make("td", { class: "number" }, percent(one.throttledRatio)), make("td", { class: "number" }, percent(one.stalled)),
     make("td", { class: "number" }, one.pids === null ? "–" : String(one.pids))));
   if (!body.length) body.push(make("tr", {}, make("td", { colspan: COLUMNS.length, class: "soft" },
-    wanted ? "No workload matches." : `No workload is declared${seen.state.unmanaged ? `; ${seen.state.unmanaged} run that nobody declared` : ""}.`)));
+    wanted ? "No workload matches." : `No workload is declared${seen.state.unmanaged ? `; ${seen.state.unmanaged} undeclared cgroups run` : ""}.`)));
   at("rows").replaceChildren(...body);
 }
 const KINDS = { BE: "be", LS: "ls", LSR: "lsr" };
 function ways(found) {
   if (!found || !found.mounted) {
     at("ways").replaceChildren(make("p", { class: "soft" }, found && found.unsupported.length
-      ? found.unsupported.map((one) => one.why).join("; ") : "This machine cannot divide its caches."));
+      ? found.unsupported.map((one) => one.why).join("; ") : "This machine cannot partition its caches."));
     return;
   }
   const colour = (name) => KINDS[name] || (name === "root" ? "nobody" : "lse");
@@ -330,28 +330,28 @@ function ways(found) {
   const classes = found.groups.map((one) => make("li", {}, make("span", { class: `badge ${colour(one.name)}` }, one.name),
     ` ${Object.entries(one.schemata).map(([name, by]) => `${name} ${Object.entries(by).map(([n, v]) => `${n}=${v}`).join(" ")}`).join(", ")}`,
     make("span", { class: "soft" }, ` ${sum(Object.values(one.threads).map((n) => ({ n })), "n") || 0} threads${
-      one.usage.length ? `, fills ${bytes(sum(one.usage, "llc_bytes"))}` : ""}`)));
+      one.usage.length ? `, occupies ${bytes(sum(one.usage, "llc_bytes"))}` : ""}`)));
   at("ways").replaceChildren(...domains, make("ul", { "aria-label": "Classes" }, ...classes));
 }
 function held(several) {
   at("reservations").replaceChildren(...(several.length ? several.map((one) => {
     const much = [one.cpus ? `CPUs ${one.cpus}` : one.cpuCount ? `${one.cpuCount} whole CPUs` : "", one.match ? `for ${one.match}` : "",
-      one.owners.length ? `${one.owners.length} kinds of owners` : ""].filter(Boolean).join(", ");
-    return make("li", {}, make("b", {}, one.name), ` ${one.phase || "unknown"}${one.holds ? "" : ", holds nothing now"}`,
+      one.owners.length ? `${one.owners.length} owner selectors` : ""].filter(Boolean).join(", ");
+    return make("li", {}, make("b", {}, one.name), ` ${one.phase || "unknown"}${one.holds ? "" : ", holds nothing"}`,
       make("span", { class: "soft" }, much ? `: ${much}` : ""), one.problems.length ? make("span", { class: "bad" }, ` ${one.problems.join("; ")}`) : "");
   }) : [make("li", { class: "soft" }, "None on this node.")]));
 }
 function offers(offer) {
   const into = at("offers");
   if (!offer) {
-    into.replaceChildren(make("li", { class: "soft" }, "Batch and mid resources are not computed now."));
+    into.replaceChildren(make("li", { class: "soft" }, "Batch and mid resources are not computed."));
     return;
   }
   const named = Object.entries(offer.amounts).map(([name, much]) => make("li", {}, make("b", {}, name), ` ${much}`,
     make("span", { class: "soft" }, offer.reasons[name] ? ` ${offer.reasons[name]}` : "")));
   const zones = Object.entries(offer.zones).map(([zone, amounts]) => make("li", { class: "soft" },
     `NUMA node ${zone}: ${Object.entries(amounts).map(([name, much]) => `${name} ${much}`).join(", ")}`));
-  const why = offer.degraded ? [make("li", { class: "bad" }, `less than usual: ${offer.degraded}`)] : [];
+  const why = offer.degraded ? [make("li", { class: "bad" }, `reduced: ${offer.degraded}`)] : [];
   into.replaceChildren(...why, ...named, ...zones);
 }
 function lists(state) {
@@ -359,19 +359,19 @@ function lists(state) {
   at("banner").replaceChildren(...state.banner.map((one) => make("li", {}, one)));
   const shadow = new Set(state.shadow);
   at("policies").replaceChildren(...Object.entries(state.explanations).map(([stem, facts]) => make("li", {}, make("b", {}, stem),
-    shadow.has(stem) ? " (in shadow, not enforced)" : "",
-    ` ${Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`).join("; ") || "nothing to say"}`)));
+    shadow.has(stem) ? " (shadow mode, not enforced)" : "",
+    ` ${Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`).join("; ") || "no details"}`)));
   const judged = (one, detail) => make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
-    make("span", { class: "soft" }, detail || (one.ok ? "well" : "not well")));
+    make("span", { class: "soft" }, detail || (one.ok ? "healthy" : "unhealthy")));
   at("checks").replaceChildren(...state.checks.map((one) => judged(one, one.detail)));
   at("sources").replaceChildren(...state.sources.map((one) => judged(one,
-    one.problem || (one.ageSeconds === null ? "" : `heard ${Math.round(one.ageSeconds)} s ago`))));
+    one.problem || (one.ageSeconds === null ? "" : `last answer ${Math.round(one.ageSeconds)} s ago`))));
   at("conditions").replaceChildren(...state.conditions.filter((one) => one.status === "True").map((one) =>
     make("li", {}, make("b", {}, one.type), ` ${one.subject}: ${one.message}`)));
   at("unsupported").replaceChildren(...state.unsupported.map((one) => make("li", {}, make("b", {}, one.feature), ` ${one.why}`)));
   at("actions").replaceChildren(...(state.actions.length ? state.actions.map((one) =>
     make("li", {}, make("span", { class: "path" }, `${one.target}: ${one.was === null ? "" : `${one.was} → `}${one.value === null ? one.kind : one.value}`),
-      ` ${one.reason} (${one.policy}${one.mode === "enforce" ? "" : `, ${one.mode}`})`)) : [make("li", { class: "soft" }, "Everything is as it should be: nothing to do.")]));
+      ` ${one.reason} (${one.policy}${one.mode === "enforce" ? "" : `, ${one.mode}`})`)) : [make("li", { class: "soft" }, "No changes needed.")]));
 }
 function audit() {
   at("audit").replaceChildren(...seen.audit.map((one) => make("li", {},
@@ -405,7 +405,7 @@ async function take(state) {
   const bad = state.checks.filter((one) => !one.ok).map((one) => one.name);
   at("node").textContent = state.name;
   document.title = `${state.name} · koordlet`;
-  settle(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; not well: ${bad.join(", ")}` : ""}`);
+  settle(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; unhealthy: ${bad.join(", ")}` : ""}`);
   paint(); remember(state); chart(); gauges(state.signals, state.evictions); rows(); ways(state.resctrl); held(state.reservations);
   offers(state.offer); lists(state);
 }

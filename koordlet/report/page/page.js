@@ -80,7 +80,7 @@ function listen(who, path, take) {
       await take(state);
       document.body.dataset.ready = "yes";
     } catch (error) {
-      trouble(`the page could not be drawn: ${error.message}`);
+      trouble(`Cannot draw the page: ${error.message}`);
     } finally {
       busy = false;
       if (waiting !== null) { const next = waiting; waiting = null; drawn(next); }
@@ -92,7 +92,7 @@ function listen(who, path, take) {
     source.addEventListener("starting", () => trouble(`the ${who} is starting …`));
     // The browser comes back by itself unless it was refused.
     source.onerror = () => {
-      trouble(`the ${who} does not answer; what is shown is its last state`);
+      trouble(`the ${who} does not answer; this is its last known state`);
       if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
     };
   };

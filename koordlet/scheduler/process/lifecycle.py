@@ -155,18 +155,20 @@ async def run(options: Options) -> None:
                 await listener.stop()
 
 
-def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[server.Server]:
+def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[server.HttpServer]:
     """The HTTP server for this machine, and where somebody wants it the one for others."""
     routes = site.routes()
-    servers = [server.Server(options.http, routes, setting="--http")]
+    servers = [server.HttpServer(options.http, routes, setting="--http")]
     if options.https is not None:
         # TLS is loaded where it is spoken.
         from koordlet.http import certificates, tokens  # noqa: PLC0415
 
         held = certificates.Certificate(options.https.certificate, options.https.key)
-        seam = tokens.Tokens(store)
+        seam = tokens.TokenAuthorisation(store)
         servers.append(
-            server.Server(options.https.address, routes, seam, tls=held.context, setting="--https")
+            server.HttpServer(
+                options.https.address, routes, seam, tls=held.context, setting="--https"
+            )
         )
     return servers
 
@@ -184,7 +186,7 @@ async def _working(store: objects.Objects, scheduler: runner.Loop, *, alone: boo
 
 async def _speaking(
     options: Options, store: objects.Objects, scheduler: runner.Loop
-) -> grpc_server.Server | None:
+) -> grpc_server.RpcServer | None:
     """The gRPC services: what agents report, always; calls only where no API server takes them."""
     alone = options.kubeconfig is None
     if not alone and options.remote is None:
@@ -199,19 +201,19 @@ async def _speaking(
         listener.trust_domain if listener is not None else ""
     )
     if listener is not None and listener.audience:
-        speaks = speakers.Tokens(store, listener.audience, listener.accounts, names=speaks)
+        speaks = speakers.TokenSpeakers(store, listener.audience, listener.accounts, names=speaks)
     taking = ingest.Ingest(
         scheduler.report, scheduler.agents.heard, speaks=speaks, decides=lambda: scheduler.leading
     )
-    offered: list[services.Service] = [taking]
+    offered: list[services.RpcService] = [taking]
     if alone:
         offered += [
             reservations.Reservations(service.ReservationService(store)),
-            placing.Placing(standalone_api.StandaloneApi(store, scheduler)),
+            placing.PlacingService(standalone_api.StandaloneApi(store, scheduler)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None if listener is None else _listening(listener)
-    spoken = rpc_server.Server(
+    spoken = rpc_server.RpcServer(
         options.socket, offered, remote=remote, limits=_room(), speaks=speaks
     )
     log.get().info("scheduler.listening", addresses=await spoken.start())
@@ -219,27 +221,27 @@ async def _speaking(
     return spoken
 
 
-def _room() -> limits.Limits:
+def _room() -> limits.CallLimits:
     """For thousands of agents, each with one stream that stays: descriptors are for them."""
     from koordlet.rpc import limits as bounds  # noqa: PLC0415 -- as above
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return bounds.Limits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
+    return bounds.CallLimits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
-def _listening(listener: GrpcListener) -> grpc_server.Remote:
+def _listening(listener: GrpcListener) -> grpc_server.RemoteListener:
     from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
     rules = [
-        access.Rule(name=name, rights=frozenset(map(permissions.Right, rights)))
+        access.AccessRule(name=name, rights=frozenset(map(permissions.Right, rights)))
         for name, rights in listener.clients
     ]
-    files = tls.Files(
+    files = tls.TlsFiles(
         certificate=listener.certificate, key=listener.key, authority=listener.authority
     )
-    return rpc_server.Remote(address=listener.address, files=files, rules=rules)
+    return rpc_server.RemoteListener(address=listener.address, files=files, rules=rules)
 
 
 def _raise(ended: asyncio.Future[None]) -> None:
@@ -258,14 +260,16 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         # The package costs 150 ms and 25 MB, which a standalone scheduler does not pay.
         from koordlet.kube import adapter, credentials  # noqa: PLC0415
 
-        source = credentials.Source(kubeconfig=options.kubeconfig, context=options.context)
+        source = credentials.CredentialSource(
+            kubeconfig=options.kubeconfig, context=options.context
+        )
         credentials.check(source)
-        manners = adapter.Manners(
+        manners = adapter.RequestTimes(
             manager="koordlet-scheduler",
             page=_PAGE,
-            limits=client.Limits(connections=_CONNECTIONS, body_bytes=128 << 20),
+            limits=client.ClientLimits(connections=_CONNECTIONS, body_bytes=128 << 20),
         )
-        kube = adapter.Kube(credentials.Credentials(source), manners)
+        kube = adapter.KubeStore(credentials.Credentials(source), manners)
         try:
             yield kube
         finally:

@@ -76,21 +76,21 @@ class Pages:
             leading=loop.ready,
         )
 
-    def _cluster(self, _request: message.Request) -> message.Response:
+    def _cluster(self, _request: message.HttpRequest) -> message.HttpResponse:
         return message.document(self.document())
 
-    def _reservations(self, _request: message.Request) -> message.Response:
+    def _reservations(self, _request: message.HttpRequest) -> message.HttpResponse:
         found = cluster_json.reservations(self._loop.core.reservations)
         return message.document({"version": "v1", "reservations": found})
 
-    def _events(self, _request: message.Request) -> message.Response:
+    def _events(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self.channel.full:
             return message.error(
                 503, "busy", "too many pages are open", fix="close one, or ask /api/v1/cluster"
             )
-        return message.Stream(self.channel)
+        return message.EventStream(self.channel)
 
-    def _alive(self, _request: message.Request) -> message.Response:
+    def _alive(self, _request: message.HttpRequest) -> message.HttpResponse:
         """Whoever waits for its turn is alive by answering; whoever decides has to come round."""
         beat = self._loop.beat
         age = 0.0 if beat is None else self._loop.now() - beat
@@ -98,11 +98,11 @@ class Pages:
             return message.text("ok\n")
         return message.text(f"the scheduling loop has not run for {age:.0f} s\n", status=503)
 
-    def _ready(self, _request: message.Request) -> message.Response:
+    def _ready(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self._loop.ready:
             return message.text("ok\n")
         return message.text("waiting for the store, or for the leader lease\n", status=503)
 
 
-def _file(request: message.Request) -> message.Response:
+def _file(request: message.HttpRequest) -> message.HttpResponse:
     return console.file(request.path, console.CLUSTER_FILES)

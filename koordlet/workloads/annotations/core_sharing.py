@@ -17,7 +17,7 @@ def decode(labels: Mapping[str, str], problems: list[str]) -> wishes.CoreSharing
     """Both labels."""
     group, policy = labels.get(GROUP), labels.get(POLICY)
     if policy is not None and policy not in _POLICIES:
-        problems.append(f"label {POLICY}: {shapes.shown(policy)} is no policy")
+        problems.append(f"label {POLICY}: {shapes.shown(policy)} is not a policy")
         policy = None
     if group is None and policy is None:
         return None

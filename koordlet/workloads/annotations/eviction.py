@@ -26,7 +26,7 @@ _INT32 = 2**31
 def decode(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> wishes.Eviction:
-    """What label and annotations say together."""
+    """Eviction settings from label and annotations together."""
     return wishes.Eviction(
         enabled=labels.get(ENABLED) == "true",
         features=_features(notes.get(POLICY), problems),
@@ -40,21 +40,23 @@ def _features(text: str | None, problems: list[str]) -> frozenset[str] | None:
     try:
         listed = shapes.parse(text) if text else []
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-            problems.append(f"annotation {POLICY}: expected a list of texts; nobody may evict it")
+            problems.append(
+                f"annotation {POLICY}: expected a list of texts; the pod is not evicted"
+            )
             return frozenset()
         return frozenset(listed)
     except ValueError as error:
-        problems.append(f"annotation {POLICY}: {error}; nobody may evict it")
+        problems.append(f"annotation {POLICY}: {error}; the pod is not evicted")
         return frozenset()
 
 
 def int32(texts: Mapping[str, str], key: str, problems: list[str]) -> int | None:
-    """A whole number in a text; ``None`` where there is none or it is wrong."""
+    """Parse a whole number; ``None`` if it is absent or invalid."""
     text = texts.get(key)
     if text is None:
         return None
     found = int(text) if _INT.match(text) else _INT32
     if -_INT32 <= found < _INT32:
         return found
-    problems.append(f"{key}: {shapes.shown(text)} is no 32-bit number")
+    problems.append(f"{key}: {shapes.shown(text)} is not a 32-bit number")
     return None

@@ -17,7 +17,7 @@ KEY = "node.koordinator.sh/extended-resource-spec"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extended:
-    """Of one container."""
+    """Extended resources of one container."""
 
     requests: resources.Amounts = field(default_factory=dict)
     limits: resources.Amounts = field(default_factory=dict)

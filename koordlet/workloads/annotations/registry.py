@@ -60,7 +60,7 @@ _OTHERS = frozenset(
 def decode(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> wishes.Wishes:
-    """Everything that labels and annotations say; what is broken is said and left out."""
+    """Decode all labels and annotations; invalid ones are reported and ignored."""
     keys = labels.keys() | notes.keys()
     if keys.isdisjoint(_OTHERS) and keys.isdisjoint(DECODERS):
         return wishes.NONE

@@ -36,9 +36,9 @@ _NONE = "<error>"
 _BOUNDS = (0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096)
 
 _FIXES = {
-    401: "the token is not accepted: does the service account of kubelet.tokenFile exist?",
-    403: "allow its service account to get nodes/pods, nodes/configz, nodes/stats, nodes/proxy",
-    404: "this kubelet does not serve it; the read-only port serves no configz",
+    401: "the token was rejected: check that the service account of kubelet.tokenFile exists",
+    403: "let the service account get nodes/pods, nodes/configz, nodes/stats, nodes/proxy",
+    404: "this kubelet does not serve the path; the read-only port has no configz",
 }
 
 
@@ -49,8 +49,8 @@ class Unreachable(errors.KoordletError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where the kubelet is and how it is spoken to."""
+class KubeletEndpoint:
+    """Address and credentials of the kubelet."""
 
     host: str
     port: int
@@ -70,10 +70,12 @@ class Endpoint:
     max_bytes: int = MAX_BYTES
 
 
-class Client:
+class KubeletClient:
     """Asks one kubelet."""
 
-    def __init__(self, endpoint: Endpoint, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, endpoint: KubeletEndpoint, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.endpoint = endpoint
         #: Seconds by path and status; ``_NONE`` where there was no answer.
         self.took: dict[tuple[str, str], spread.Spread] = {}
@@ -81,7 +83,7 @@ class Client:
         self._mark: object = ()
         #: The one that was right, or is tried next, is the first.
         self._names = endpoint.names or (endpoint.host,)
-        self._http: http.Client | None = None
+        self._http: http.HttpClient | None = None
 
     async def get(self, path: str) -> bytes:
         """The body of a 200 with JSON."""
@@ -93,13 +95,13 @@ class Client:
             raise self._wrong(path, error.message, self._distrust()) from error
         except http.TransportError as error:
             raise self._wrong(
-                path, error.message, "does the kubelet run, is the port its?"
+                path, error.message, "check that the kubelet runs and listens on this port"
             ) from error
         except OSError as error:
             raise Unreachable(
                 error.strerror or str(error),
                 culprit=str(error.filename or self.endpoint.ca),
-                fix="correct it in section kubelet",
+                fix="correct the section kubelet",
             ) from error
         finally:
             key = (path.partition("?")[0], status)
@@ -107,14 +109,16 @@ class Client:
             self.took[key] = before.with_one(self._clock() - began)
         if answer.status != _OK:
             fix = _FIXES.get(answer.status, "")
-            raise self._wrong(path, f"answered {answer.status}", fix)
+            raise self._wrong(path, f"returned {answer.status}", fix)
         kind = answer.headers.get("content-type", "")
         if "json" not in kind:
             found = kind[:40] if kind.isprintable() else ""
-            raise self._wrong(path, f"answered {found or 'no type'}, not JSON", "is the port its?")
+            raise self._wrong(
+                path, f"returned {found or 'no type'}, not JSON", "check kubelet.address"
+            )
         return answer.body
 
-    async def _answer(self, path: str) -> http.Response:
+    async def _answer(self, path: str) -> http.ClientResponse:
         for _ in self._names[1:]:
             asked = self._client()
             try:
@@ -138,7 +142,7 @@ class Client:
         if self._http is not None:
             self._http.close()
 
-    def _client(self) -> http.Client:
+    def _client(self) -> http.HttpClient:
         """Made anew when the CA's file changes."""
         where = self.endpoint
         mark: object = None
@@ -149,15 +153,15 @@ class Client:
                 mark = mark, _stamp(Path(where.own))
         if self._http is None or mark != self._mark:
             self.close()
-            limits = http.Limits(
+            limits = http.ClientLimits(
                 connections=4,
                 connect_seconds=where.seconds,
                 answer_seconds=where.seconds,
                 body_bytes=where.max_bytes,
             )
             tls = self._tls() if where.secure else None
-            endpoint = http.Endpoint(where.host, where.port, tls, self._names[0])
-            self._mark, self._http = mark, http.Client(endpoint, limits)
+            endpoint = http.HttpEndpoint(where.host, where.port, tls, self._names[0])
+            self._mark, self._http = mark, http.HttpClient(endpoint, limits)
         return self._http
 
     def _tls(self) -> ssl.SSLContext:
@@ -179,7 +183,7 @@ class Client:
             token = file.read(_MAX_TOKEN).decode("latin-1").strip()
         if not (token and token.isprintable() and token.isascii()):
             raise Unreachable(
-                "holds no token", culprit=self.endpoint.token, fix="set kubelet.tokenFile"
+                "contains no token", culprit=self.endpoint.token, fix="set kubelet.tokenFile"
             )
         return (*common, ("authorization", f"Bearer {token}"))
 

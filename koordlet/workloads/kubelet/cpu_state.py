@@ -31,7 +31,7 @@ def decode(text: str) -> kubelet.CpuState:
     of_pods = shapes.find(body, "podEntries")
     said = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
     if said and of_pods is None and said != checksum.fnv1a(dump(policy, default, entries)):
-        msg = "the checksum is wrong: the file is half-written or damaged"
+        msg = "the checksum is wrong: the file is incomplete or damaged"
         raise ValueError(msg)
     held = {
         uid: {name: cpuset.CPUSet.parse(listed) for name, listed in containers.items()}
@@ -46,7 +46,7 @@ def _entries(value: object) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for uid, containers in shapes.mapping(value or {}).items():
         if isinstance(containers, str):
-            msg = "the format of Kubernetes 1.17 and older, which names no pods"
+            msg = "the file has the format of Kubernetes 1.17 or older, which does not name pods"
             raise ValueError(msg)
         listed = shapes.mapping(containers)
         found[uid] = {name: shapes.text(cpus, []) for name, cpus in listed.items()}

@@ -31,7 +31,7 @@ _Entries = dict[str, dict[str, tuple[kubelet.MemoryBlock, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class NodeMemory:
     """One NUMA node in the file."""
 
     assignments: int
@@ -51,22 +51,22 @@ def decode(text: str) -> kubelet.MemoryState:
     entries = _entries(shapes.find(body, "entries"))
     said = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
     if said and said != checksum.fnv1a(dump(policy, machine, entries)):
-        msg = "the checksum is wrong: the file is half-written or damaged"
+        msg = "the checksum is wrong: the file is incomplete or damaged"
         raise ValueError(msg)
     return kubelet.MemoryState(policy=policy, entries=entries)
 
 
 def _number(name: str) -> int:
     if not (name.isascii() and name.isdigit()):
-        msg = f"{shapes.shown(name)} is no NUMA node"
+        msg = f"{shapes.shown(name)} is not a NUMA node"
         raise ValueError(msg)
     found: int = _NODE(int(name), [])
     return found
 
 
-def _node(body: Mapping[str, object]) -> Node:
+def _node(body: Mapping[str, object]) -> NodeMemory:
     tables = shapes.mapping(shapes.find(body, "memoryMap") or {})
-    return Node(
+    return NodeMemory(
         assignments=shapes.integer()(shapes.find(body, "numberOfAssignments") or 0, []),
         memory={
             kind: {
@@ -109,7 +109,7 @@ def _blocks(value: object) -> tuple[kubelet.MemoryBlock, ...]:
     )
 
 
-def dump(policy: str, machine: Mapping[int, Node], entries: _Entries) -> str:
+def dump(policy: str, machine: Mapping[int, NodeMemory], entries: _Entries) -> str:
     """The text that the checksum is made of."""
     nodes = " ".join(f"{number}:<*>{_node_dump(node)}" for number, node in sorted(machine.items()))
     held = " ".join(
@@ -123,7 +123,7 @@ def dump(policy: str, machine: Mapping[int, Node], entries: _Entries) -> str:
     )
 
 
-def _node_dump(node: Node) -> str:
+def _node_dump(node: NodeMemory) -> str:
     tables = " ".join(
         f"{kind}:<*>{{" + " ".join(f"{name}:(uint64){size}" for name, size in table.items()) + "}"
         for kind, table in sorted(node.memory.items())

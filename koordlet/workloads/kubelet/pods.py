@@ -19,7 +19,7 @@ from koordlet.workloads import poddecode, podwire
 PATH = "/pods"
 
 
-class Decoder:
+class PodListDecoder:
     """Remembers the pods of the last answer by their bytes: most of them never change."""
 
     def __init__(self, source: str) -> None:
@@ -50,9 +50,9 @@ def unique(pods: list[pod.Pod], problems: list[str]) -> tuple[pod.Pod, ...]:
     for one in pods:
         there = by_uid.get(one.uid)
         if there is not None:
-            problems.append(f"pod {one.key}: UID {one.uid} is also that of {there.key}")
+            problems.append(f"pod {one.key}: UID {one.uid} is also the UID of {there.key}")
             kept, left = (there, one) if one.deleting and not there.deleting else (one, there)
-            why = f"its UID is also that of {left.key}, which is left out"
+            why = f"its UID is also the UID of {left.key}, which is ignored"
             by_uid[one.uid] = replace(kept, problems=(*kept.problems, why))
             continue
         by_uid[one.uid] = one

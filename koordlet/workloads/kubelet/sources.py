@@ -26,21 +26,21 @@ Holdings = Callable[[], Awaitable[kubelet.Holdings]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The sources of one kubelet; ``None`` where one is not asked."""
+class KubeletSources:
+    """Sources of one kubelet; ``None`` for each that is not in use."""
 
     pods: source.Polled[tuple[pod.Pod, ...]] | None = None
     configuration: source.Polled[kubelet.Configuration] | None = None
     summary: source.Polled[kubelet.Summary] | None = None
     cpu: source.Polled[kubelet.CpuState] | None = None
     memory: source.Polled[kubelet.MemoryState] | None = None
-    holdings: Held | None = None
+    holdings: PodResourcesSource | None = None
     #: How long its answers took, by path and status.
     took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
 
-    def all(self) -> tuple[source.Source, ...]:
-        """Those that are asked."""
-        every: tuple[source.Source | None, ...] = (
+    def all(self) -> tuple[source.WorkloadSource, ...]:
+        """Sources in use."""
+        every: tuple[source.WorkloadSource | None, ...] = (
             self.pods,
             self.configuration,
             self.summary,
@@ -51,7 +51,7 @@ class Asked:
         return tuple(one for one in every if one is not None)
 
     def said(self) -> kubelet.Kubelet:
-        """What they said last, beside the pods."""
+        """Last answers of the sources other than pods."""
         return kubelet.Kubelet(
             configuration=self.configuration.value if self.configuration is not None else None,
             summary=self.summary.value if self.summary is not None else None,
@@ -61,7 +61,7 @@ class Asked:
         )
 
 
-class Held:
+class PodResourcesSource:
     """The pod-resources socket as a source."""
 
     def __init__(self, ask: Holdings, *, period: float, max_age: float) -> None:
@@ -80,15 +80,17 @@ class Held:
         return changed
 
 
-def endpoints(where: client.Endpoint, *, period: float, max_age: float, statistics: bool) -> Asked:
+def endpoints(
+    where: client.KubeletEndpoint, *, period: float, max_age: float, statistics: bool
+) -> KubeletSources:
     """The HTTP endpoints; the read-only port serves no configuration."""
-    asker = client.Client(where)
-    decoder = pods.Decoder("kubelet")
+    asker = client.KubeletClient(where)
+    decoder = pods.PodListDecoder("kubelet")
 
     def get(path: str) -> Callable[[], Awaitable[bytes]]:
         return lambda: asker.get(path)
 
-    return Asked(
+    return KubeletSources(
         pods=source.Polled(
             "kubelet", get(pods.PATH), decoder.decode, period=period, max_age=max_age
         ),

@@ -35,7 +35,7 @@ def decode(body: object) -> kubelet.Summary:
         if isinstance(uid, str) and uid:
             pods[uid] = _pod(uid, one, problems)
         else:
-            problems.append("pods: one without podRef.uid")
+            problems.append("pods: an entry has no podRef.uid")
     return kubelet.Summary(
         node_fs=_files(node, "fs", problems),
         image_fs=_files(runtime, "imageFs", problems),
@@ -69,7 +69,7 @@ def _pod(uid: str, one: _Object, problems: list[str]) -> kubelet.PodStatistics:
 
 
 def _volumes(one: _Object, problems: list[str]) -> dict[str, kubelet.FileSystem]:
-    """By name; where a name is there twice, the first counts."""
+    """Volumes by name; the first of a name counts."""
     found: dict[str, kubelet.FileSystem] = {}
     for each in _objects(one, "volume"):
         found.setdefault(str(each.get("name")), _read_files(each, problems))

@@ -4,7 +4,7 @@ Covers: the wire format, both ways, and reading with a type in mind. Does not co
 means (``messages``). See https://protobuf.dev/programming-guides/encoding/.
 
 Rules:
-1. Bytes that are no message raise ``MalformedError``; nothing else is ever raised, whatever comes.
+1. Bytes that are not a message raise ``FieldFormatError``, and nothing else.
 2. A field of another wire type than the one asked for is not there: newer peers may know better.
 """
 
@@ -23,7 +23,7 @@ _LONGEST = 10
 _WRAP = 1 << 64
 
 
-class MalformedError(ValueError):
+class FieldFormatError(ValueError):
     """Not a message."""
 
 
@@ -43,15 +43,15 @@ def decode(data: bytes) -> Fields:
         else:
             size, at = _number(data, at) if kind == _BYTES else (_FIXED.get(kind, -1), at)
             if size < 0:
-                raise MalformedError(f"wire type {kind} of field {key >> 3}")
+                raise FieldFormatError(f"wire type {kind} of field {key >> 3}")
             value = data[at : at + size]
             if len(value) < size:
-                raise MalformedError(f"field {key >> 3} ends early")
+                raise FieldFormatError(f"field {key >> 3} ends early")
             at += size
             if kind != _BYTES:
                 value = int.from_bytes(value, "little")
         if not key >> 3:
-            raise MalformedError("a field without a number")
+            raise FieldFormatError("a field has no number")
         found.setdefault(key >> 3, []).append(value)
     return found
 
@@ -60,12 +60,12 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for place in range(_LONGEST):
         if at + place >= len(data):
-            raise MalformedError("a number ends early")
+            raise FieldFormatError("a number is truncated")
         byte = data[at + place]
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return value % _WRAP, at + place + 1
-    raise MalformedError("a number without an end")
+    raise FieldFormatError("a number has no end")
 
 
 def number(fields: Fields, field: int) -> int:

@@ -1,4 +1,4 @@
-"""What the runtime says of pods and containers, and what we answer, as values.
+"""NRI messages about pods and containers, and the answers, as values.
 
 Covers: the fields that matter, by their numbers in ``nri.pkg.api.v1alpha1``. Does not cover: calls
 (``session``), what to answer (``koordlet.agent.nri.handler``).
@@ -21,8 +21,8 @@ from koordlet.workloads.nri import fields
 _PERIOD = 100_000
 
 
-class Event(enum.IntEnum):
-    """What happens to pods and containers, by the runtime's numbers."""
+class NriEvent(enum.IntEnum):
+    """NRI event types, by their numbers in the protocol."""
 
     RUN_POD_SANDBOX = 1
     STOP_POD_SANDBOX = 2
@@ -40,25 +40,25 @@ class Event(enum.IntEnum):
 #: What we ask to hear. All of it is known to every runtime since NRI 0.2: one unknown bit, and the
 #: runtime closes the connection.
 HEARD = (
-    Event.RUN_POD_SANDBOX,
-    Event.REMOVE_POD_SANDBOX,
-    Event.CREATE_CONTAINER,
-    Event.POST_CREATE_CONTAINER,
-    Event.START_CONTAINER,
-    Event.POST_START_CONTAINER,
-    Event.UPDATE_CONTAINER,
-    Event.STOP_CONTAINER,
-    Event.REMOVE_CONTAINER,
+    NriEvent.RUN_POD_SANDBOX,
+    NriEvent.REMOVE_POD_SANDBOX,
+    NriEvent.CREATE_CONTAINER,
+    NriEvent.POST_CREATE_CONTAINER,
+    NriEvent.START_CONTAINER,
+    NriEvent.POST_START_CONTAINER,
+    NriEvent.UPDATE_CONTAINER,
+    NriEvent.STOP_CONTAINER,
+    NriEvent.REMOVE_CONTAINER,
 )
 
 
-def mask(events: Iterable[Event]) -> int:
+def mask(events: Iterable[NriEvent]) -> int:
     """The bits of events."""
     return sum(1 << (one - 1) for one in set(events))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class NriPod:
     """A sandbox."""
 
     id: str = ""
@@ -74,7 +74,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Container:
+class NriContainer:
     """A container."""
 
     id: str = ""
@@ -91,11 +91,11 @@ class Container:
     pid: int = 0
 
 
-def pod(said: fields.Fields) -> Pod:
+def pod(said: fields.Fields) -> NriPod:
     """A PodSandbox."""
     linux = fields.inside(said, 8)
     asked = fields.inside(linux, 2, 2, 1)
-    return Pod(
+    return NriPod(
         id=fields.text(said, 1),
         name=fields.text(said, 2),
         uid=fields.text(said, 3),
@@ -107,11 +107,11 @@ def pod(said: fields.Fields) -> Pod:
     )
 
 
-def container(said: fields.Fields) -> Container:
+def container(said: fields.Fields) -> NriContainer:
     """A Container."""
     linux = fields.inside(said, 11)
     cpu = fields.inside(linux, 3, 2)
-    return Container(
+    return NriContainer(
         id=fields.text(said, 1),
         pod=fields.text(said, 2),
         name=fields.text(said, 3),

@@ -1,4 +1,4 @@
-"""Where the runtime puts a pod or container, as a group of ours. Pure.
+"""Cgroup of a pod or container from the runtime's path. Pure.
 
 Covers: the two ways in which runtimes write it. Does not cover: what a group is (``grouppath``).
 

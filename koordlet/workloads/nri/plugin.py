@@ -31,7 +31,7 @@ from koordlet.host.process import threads
 from koordlet.model import adjustment
 from koordlet.model.record import dataclass
 from koordlet.workloads.nri import messages, mux, session
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 
 #: Pauses between attempts to connect.
 _FIRST, _LONGEST = 0.1, 5.0
@@ -44,10 +44,10 @@ _SHARE = 0.7
 _NOTHING = adjustment.Adjustment()
 #: What the runtime's next step depends on. Everything else is answered before the agent hears it.
 _ASKED = (
-    Event.RUN_POD_SANDBOX,
-    Event.CREATE_CONTAINER,
-    Event.START_CONTAINER,
-    Event.UPDATE_CONTAINER,
+    NriEvent.RUN_POD_SANDBOX,
+    NriEvent.CREATE_CONTAINER,
+    NriEvent.START_CONTAINER,
+    NriEvent.UPDATE_CONTAINER,
 )
 
 _T = TypeVar("_T")
@@ -63,21 +63,21 @@ class Handler(Protocol):
         """Take that the answer to an event came too late, or failed: it was "no change"."""
 
     def on_synchronize(
-        self, pods: tuple[messages.Pod, ...], containers: tuple[messages.Container, ...]
+        self, pods: tuple[messages.NriPod, ...], containers: tuple[messages.NriContainer, ...]
     ) -> None:
         """Take what runs already."""
 
 
 class Ask(Protocol):
-    """How a question gets into the agent's loop."""
+    """Passes a call into the agent's loop."""
 
     def __call__(self, question: Callable[[], _T]) -> futures.Future[_T]:
         """Ask; questions are answered in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Where the runtime is, and how patient everybody is."""
+class NriSettings:
+    """Address of the runtime, and timeouts."""
 
     socket: str
     name: str = "koordlet"
@@ -93,8 +93,8 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """How the connection is. A new one replaces the old one, so that any thread may read it."""
+class NriStatus:
+    """State of the connection; replaced as a whole, so that any thread can read it."""
 
     connected: bool = False
     #: As the runtime introduced itself.
@@ -111,18 +111,18 @@ class Status:
     updates: int = 0
 
 
-class Plugin:
+class NriPlugin:
     """One runtime's plugin."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: NriSettings,
         handler: Handler,
         ask: Ask,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
-        self.status = Status()
+        self.status = NriStatus()
         self._handler = handler
         self._ask = ask
         self._clock = clock
@@ -233,7 +233,7 @@ class Plugin:
 
     @property
     def reason(self) -> str:
-        """Why the connection is to be given up from outside; empty while it is not."""
+        """Reason to reconnect; empty for none."""
         return "stopped" if self._ending.is_set() else self._renew
 
     def listen(self, wire: socket.socket, seconds: float) -> bool:
@@ -252,7 +252,7 @@ class Plugin:
 class _Connection:
     """One connection's state."""
 
-    def __init__(self, owner: Plugin, wire: socket.socket) -> None:
+    def __init__(self, owner: NriPlugin, wire: socket.socket) -> None:
         self.owner = owner
         self.wire = wire
         self.session = session.Session(name=owner.settings.name, index=owner.settings.index)
@@ -275,7 +275,7 @@ class _Connection:
                 self._settle()
                 return owner.reason
             if now - looked > owner.settings.look + _STOPPED:
-                return f"this process stood still for {now - looked:.0f} s"
+                return f"this process was suspended for {now - looked:.0f} s"
             if there:
                 data = self.wire.recv(1 << 20)
                 if not data:
@@ -285,9 +285,9 @@ class _Connection:
                     self._happened(one)
                     self.wire.sendall(self.session.take())
             elif not self._synchronised and now - began > owner.settings.introduction:
-                return "the runtime did not say what is there"
+                return "the container runtime did not send its list of containers"
             elif now - heard > owner.settings.quiet:
-                return f"nothing was heard for {owner.settings.quiet:.0f} s"
+                return f"no event for {owner.settings.quiet:.0f} s"
             self._send_updates()
             looked = owner.now()
         return self._problem

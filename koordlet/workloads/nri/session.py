@@ -21,7 +21,7 @@ from dataclasses import field
 from koordlet.model import adjustment
 from koordlet.model.record import dataclass
 from koordlet.workloads.nri import fields, messages, mux, ttrpc
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 
 _RUNTIME_SERVICE = "nri.pkg.api.v1alpha1.Runtime"
 #: Seconds that a call of ours may take.
@@ -29,19 +29,19 @@ _PATIENCE = 5.0
 
 #: Newer runtimes have a method for each event, older ones ``StateChange`` for most.
 _METHODS = {
-    "RunPodSandbox": Event.RUN_POD_SANDBOX,
-    "StopPodSandbox": Event.STOP_POD_SANDBOX,
-    "RemovePodSandbox": Event.REMOVE_POD_SANDBOX,
-    "CreateContainer": Event.CREATE_CONTAINER,
-    "PostCreateContainer": Event.POST_CREATE_CONTAINER,
-    "StartContainer": Event.START_CONTAINER,
-    "PostStartContainer": Event.POST_START_CONTAINER,
-    "UpdateContainer": Event.UPDATE_CONTAINER,
-    "PostUpdateContainer": Event.POST_UPDATE_CONTAINER,
-    "StopContainer": Event.STOP_CONTAINER,
-    "RemoveContainer": Event.REMOVE_CONTAINER,
+    "RunPodSandbox": NriEvent.RUN_POD_SANDBOX,
+    "StopPodSandbox": NriEvent.STOP_POD_SANDBOX,
+    "RemovePodSandbox": NriEvent.REMOVE_POD_SANDBOX,
+    "CreateContainer": NriEvent.CREATE_CONTAINER,
+    "PostCreateContainer": NriEvent.POST_CREATE_CONTAINER,
+    "StartContainer": NriEvent.START_CONTAINER,
+    "PostStartContainer": NriEvent.POST_START_CONTAINER,
+    "UpdateContainer": NriEvent.UPDATE_CONTAINER,
+    "PostUpdateContainer": NriEvent.POST_UPDATE_CONTAINER,
+    "StopContainer": NriEvent.STOP_CONTAINER,
+    "RemoveContainer": NriEvent.REMOVE_CONTAINER,
 }
-_NUMBERS = {int(one): one for one in Event}
+_NUMBERS = {int(one): one for one in NriEvent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +54,10 @@ class Configured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synchronised:
-    """What is there already; large machines are told in several parts."""
+    """Existing pods and containers; large machines send several parts."""
 
-    pods: tuple[messages.Pod, ...]
-    containers: tuple[messages.Container, ...]
+    pods: tuple[messages.NriPod, ...]
+    containers: tuple[messages.NriContainer, ...]
     more: bool = False
 
 
@@ -66,11 +66,11 @@ class Heard:
     """Something happens, and the runtime waits for our answer."""
 
     stream: int
-    event: Event
+    event: NriEvent
     #: Seconds until the runtime gives us up; 0 where it does not say.
     timeout: float
-    pod: messages.Pod = field(default_factory=messages.Pod)
-    container: messages.Container = field(default_factory=messages.Container)
+    pod: messages.NriPod = field(default_factory=messages.NriPod)
+    container: messages.NriContainer = field(default_factory=messages.NriContainer)
     #: The set that an update asks for; empty where it asks for none.
     cpus: str = ""
 
@@ -96,9 +96,11 @@ Happening = Configured | Synchronised | Heard | Answered | Odd
 class Session:
     """One connection, from registration to its end."""
 
-    def __init__(self, *, name: str, index: str, events: Iterable[Event] = messages.HEARD) -> None:
+    def __init__(
+        self, *, name: str, index: str, events: Iterable[NriEvent] = messages.HEARD
+    ) -> None:
         self._cutter = mux.Cutter()
-        self._readers = {mux.PLUGIN: ttrpc.Reader(), mux.RUNTIME: ttrpc.Reader()}
+        self._readers = {mux.PLUGIN: ttrpc.TtrpcReader(), mux.RUNTIME: ttrpc.TtrpcReader()}
         self._mask = messages.mask(events)
         self._stream = -1
         self._out = bytearray()
@@ -108,13 +110,13 @@ class Session:
         )
 
     def take(self) -> bytes:
-        """What is to be sent now."""
+        """Take the bytes to send."""
         out = bytes(self._out)
         self._out.clear()
         return out
 
     def feed(self, data: bytes) -> Iterator[Happening]:
-        """What happened, by these bytes. ``mux.BrokenError`` ends the connection."""
+        """Decode received bytes into events. ``mux.BrokenError`` ends the connection."""
         for connection, content in self._cutter.feed(data):
             reader = self._readers.get(connection)
             for one in () if reader is None else reader.feed(content):
@@ -127,11 +129,11 @@ class Session:
     ) -> None:
         """Answer an event: for a creation an adjustment, for an update what shall be instead."""
         payload = b""
-        if to.event is Event.CREATE_CONTAINER:
+        if to.event is NriEvent.CREATE_CONTAINER:
             payload = messages.adjust(wanted)
-        elif to.event is Event.UPDATE_CONTAINER and not wanted.empty:
+        elif to.event is NriEvent.UPDATE_CONTAINER and not wanted.empty:
             payload = fields.encode((1, messages.update(to.container.id, wanted)))
-        self._reply(ttrpc.Response(to.stream, payload))
+        self._reply(ttrpc.TtrpcResponse(to.stream, payload))
 
     def update(self, updates: Iterable[tuple[str, adjustment.Adjustment]]) -> int:
         """Ask for changes of running containers; the stream that the answer will have."""
@@ -142,21 +144,21 @@ class Session:
 
     def _call(self, method: str, payload: bytes) -> int:
         self._stream += 2
-        one = ttrpc.Request(self._stream, _RUNTIME_SERVICE, method, payload, timeout=_PATIENCE)
+        one = ttrpc.TtrpcRequest(self._stream, _RUNTIME_SERVICE, method, payload, timeout=_PATIENCE)
         self._out += ttrpc.write(mux.RUNTIME, one)
         return self._stream
 
-    def _reply(self, one: ttrpc.Response) -> None:
+    def _reply(self, one: ttrpc.TtrpcResponse) -> None:
         self._out += ttrpc.write(mux.PLUGIN, one)
 
     def _hear(self, connection: int, one: ttrpc.Message) -> Iterator[Happening]:
-        if connection == mux.RUNTIME and isinstance(one, ttrpc.Response):
+        if connection == mux.RUNTIME and isinstance(one, ttrpc.TtrpcResponse):
             problem = f"status {one.code}: {one.message}" if one.code else ""
             yield Answered(stream=one.stream, problem=problem)
-        elif connection == mux.PLUGIN and isinstance(one, ttrpc.Request):
+        elif connection == mux.PLUGIN and isinstance(one, ttrpc.TtrpcRequest):
             try:
                 yield from self._called(one)
-            except fields.MalformedError as error:
+            except fields.FieldFormatError as error:
                 self._refuse(one.stream, "" if one.method == "CreateContainer" else str(error))
                 yield Odd(why=f"{one.method}: {error}")
         else:
@@ -167,19 +169,19 @@ class Session:
 
     def _refuse(self, stream: int, why: str) -> None:
         code = ttrpc.Code.UNIMPLEMENTED if why else ttrpc.Code.OK
-        self._reply(ttrpc.Response(stream, b"", code, why))
+        self._reply(ttrpc.TtrpcResponse(stream, b"", code, why))
 
-    def _called(self, one: ttrpc.Request) -> Iterator[Happening]:
+    def _called(self, one: ttrpc.TtrpcRequest) -> Iterator[Happening]:
         said = fields.decode(one.payload)
         if one.method == "Configure":
-            self._reply(ttrpc.Response(one.stream, fields.encode((2, self._mask))))
+            self._reply(ttrpc.TtrpcResponse(one.stream, fields.encode((2, self._mask))))
             yield Configured(runtime=fields.text(said, 2), version=fields.text(said, 3))
         elif one.method == "Synchronize":
             yield self._synchronise(one, said)
         elif one.method == "Shutdown":
             self._refuse(one.stream, "")
         elif (event := _event(one.method, said)) is None:
-            self._refuse(one.stream, f"{one.method}: not known to koordlet")
+            self._refuse(one.stream, f"{one.method}: unknown to koordlet")
         else:
             shift = 1 if one.method == "StateChange" else 0
             yield Heard(
@@ -189,25 +191,25 @@ class Session:
                 pod=messages.pod(fields.inside(said, 1 + shift)),
                 container=messages.container(fields.inside(said, 2 + shift)),
                 cpus=fields.text(fields.inside(said, 3, 2), 6)
-                if event is Event.UPDATE_CONTAINER
+                if event is NriEvent.UPDATE_CONTAINER
                 else "",
             )
 
-    def _synchronise(self, one: ttrpc.Request, said: fields.Fields) -> Synchronised:
+    def _synchronise(self, one: ttrpc.TtrpcRequest, said: fields.Fields) -> Synchronised:
         # Rule 2, also where what it lists cannot be read.
         more = bool(fields.number(said, 3))
-        self._reply(ttrpc.Response(one.stream, fields.encode((2, 1)) if more else b""))
+        self._reply(ttrpc.TtrpcResponse(one.stream, fields.encode((2, 1)) if more else b""))
         try:
             return Synchronised(
                 pods=tuple(messages.pod(each) for each in fields.each(said, 1)),
                 containers=tuple(messages.container(each) for each in fields.each(said, 2)),
                 more=more,
             )
-        except fields.MalformedError:
+        except fields.FieldFormatError:
             return Synchronised(pods=(), containers=(), more=more)
 
 
-def _event(method: str, said: fields.Fields) -> Event | None:
+def _event(method: str, said: fields.Fields) -> NriEvent | None:
     if method != "StateChange":
         return _METHODS.get(method)
     return _NUMBERS.get(fields.number(said, 1))

@@ -1,4 +1,4 @@
-"""Whether we may go on adjusting: adjusted containers that never started are evidence against it.
+"""Decides whether to keep adjusting containers: failed starts are evidence against it.
 
 Covers: the evidence, what it amounts to, the operator's reset. Pure: time is passed in.
 Does not cover: what an adjustment is, who is told (``koordlet.agent.nri.handler``).
@@ -33,7 +33,7 @@ _MOST = 1000
 
 
 class Finding(enum.Enum):
-    """What is known of one container of one pod."""
+    """State of one container of one pod."""
 
     #: Its adjusted attempt failed: the next one is left alone.
     SUSPECT = "suspect"
@@ -44,8 +44,8 @@ class Finding(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What a restart must not forget."""
+class StartRecord:
+    """State to keep across restarts."""
 
     #: ``uid/container`` to a Finding's value.
     findings: Mapping[str, str] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class State:
     ceased: bool = False
 
 
-def revive(body: Mapping[str, object]) -> State:
+def revive(body: Mapping[str, object]) -> StartRecord:
     """The state from a checkpoint; ``ValueError`` when it is none."""
     findings, counted = body.get("findings"), body.get("counted")
     if not isinstance(findings, dict) or not isinstance(counted, dict):
         msg = "findings and counted are not objects"
         raise ValueError(msg)
-    return State(
+    return StartRecord(
         findings={str(key): Finding(one).value for key, one in findings.items()},
         counted={str(key): float(one) for key, one in counted.items()},
         ceased=body.get("ceased") is True,
@@ -76,16 +76,16 @@ class _Attempt:
     made: bool = False
 
 
-class Trust:
-    """What was adjusted, and what became of it. ``now`` is wall time."""
+class StartTrust:
+    """Adjusted containers and their starts. ``now`` is wall time."""
 
-    def __init__(self, most: int, state: State | None = None) -> None:
-        self.state = state or State()
+    def __init__(self, most: int, state: StartRecord | None = None) -> None:
+        self.state = state or StartRecord()
         self._most = most
         self._attempts: dict[str, _Attempt] = {}
 
     def may(self, uid: str, name: str, now: float) -> bool:
-        """Whether this container may be adjusted now.
+        """True if this container may be adjusted now.
 
         That it is asked for again says that the attempt before did not start.
         """
@@ -108,31 +108,31 @@ class Trust:
         self._attempts.pop(container, None)
 
     def made(self, container: str) -> None:
-        """The runtime made it: it may be started when somebody likes."""
+        """Record a creation; the start may come at any time."""
         attempt = self._attempts.get(container)
         if attempt is not None:
             self._attempts[container] = replace(attempt, made=True)
 
     def started(self, container: str) -> None:
-        """Its process is there, in groups that are as we asked: what fails now is not our doing."""
+        """Record a start in correct cgroups: later failures have other causes."""
         attempt = self._attempts.pop(container, None)
         if attempt is not None and not attempt.adjusted:
             self._find(attempt.key, Finding.SPARED)
 
     def ended(self, container: str, now: float) -> bool:
-        """It is gone; ``True`` where that counts against us."""
+        """Record an end; true if it counts as a failed start."""
         attempt = self._attempts.pop(container, None)
         return attempt is not None and self._failed(attempt, now)
 
     def overdue(self, now: float) -> int:
-        """How many creations count against us because nothing was heard of them any more."""
+        """Count creations without further events as failed starts."""
         late = [i for i, a in self._attempts.items() if not a.made and now - a.at > _CREATION]
         return sum(self.ended(one, now) for one in late)
 
     def reset(self) -> bool:
         """The operator has seen to it: begin anew. ``True`` where anything was held against us."""
-        held = self.state != State()
-        self.state = State()
+        held = self.state != StartRecord()
+        self.state = StartRecord()
         self._attempts.clear()
         return held
 

@@ -29,8 +29,8 @@ class Code(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Somebody calls."""
+class TtrpcRequest:
+    """A request."""
 
     stream: int
     service: str
@@ -41,8 +41,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """Somebody answers."""
+class TtrpcResponse:
+    """A response."""
 
     stream: int
     payload: bytes
@@ -59,12 +59,12 @@ class Unreadable:
     why: str
 
 
-Message = Request | Response | Unreadable
+Message = TtrpcRequest | TtrpcResponse | Unreadable
 
 
-def write(connection: int, one: Request | Response) -> bytes:
+def write(connection: int, one: TtrpcRequest | TtrpcResponse) -> bytes:
     """The frames of a message: its header, then its body."""
-    if isinstance(one, Request):
+    if isinstance(one, TtrpcRequest):
         kind = _REQUEST
         body = fields.encode(
             (1, one.service),
@@ -81,7 +81,7 @@ def write(connection: int, one: Request | Response) -> bytes:
     return mux.frame(connection, head) + (mux.frame(connection, body) if body else b"")
 
 
-class Reader:
+class TtrpcReader:
     """The bytes of one connection in, messages out."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ def _read(stream: int, kind: int, body: bytes) -> Message:
     try:
         said = fields.decode(body)
         if kind == _REQUEST:
-            return Request(
+            return TtrpcRequest(
                 stream=stream,
                 service=fields.text(said, 1),
                 method=fields.text(said, 2),
@@ -115,12 +115,12 @@ def _read(stream: int, kind: int, body: bytes) -> Message:
             )
         if kind == _RESPONSE:
             status = fields.inside(said, 1)
-            return Response(
+            return TtrpcResponse(
                 stream=stream,
                 payload=fields.raw(said, 2) or b"",
                 code=fields.number(status, 1),
                 message=fields.text(status, 2),
             )
-    except fields.MalformedError as error:
+    except fields.FieldFormatError as error:
         return Unreadable(stream, kind == _REQUEST, str(error))
     return Unreadable(stream, request=False, why=f"kind {kind}")

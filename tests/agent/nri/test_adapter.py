@@ -11,14 +11,14 @@ import pytest
 
 from koordlet.agent import lifecycle
 from koordlet.agent.nri import adapter
-from koordlet.config import nri_section
+from koordlet.config import cluster_sections
 from koordlet.model import pod
 from koordlet.workloads.nri import messages, trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.apply import test_interrupted
 from tests.kit import agents, deadline, nri
 
-POD = messages.Pod(
+POD = messages.NriPod(
     id="s", uid="u1", namespace="d", name="new", cgroup_parent="/kubepods/besteffort/podu1"
 )
 
@@ -32,7 +32,7 @@ class Life:
     runtime: nri.Runtime
     ahead: list[float]
 
-    async def peer(self, pods: tuple[messages.Pod, ...] = ()) -> nri.Peer:
+    async def peer(self, pods: tuple[messages.NriPod, ...] = ()) -> nri.Peer:
         """The runtime's end of the connection."""
 
         def introduce() -> nri.Peer:
@@ -52,7 +52,7 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
         (ram / "nri.sock").unlink(missing_ok=True)
         with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
             agents.settle(who, site.clock)
-            said = nri_section.Nri(mode="on", socket=str(ram / "nri.sock"))
+            said = cluster_sections.Nri(mode="on", socket=str(ram / "nri.sock"))
             one = adapter.NriAdapter(who, said, alone=alone, clock=lambda: ahead[0])
             life = Life(site, one, runtime, ahead)
             try:
@@ -73,7 +73,7 @@ def test_from_start_to_stop(ram: Path) -> None:
         peer = await peering
         assert "u1" in life.one.handler.agent.tick.announcements.pods
         life.one.open()
-        answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
+        answer = await asyncio.to_thread(peer.happens, NriEvent.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code
         assert 1 == life.one.counted()["connected"]
         assert 1 == life.one.counted()["events"]
@@ -108,7 +108,7 @@ def test_what_a_restart_remembers(ram: Path) -> None:
     """That we ceased to adjust; the operator's reset is remembered, too."""
 
     async def ceased(life: Life) -> None:
-        life.one.handler.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
+        life.one.handler.trust.state = trust.StartRecord(counted={"u/c": 1.0}, ceased=True)
         life.one.on_pass()
 
     async def reset(life: Life) -> None:
@@ -154,7 +154,7 @@ def _rest(peer: nri.Peer) -> list[object]:
 def test_an_agent_publishes_its_runtime(ram: Path) -> None:
     """Conditions and counters of the adapter that an agent is wired to are in its view."""
     site, ahead = test_interrupted.workloads("v1", ram), [0.0]
-    config = nri_section.Nri(mode="on", socket=str(ram / "none.sock"))
+    config = cluster_sections.Nri(mode="on", socket=str(ram / "none.sock"))
 
     def made(agent: lifecycle.Agent) -> adapter.NriAdapter:
         return adapter.NriAdapter(agent, config, alone=False, clock=lambda: ahead[0])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -16,13 +15,14 @@ from koordlet.agent.nri import handler as handlers
 from koordlet.agent.nri import start_check
 from koordlet.host.fs.root import HostPath
 from koordlet.model import adjustment, cpuset
-from koordlet.workloads.nri import messages, session, trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri import session, trust
+from koordlet.workloads.nri.messages import NriContainer, NriPod
+from koordlet.workloads.nri.messages import NriEvent as Event
 from tests.apply import test_interrupted
 from tests.kit import agents, trees
 
 TOP = "/sys/fs/cgroup/cpuset"
-POD = messages.Pod(
+POD = NriPod(
     id="s",
     uid="u1",
     namespace="default",
@@ -30,7 +30,7 @@ POD = messages.Pod(
     labels={"koordinator.sh/qosClass": "BE"},
     cgroup_parent="/kubepods/besteffort/podu1",
 )
-BOX = messages.Container(
+BOX = NriContainer(
     id="c" * 64, pod="s", name="main", cgroup=f"/kubepods/besteffort/podu1/{'c' * 64}"
 )
 GROUP = BOX.cgroup.strip("/")
@@ -46,10 +46,10 @@ class Scene:
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def happens(
-        self, event: Event, box: messages.Container = BOX, pod: messages.Pod = POD, cpus: str = ""
+        self, event: Event, box: NriContainer = BOX, pod: NriPod = POD, cpus: str = ""
     ) -> adjustment.Adjustment:
         """What the handler answers."""
-        container = messages.Container() if "POD" in event.name else box
+        container = NriContainer() if "POD" in event.name else box
         return self.handler.on_event(
             session.Heard(
                 stream=1, event=event, timeout=2.0, pod=pod, container=container, cpus=cpus
@@ -99,7 +99,7 @@ def stage(ram: Path) -> Iterator[Scene]:
 
         handler = handlers.NriHandler(
             agent=who,
-            trust=trust.Trust(2),
+            trust=trust.StartTrust(2),
             alone=True,
             check=start_check.StartCheck(agent=who),
             run_pass=lambda: who.one_pass(slow=False),
@@ -115,7 +115,7 @@ def silent(who: lifecycle.Agent) -> handlers.NriHandler:
     return handlers.NriHandler(
         agent=who,
         alone=True,
-        trust=trust.Trust(2),
+        trust=trust.StartTrust(2),
         check=start_check.StartCheck(agent=who),
         run_pass=lambda: False,
         update=lambda *_: False,
@@ -217,7 +217,7 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
         scene.site.host.write(scene.site.host.at(f"{cpu}/{file}"), f"{text}\n".encode())
     given = start_check.Given(
         wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
-        asked=messages.Container(id=BOX.id, shares=2),
+        asked=NriContainer(id=BOX.id, shares=2),
     )
     told = session.Heard(stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX)
     scene.handler.check.on_start(told, GROUP, given, lambda: None)
@@ -237,7 +237,7 @@ def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
     """On v1 a container that asks for more than its pod has would not start."""
     scene.handler.run_pass = lambda: False
     scene.group("kubepods/besteffort/podu2", "0-1")
-    other = messages.Pod(
+    other = NriPod(
         id="t",
         uid="u2",
         namespace="default",
@@ -300,15 +300,13 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
         site.host.write(site.host.at(f"{top}/{made}/{name}"), f"{text}\n".encode())
     site.host.write(site.host.at(f"{top}/{scope}/cpu.weight"), b"20\n")
     named = f"kubepods-besteffort-podu1.slice:cri-containerd:{'c' * 64}"
-    box = dataclasses.replace(BOX, cgroup=named, cpus="1", shares=2)
+    box = replace(BOX, cgroup=named, cpus="1", shares=2)
     wanted = adjustment.Adjustment(
         cpus=cpuset.CPUSet.parse("1"), cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}
     )
     with site.agent() as who:
         handler = silent(who)
-        handler._given[box.id] = start_check.Given(
-            wanted=wanted, asked=dataclasses.replace(box, cpus="")
-        )
+        handler._given[box.id] = start_check.Given(wanted=wanted, asked=replace(box, cpus=""))
         Scene(site, who, handler).happens(Event.START_CONTAINER, box=box)
 
         journal = {
@@ -330,11 +328,11 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
 
 def test_who_knows_a_pod(scene: Scene) -> None:
     """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
-    web = messages.Pod(id="w", uid="w", name="web", cgroup_parent="/web")
+    web = NriPod(id="w", uid="w", name="web", cgroup_parent="/web")
     scene.happens(Event.RUN_POD_SANDBOX, pod=web)
     names = [one.key for one in scene.who.tick.observation.pods]
     assert len(names) == len(set(names))
-    outside = messages.Pod(id="o", uid="o", name="o", cgroup_parent="/../etc")
+    outside = NriPod(id="o", uid="o", name="o", cgroup_parent="/../etc")
     assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
 
 
@@ -353,12 +351,12 @@ def test_pods_go(scene: Scene) -> None:
 def test_trust_ends(scene: Scene) -> None:
     """Containers that never start end our adjusting; one whose answer was late does not count."""
     for number in range(2):
-        box = messages.Container(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)
+        box = NriContainer(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)
         scene.group("kubepods/besteffort/podu1", "0-4")
         scene.handler.run_pass = lambda: False
         assert not scene.happens(Event.CREATE_CONTAINER, box).empty
         scene.happens(Event.STOP_CONTAINER, box)
-    last = messages.Container(id="9", name="c9", cgroup=BOX.cgroup)
+    last = NriContainer(id="9", name="c9", cgroup=BOX.cgroup)
 
     assert scene.happens(Event.CREATE_CONTAINER, last).empty
     assert (2, True) == (scene.handler.failed, scene.handler.trust.state.ceased)

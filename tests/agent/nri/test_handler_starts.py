@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.workloads.nri import trust
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, Scene, be_pool, stage
 
 
@@ -27,10 +27,10 @@ def test_a_request_outside_of_the_pod_s_group(scene: Scene, *, ceased: bool) -> 
     pool = be_pool(scene)
     carries = dataclasses.replace(BOX, cpus="0-4")
     inside = dataclasses.replace(BOX, name="fits", cpus=pool)
-    scene.handler.trust.state = trust.State(ceased=ceased)
+    scene.handler.trust.state = trust.StartRecord(ceased=ceased)
 
-    assert pool == str(scene.happens(Event.CREATE_CONTAINER, carries).cpus)
-    assert scene.happens(Event.CREATE_CONTAINER, inside).empty
+    assert pool == str(scene.happens(NriEvent.CREATE_CONTAINER, carries).cpus)
+    assert scene.happens(NriEvent.CREATE_CONTAINER, inside).empty
 
 
 def test_an_update_outside_of_the_pod_s_group(scene: Scene) -> None:
@@ -42,28 +42,28 @@ def test_an_update_outside_of_the_pod_s_group(scene: Scene) -> None:
     scene.site.host.write(scene.at("other/pod/cpuset.cpus"), b"2-3\n")
     scene.group(foreign.cgroup.strip("/"), "2-3")
 
-    assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
-    assert "2-3" == str(scene.happens(Event.UPDATE_CONTAINER, foreign, cpus="0-4").cpus)
-    assert scene.happens(Event.UPDATE_CONTAINER, foreign, cpus="2").empty
+    assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-4").cpus)
+    assert "2-3" == str(scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="0-4").cpus)
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="2").empty
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
     """At once, by its names, until it starts or its pod goes."""
     scene.sandbox()
     for _ in range(2):
-        scene.happens(Event.CREATE_CONTAINER)
-        scene.happens(Event.REMOVE_CONTAINER)
+        scene.happens(NriEvent.CREATE_CONTAINER)
+        scene.happens(NriEvent.REMOVE_CONTAINER)
     assert ["default/new container main"] == list(scene.handler.unstarted)
     assert f"CPUs {be_pool(scene)}" in scene.handler.unstarted["default/new container main"]
 
-    scene.happens(Event.CREATE_CONTAINER)
+    scene.happens(NriEvent.CREATE_CONTAINER)
     scene.group(GROUP, be_pool(scene))
-    scene.happens(Event.START_CONTAINER)
+    scene.happens(NriEvent.START_CONTAINER)
     assert {} == scene.handler.unstarted
-    scene.happens(Event.STOP_CONTAINER)
+    scene.happens(NriEvent.STOP_CONTAINER)
     assert {} == scene.handler.unstarted
 
-    scene.happens(Event.CREATE_CONTAINER)
-    scene.happens(Event.REMOVE_CONTAINER)
-    scene.happens(Event.REMOVE_POD_SANDBOX)
+    scene.happens(NriEvent.CREATE_CONTAINER)
+    scene.happens(NriEvent.REMOVE_CONTAINER)
+    scene.happens(NriEvent.REMOVE_POD_SANDBOX)
     assert {} == scene.handler.unstarted

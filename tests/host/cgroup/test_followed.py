@@ -30,9 +30,9 @@ def machine(*groups: str) -> KernelHost:
     return host
 
 
-def reader(host: KernelHost) -> tree.Reader:
+def reader(host: KernelHost) -> tree.CgroupReader:
     """Its groups."""
-    return tree.Reader(host, hierarchies.discover(host))
+    return tree.CgroupReader(host, hierarchies.discover(host))
 
 
 def declared(group: str) -> pod.Pod:
@@ -58,7 +58,7 @@ def test_a_group_and_what_is_inside() -> None:
     assert followed.inside(reader(host), "a", 2) is None
 
 
-class Deep(tree.Reader):
+class Deep(tree.CgroupReader):
     """Groups inside each other, deeper than Python nests calls."""
 
     def children(self, path: str) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def test_groups_nested_deeper_than_calls() -> None:
     assert 3001 == len(followed.inside(Deep(host, hierarchies.discover(host)), "w", 5000) or ())
 
 
-class Counted(tree.Reader):
+class Counted(tree.CgroupReader):
     """Says whose names were asked for."""
 
     def __init__(self, host: KernelHost) -> None:
@@ -122,7 +122,7 @@ def test_a_pod_keeps_its_containers() -> None:
 def test_groups_that_are_gone_are_no_crowd() -> None:
     """What was listed and is gone when one looks counts for nothing."""
 
-    class Haunted(tree.Reader):
+    class Haunted(tree.CgroupReader):
         def children(self, path: str) -> tuple[str, ...]:
             ghosts = tuple(f"a/ghost{number}" for number in range(50))
             return (*super().children(path), *(ghosts if path == "a" else ()))

@@ -118,4 +118,4 @@ def test_a_root_that_is_not_there_is_named() -> None:
     ):
         gap = found.why_not(knob.CPUSET_CPUS)
         assert gap is not None
-        assert gap.why == "/sys/fs/cgroup: it has no group kubelte"
+        assert gap.why == "/sys/fs/cgroup: the cgroup kubelte does not exist"

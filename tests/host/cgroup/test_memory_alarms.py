@@ -45,7 +45,6 @@ def test_a_level_tells_once(tmp_path: Path, told: memory_alarms.Alarms) -> None:
     told.set({str(tmp_path): 50 * _MI})
     os.eventfd_write(asked(tmp_path)[0], 1)
     assert told.heard()
-    assert told.rings == 2
 
 
 def test_a_level_moves_with_the_page_cache(tmp_path: Path, told: memory_alarms.Alarms) -> None:
@@ -83,5 +82,5 @@ def test_the_look_at_the_handle_takes_the_word_of_a_trigger(tmp_path: Path) -> N
     made = memory_alarms.Alarms(root.LiveHost(), str(pressure))
 
     assert made.heard()
-    assert (made.rings, made.problems) == (1, {})
+    assert made.problems == {}
     made.close()

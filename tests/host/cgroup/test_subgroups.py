@@ -24,7 +24,7 @@ class Asked(KernelHost):
         name = path.rpartition("/")[2]
         self.names = (*self.names, name)
         if name in self.more:
-            return root.Stat(root.Kind.FILE, 1, 1, 0o644, 0, 0.0)
+            return root.Stat(root.FileKind.FILE, 1, 1, 0o644, 0, 0.0)
         return super().stat(path, follow=follow)
 
 

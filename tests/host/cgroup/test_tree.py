@@ -87,9 +87,9 @@ def test_real_layouts(version: Cgroup, found: str) -> None:
     assert found == hierarchies.discover(host).version.value
 
 
-def reader(host: KernelHost) -> tree.Reader:
+def reader(host: KernelHost) -> tree.CgroupReader:
     """A reader of what is mounted."""
-    return tree.Reader(host, hierarchies.discover(host))
+    return tree.CgroupReader(host, hierarchies.discover(host))
 
 
 def test_a_group_that_vanished_is_a_value() -> None:

@@ -70,29 +70,31 @@ def host() -> Counting:
 
 
 @pytest.fixture
-def look(host: Counting, tree: Path) -> Iterator[cgroup_tree.Reader]:
+def look(host: Counting, tree: Path) -> Iterator[cgroup_tree.CgroupReader]:
     """A reader that is told what happens."""
     yield from reading(host, tree, inotify.Inotify())
 
 
-def reading(host: Counting, tree: Path, events: inotify.Inotify) -> Iterator[cgroup_tree.Reader]:
+def reading(
+    host: Counting, tree: Path, events: inotify.Inotify
+) -> Iterator[cgroup_tree.CgroupReader]:
     """A reader with those events."""
     home = cgroup.Hierarchy(mount=str(tree), unified=True, controllers=frozenset({"cpuset"}))
-    reader = cgroup_tree.Reader(host, cgroup.Layout(hierarchies=(home,)))
+    reader = cgroup_tree.CgroupReader(host, cgroup.Layout(hierarchies=(home,)))
     reader.watch(events)
     yield reader
     reader.close()
     events.close()
 
 
-def everything(reader: cgroup_tree.Reader) -> dict[str, cgroup.Group]:
+def everything(reader: cgroup_tree.CgroupReader) -> dict[str, cgroup.Group]:
     """What a tick sees."""
     reader.poll()
     return reader.read_all(["", *(followed.inside(reader, "pod", 1 << 20) or ())], full=False)
 
 
 def test_quiet_groups_are_the_same_objects_and_cost_nothing(
-    host: Counting, look: cgroup_tree.Reader
+    host: Counting, look: cgroup_tree.CgroupReader
 ) -> None:
     """A second look asks the kernel about nothing; its answer is made of the same groups."""
     first = everything(look)
@@ -105,7 +107,9 @@ def test_quiet_groups_are_the_same_objects_and_cost_nothing(
     assert (generation, 0) == (look.generation, host.calls)
 
 
-def test_a_group_that_comes_is_seen_at_the_next_poll(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_a_group_that_comes_is_seen_at_the_next_poll(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
     """Also when it is deep inside, and what happens inside of it afterwards."""
     everything(look)
     group(tree / "pod/inner/fresh", "0")
@@ -118,7 +122,7 @@ def test_a_group_that_comes_is_seen_at_the_next_poll(look: cgroup_tree.Reader, t
     assert "1" == everything(look)["pod/inner/fresh"].values[CPUS]
 
 
-def test_a_group_that_goes_is_gone(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_a_group_that_goes_is_gone(look: cgroup_tree.CgroupReader, tree: Path) -> None:
     """It is in no later look, and its parent has no such child."""
     everything(look)
     for name in (CPUS, EFFECTIVE):
@@ -130,7 +134,7 @@ def test_a_group_that_goes_is_gone(look: cgroup_tree.Reader, tree: Path) -> None
 
 
 def test_another_group_under_the_same_name_is_another_group(
-    look: cgroup_tree.Reader, tree: Path
+    look: cgroup_tree.CgroupReader, tree: Path
 ) -> None:
     """Removed and made anew between two looks: new identity, new values, and watched as well."""
     before = everything(look)["pod/inner"]
@@ -146,7 +150,9 @@ def test_another_group_under_the_same_name_is_another_group(
     assert "2" == everything(look)["pod/inner"].values[CPUS]
 
 
-def test_a_write_above_reads_what_is_below_again(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_a_write_above_reads_what_is_below_again(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
     """An effective set follows from the sets above, and the kernel does not tell of it."""
     everything(look)
     silently(tree / "pod/inner" / EFFECTIVE, b"1")
@@ -158,7 +164,7 @@ def test_a_write_above_reads_what_is_below_again(look: cgroup_tree.Reader, tree:
 
 
 def test_a_change_that_nobody_told_of_is_found_within_five_polls(
-    look: cgroup_tree.Reader, tree: Path
+    look: cgroup_tree.CgroupReader, tree: Path
 ) -> None:
     """Another cgroup namespace writes through a superblock of its own, of which we hear nothing."""
     everything(look)
@@ -169,7 +175,7 @@ def test_a_change_that_nobody_told_of_is_found_within_five_polls(
 
 
 def test_only_what_is_in_doubt_is_read_again(
-    host: Counting, look: cgroup_tree.Reader, tree: Path
+    host: Counting, look: cgroup_tree.CgroupReader, tree: Path
 ) -> None:
     """The others are the same objects, and where nothing is new so is the mapping."""
     before = everything(look)
@@ -186,7 +192,9 @@ def test_only_what_is_in_doubt_is_read_again(
     assert after is look.renewed(after)
 
 
-def test_a_rescan_that_finds_nothing_new_leaves_all_as_it_was(look: cgroup_tree.Reader) -> None:
+def test_a_rescan_that_finds_nothing_new_leaves_all_as_it_was(
+    look: cgroup_tree.CgroupReader,
+) -> None:
     """Each group is doubted in its turn."""
     before = everything(look)
     for _ in range(24):
@@ -198,7 +206,7 @@ def test_a_rescan_that_finds_nothing_new_leaves_all_as_it_was(look: cgroup_tree.
 @pytest.mark.parametrize("path", ["pod/fresh", "pod/inner/fresh"])
 @pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
 def test_where_a_group_came_all_are_to_be_looked_at(
-    look: cgroup_tree.Reader, tree: Path, path: str, told: bool
+    look: cgroup_tree.CgroupReader, tree: Path, path: str, told: bool
 ) -> None:
     """Others may be wanted now than those that were."""
     before = everything(look)
@@ -215,7 +223,9 @@ def test_where_a_group_came_all_are_to_be_looked_at(
         assert None in found
 
 
-def test_where_a_group_went_all_are_to_be_looked_at(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_where_a_group_went_all_are_to_be_looked_at(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
     """Also where another one has its name."""
     before = everything(look)
     (tree / "pod/inner").rename(tree.parent / "elsewhere")
@@ -237,7 +247,9 @@ def test_what_is_polled_is_not_renewed(host: Counting, tree: Path) -> None:
     assert reader.renewed(before) is None
 
 
-def test_a_file_that_is_nobodys_business_wakes_nobody(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_a_file_that_is_nobodys_business_wakes_nobody(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
     """Only files that the table knows are worth a look."""
     everything(look)
     (tree / "pod" / "cgroup.procs").write_text("1\n")
@@ -245,7 +257,9 @@ def test_a_file_that_is_nobodys_business_wakes_nobody(look: cgroup_tree.Reader, 
     assert not look.hear()
 
 
-def test_what_we_wrote_ourselves_surprises_nobody(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_what_we_wrote_ourselves_surprises_nobody(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
     """It is read again; what somebody else did meanwhile is told all the same."""
     everything(look)
     disturbed = look.disturbed
@@ -264,7 +278,7 @@ def test_what_we_wrote_ourselves_surprises_nobody(look: cgroup_tree.Reader, tree
 
 
 def test_a_group_that_is_awaited_is_told_when_it_comes(
-    look: cgroup_tree.Reader, tree: Path
+    look: cgroup_tree.CgroupReader, tree: Path
 ) -> None:
     """Asking for an absent group watches where it would appear."""
     assert not look.exists("slice/web")
@@ -279,12 +293,14 @@ def test_a_group_that_is_awaited_is_told_when_it_comes(
     assert look.exists("slice/web")
 
 
-def test_lost_events_cost_one_look_at_everything(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_lost_events_cost_one_look_at_everything(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
     """After an overflow nothing that was kept is believed."""
     everything(look)
     silently(tree / "pod" / EFFECTIVE, b"2-3"[:3])
 
-    assert look._take([inotify.Event(-1, "", directory=True)])
+    assert look._take([inotify.InotifyEvent(-1, "", directory=True)])
     assert "2-3" == everything(look)["pod"].values[EFFECTIVE]
 
 
@@ -297,7 +313,7 @@ def test_without_watches_groups_are_polled(host: Counting, tree: Path) -> None:
         assert "3" == everything(reader)["pod/inner"].values[CPUS]
 
 
-def test_closing_gives_every_watch_back(look: cgroup_tree.Reader, tree: Path) -> None:
+def test_closing_gives_every_watch_back(look: cgroup_tree.CgroupReader, tree: Path) -> None:
     """The kernel keeps none, and what happens afterwards is told to nobody."""
     everything(look)
     assert look._events is not None

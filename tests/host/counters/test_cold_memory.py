@@ -140,7 +140,7 @@ def test_of_the_node() -> None:
 def test_it_is_remembered() -> None:
     """The node's cold memory is a value of its history; a damaged text costs that value only."""
     host, past = counting.machine("v1"), series.History()
-    look = node.Reader(host)
+    look = node.NodeReader(host)
     look.configure(discovery.discover(host), hierarchies.discover(host))
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
     past.take(look.read(0))

@@ -17,9 +17,9 @@ from tests.kit.kernel.machine import Cgroup
 CPU = {"v1": "/sys/fs/cgroup/cpu,cpuacct/{}/cpuacct.usage", "v2": "/sys/fs/cgroup/{}/cpu.stat"}
 
 
-def reader(host: root.HostRoot, handles: int = 1000) -> groups.Reader:
+def reader(host: root.HostRoot, handles: int = 1000) -> groups.GroupReader:
     """A reader that follows all groups of the machine."""
-    made = groups.Reader(host, hierarchies.discover(host), handles=handles)
+    made = groups.GroupReader(host, hierarchies.discover(host), handles=handles)
     made.follow(counting.found(host))
     return made
 
@@ -281,7 +281,7 @@ def test_descriptors_are_bounded() -> None:
 def test_many_groups_that_come_and_go() -> None:
     """Slots are used again: their number follows the groups that are there, not those that were."""
     host = counting.machine("v2")
-    look = groups.Reader(host, hierarchies.discover(host), handles=1000)
+    look = groups.GroupReader(host, hierarchies.discover(host), handles=1000)
     for n in range(300):
         host.mkdir(host.at(f"/sys/fs/cgroup/pod{n}"))
         if n >= 10:

@@ -26,7 +26,7 @@ class Node:
         self.host = counting.machine(version, *NAMES)
         for name in NAMES:
             self.says(name, used=100, cache=1)
-        self.look: groups.Reader = reader(self.host)
+        self.look: groups.GroupReader = reader(self.host)
         self.tick = 0
 
     def path(self, name: str, file: str) -> str:

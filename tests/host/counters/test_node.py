@@ -20,7 +20,7 @@ def stat(*cpus: tuple[int, int]) -> str:
 def test_rates_of_the_node_and_its_cpus() -> None:
     """A second of user time in a second is a core."""
     host, past = counting.machine("v2"), series.History()
-    look = node.Reader(host)
+    look = node.NodeReader(host)
     look.configure(discovery.discover(host))
     for at, used in ((0, 10), (1, 11)):
         host.texts["/proc/stat"] = stat((0, used), (1, 7))
@@ -34,7 +34,7 @@ def test_rates_of_the_node_and_its_cpus() -> None:
 def test_a_cpu_that_comes_back() -> None:
     """The time of its former life is no rate of its NUMA node."""
     host, past = counting.machine("v2"), series.History()
-    look = node.Reader(host)
+    look = node.NodeReader(host)
     look.configure(discovery.discover(host))
     for at, cpus in enumerate(
         [((0, 1), (1, 5000)), ((0, 2),), ((0, 3), (1, 5000)), ((0, 4), (1, 5000))]
@@ -50,7 +50,7 @@ def test_a_cpu_that_comes_back() -> None:
 def test_each_file_for_itself() -> None:
     """A damaged file costs its values, a missing one is said; the others are read."""
     host, past = counting.machine("v2"), series.History()
-    look = node.Reader(host)
+    look = node.NodeReader(host)
     host.texts["/proc/stat"] = "nonsense"
     host.texts["/proc/pressure/io"] = None
     past.take(look.read(0))
@@ -66,7 +66,7 @@ def test_interfaces_with_a_device_before_others() -> None:
     line = "{}: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"
     host.texts["/proc/net/dev"] = "x\ny\n" + "".join(map(line.format, ("veth1", "eth0", "veth2")))
     host.tree.text("/sys/class/net/eth0/device", "")
-    past.take(node.Reader(host).read(0))
+    past.take(node.NodeReader(host).read(0))
 
     assert ["eth0"] == list(past.links.subjects)
 
@@ -74,7 +74,7 @@ def test_interfaces_with_a_device_before_others() -> None:
 def test_a_second_look_at_once_reads_nothing() -> None:
     """A pass that follows another one closely leaves the rates alone."""
     host = counting.machine("v2", "a")
-    look = usage.Reader(host)
+    look = usage.UsageReader(host)
     first = look.read(machine.Now(at=1.0, wall=0.0), {})
 
     assert {"groups", "node"} <= first.keys()
@@ -88,7 +88,7 @@ def test_counters_are_a_source_with_an_age() -> None:
     They are of this machine: having them makes no node a part of a cluster.
     """
     host = counting.machine("v2")
-    look = usage.Reader(host)
+    look = usage.UsageReader(host)
     assert (False, None) == (look.source.ok, look.source.last_good)
 
     look.read(machine.Now(at=1.0, wall=0.0), {})

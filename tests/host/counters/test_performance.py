@@ -17,7 +17,7 @@ from koordlet.model import counters, meter, pod, qos
 from tests.kit import counting
 
 
-class Processor(perf_events.Counters):
+class Processor(perf_events.PerfEvents):
     """Counters that count what a test says; every pair has two handles."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Host(counting.Counting):
         super().__init__(made)
         self.processor = Processor()
 
-    def performance(self) -> perf_events.Counters:
+    def performance(self) -> perf_events.PerfEvents:
         """The processor's."""
         return self.processor
 
@@ -91,9 +91,9 @@ class World:
     def __init__(self, **settings: Any) -> None:
         self.host = Host()
         self.layout = hierarchies.discover(self.host)
-        self.reader = performance.Reader(
+        self.reader = performance.PerformanceReader(
             self.host,
-            performance.Settings(**settings),
+            performance.PerformanceSettings(**settings),
         )
         self.past = series.History()
         self.at = 0.0
@@ -189,7 +189,7 @@ def test_why_nothing_is_counted(number: int, words: str) -> None:
 def test_a_machine_that_is_only_recorded() -> None:
     """There is nothing to count on."""
     host = counting.machine("v2")
-    reader = performance.Reader(host, performance.Settings())
+    reader = performance.PerformanceReader(host, performance.PerformanceSettings())
 
     assert reader.read(0.0, 0.0, hierarchies.discover(host), (0,), running("a")) is None
     assert "no perf_event_open" in reader.unsupported[0].why

@@ -50,8 +50,8 @@ def read(top: Path, files: dict[str, str], **places: Any) -> model.Reading:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     host = roots.open_root(str(top))
-    reader = pressure.Reader(host)
-    reader.configure(hierarchies.discover(host, ""), pressure.Places(**places))
+    reader = pressure.PressureReader(host)
+    reader.configure(hierarchies.discover(host, ""), pressure.PressurePaths(**places))
     return reader.read(5.0, {}, None)
 
 
@@ -118,7 +118,7 @@ def test_the_disk_below_a_recording_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     host = roots.open_root(str(tmp_path))
 
-    assert not pressure.recorded(host, pressure.Places())
+    assert not pressure.recorded(host, pressure.PressurePaths())
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_how_file_systems_lie(tmp_path: Path, devices: str, layout: str) -> None
     """One for all, images apart, or writable layers beside the node's files."""
     (tmp_path / "proc").mkdir()
     host = roots.open_root(str(tmp_path))
-    reader = pressure.Reader(host)
-    places = pressure.Places(nodefs=("/n",), imagefs=("/i",), containerfs=("/c",))
+    reader = pressure.PressureReader(host)
+    places = pressure.PressurePaths(nodefs=("/n",), imagefs=("/i",), containerfs=("/c",))
     reader.configure(hierarchies.discover(host, ""), places)
     disks = {
         path: model.FileSystem(device=device)
@@ -174,15 +174,15 @@ def machine() -> Machine:
 
 
 @pytest.fixture
-def look(machine: Machine) -> pressure.Reader:
+def look(machine: Machine) -> pressure.PressureReader:
     """A reader that has read once, at second 0."""
-    reader = pressure.Reader(machine)
-    reader.configure(hierarchies.discover(machine, ""), pressure.Places())
+    reader = pressure.PressureReader(machine)
+    reader.configure(hierarchies.discover(machine, ""), pressure.PressurePaths())
     reader.read(0.0, {}, None)
     return reader
 
 
-def inactive(look: pressure.Reader, at: float) -> tuple[int, int]:
+def inactive(look: pressure.PressureReader, at: float) -> tuple[int, int]:
     """What is read now of the node and of all pods, in KiB."""
     found = look.read(at, {}, None)
     assert found.root is not None
@@ -191,7 +191,7 @@ def inactive(look: pressure.Reader, at: float) -> tuple[int, int]:
 
 
 def test_page_cache_is_not_read_again_while_the_machine_has_what_it_had(
-    machine: Machine, look: pressure.Reader
+    machine: Machine, look: pressure.PressureReader
 ) -> None:
     """A thousandth of the memory may come or go, and that for five seconds."""
     machine.has(inactive=301_000, active=99_500)
@@ -204,7 +204,7 @@ def test_page_cache_is_not_read_again_while_the_machine_has_what_it_had(
 
 @pytest.mark.parametrize("which", ["inactive", "active"])
 def test_page_cache_that_moves_is_read_at_once(
-    machine: Machine, look: pressure.Reader, which: str
+    machine: Machine, look: pressure.PressureReader, which: str
 ) -> None:
     """What becomes active is used from that moment on, and what was dropped is not there."""
     before = {"inactive": 300_000, "active": 100_000}
@@ -215,7 +215,7 @@ def test_page_cache_that_moves_is_read_at_once(
     assert ((301_025 if which == "inactive" else 300_000),) * 2 == now
 
 
-def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.Reader) -> None:
+def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.PressureReader) -> None:
     """It is a file of its own, which costs nothing."""
     machine.texts["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "7000000\n"
     found = look.read(1.0, {}, None).root
@@ -227,7 +227,7 @@ def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.Reader) -
 
 @pytest.mark.parametrize("limit", [1 << 62, 100_000 * _KIB])
 def test_page_cache_that_a_group_takes_from_others_is_not_its_working_set(
-    machine: Machine, look: pressure.Reader, limit: int
+    machine: Machine, look: pressure.PressureReader, limit: int
 ) -> None:
     """The machine has as much as before: so a small group on a large one always seems, too."""
     machine.texts[f"{_PODS}/memory.limit_in_bytes"] = f"{limit}\n"
@@ -243,7 +243,7 @@ def test_page_cache_that_a_group_takes_from_others_is_not_its_working_set(
 
 
 def test_near_a_threshold_page_cache_is_read_each_time(
-    machine: Machine, look: pressure.Reader
+    machine: Machine, look: pressure.PressureReader
 ) -> None:
     """What was hardly another one before may be the difference now."""
     look.closely = True
@@ -253,7 +253,7 @@ def test_near_a_threshold_page_cache_is_read_each_time(
 
 
 def test_what_was_looked_at_between_two_readings_is_read_again(
-    machine: Machine, look: pressure.Reader
+    machine: Machine, look: pressure.PressureReader
 ) -> None:
     """A crossing that was seen then is seen by the pass that follows."""
     machine.has(inactive=300_001, active=100_000)
@@ -265,7 +265,7 @@ def test_what_was_looked_at_between_two_readings_is_read_again(
 
 
 def test_a_machine_that_names_no_page_cache_is_read_each_time(
-    machine: Machine, look: pressure.Reader
+    machine: Machine, look: pressure.PressureReader
 ) -> None:
     """There is nothing to compare."""
     machine.texts["/proc/meminfo"] = "MemTotal: 1024000 kB\nMemFree: 10 kB\n"

@@ -14,10 +14,10 @@ CPUACCT = "/sys/fs/cgroup/cpuacct"
 TREE = "/sys/fs/cgroup"
 
 
-def reader(host: counting.Counting) -> strain.Reader:
+def reader(host: counting.Counting) -> strain.StrainReader:
     """One that follows a web server and a job."""
     layout = hierarchies.discover(host)
-    found = strain.Reader(host, tree.Reader(host, layout).children)
+    found = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
     found.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
     return found
 
@@ -160,7 +160,7 @@ class Opened(counting.Counting):
         return super().list(path)
 
 
-def crowd(count: int) -> tuple[Opened, strain.Reader]:
+def crowd(count: int) -> tuple[Opened, strain.StrainReader]:
     """A v2 machine with so many web servers, all of them followed."""
     names = [f"web{number}" for number in range(count)]
     host = Opened(counting.machine("v2", *names))
@@ -169,7 +169,7 @@ def crowd(count: int) -> tuple[Opened, strain.Reader]:
         host.texts[f"{TREE}/{name}/cpu.pressure"] = None
         host.texts[f"{TREE}/{name}/cpu.stat"] = "usage_usec 1\nuser_usec 1\n"
     layout = hierarchies.discover(host)
-    one = strain.Reader(host, tree.Reader(host, layout).children)
+    one = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
     one.follow(layout, plus=names, minus=[], best_effort=[], watched=names)
     return host, one
 
@@ -213,7 +213,7 @@ def test_the_threads_of_a_pod_are_those_of_its_containers() -> None:
     host.asked = []
     pid = host.spawn(f"{CPUACCT}/web/b")
     inside = {"web": ("web/a", "web/b")}
-    one = strain.Reader(host, lambda path: inside.get(path, ()))
+    one = strain.StrainReader(host, lambda path: inside.get(path, ()))
     layout = hierarchies.discover(host)
     one.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
     one.look(0.0)

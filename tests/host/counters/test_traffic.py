@@ -62,7 +62,7 @@ class World:
 
     def __init__(self, *names: str) -> None:
         self.machine, self.past, self.at = Machine(), series.History(), 1000.0
-        self.reader = traffic.Reader(self.machine)
+        self.reader = traffic.TrafficReader(self.machine)
         self.pods: Sequence[pod.Pod] = tuple(views.workload(name) for name in names)
         for number, name in enumerate(names, start=10):
             self.start(name, str(number), number)
@@ -203,7 +203,7 @@ def test_a_process_1_that_hides() -> None:
 
 def test_it_is_read_once_the_agent_watches() -> None:
     """Not in the first pass, which has more urgent things to do; then at every one."""
-    reader = usage.Reader(root.LiveHost())
+    reader = usage.UsageReader(root.LiveHost())
     try:
         assert "traffic" not in reader.read(machine.Now(at=1.0, wall=1.0), {})
         reader.watch(())

@@ -13,10 +13,10 @@ from koordlet.model import topology
 from tests.kit import machines
 
 LINKS = (
-    netlink.Link("eth1", "pci", "0000:01:00.0"),
-    netlink.Link("eth0", "pci", "0000:01:00.0"),
-    netlink.Link("eth7", "virtio", "virtio1"),
-    netlink.Link("eth8", "usb", "2-1"),
+    netlink.NetworkInterface("eth1", "pci", "0000:01:00.0"),
+    netlink.NetworkInterface("eth0", "pci", "0000:01:00.0"),
+    netlink.NetworkInterface("eth7", "virtio", "virtio1"),
+    netlink.NetworkInterface("eth8", "usb", "2-1"),
 )
 
 
@@ -59,7 +59,7 @@ def test_known_names_stay() -> None:
 def test_device_that_is_lent_is_not_asked_for(driver: str | None) -> None:
     """A NIC that nobody drives, or a virtual machine does, costs no question."""
 
-    def never() -> Iterator[netlink.Link]:
+    def never() -> Iterator[netlink.NetworkInterface]:
         msg = "asked"
         raise AssertionError(msg)
 

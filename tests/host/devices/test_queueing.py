@@ -40,5 +40,5 @@ def test_a_recording_has_no_network(tmp_path: Path) -> None:
     """Links of the machine that reads a recording are not those of the recording."""
     host = directory.DirHost(str(tmp_path))
 
-    assert shapes.Links() == queueing.Reader(host).look(0.0, ["lo"])
+    assert shapes.Links() == queueing.QueueingReader(host).look(0.0, ["lo"])
     assert queueing.side(host, "lo", "egress") is None

@@ -35,8 +35,8 @@ def test_groups_that_come_and_go_and_written_files_are_told(
     (tmp_path / "a b").rmdir()
     told = events.drain()
 
-    assert inotify.Event(number, "a b", directory=True) == told[0] == told[-1]
-    assert {inotify.Event(number, "cpuset.cpus", directory=False)} == set(told[1:-1])
+    assert inotify.InotifyEvent(number, "a b", directory=True) == told[0] == told[-1]
+    assert {inotify.InotifyEvent(number, "cpuset.cpus", directory=False)} == set(told[1:-1])
     assert [] == events.drain()
 
 
@@ -64,7 +64,7 @@ def test_what_is_no_directory_is_refused_by_name(events: inotify.Inotify, tmp_pa
 
 def test_lost_events_are_an_event() -> None:
     """A full queue says that anything may have happened."""
-    assert [inotify.Event(-1, "", directory=True)] == inotify.parse(
+    assert [inotify.InotifyEvent(-1, "", directory=True)] == inotify.parse(
         struct.pack("iIII", -1, 0x4000, 0, 0)
     )
 
@@ -72,4 +72,4 @@ def test_lost_events_are_an_event() -> None:
 @given(st.binary(max_size=200))
 def test_nothing_that_is_read_breaks_the_parser(data: bytes) -> None:
     """Whatever the bytes, the answer is a list of events."""
-    assert all(isinstance(one, inotify.Event) for one in inotify.parse(data))
+    assert all(isinstance(one, inotify.InotifyEvent) for one in inotify.parse(data))

@@ -31,7 +31,7 @@ def machine() -> Opening:
 def test_a_file_is_opened_once_and_read_as_it_is_now() -> None:
     """What the kernel says changes, the descriptor does not."""
     host = machine()
-    files = kept_files.Kept(host)
+    files = kept_files.KeptFiles(host)
     found = []
     for text in ("1\n", "22\n", "3\n"):
         host.texts[USAGE] = text
@@ -44,7 +44,7 @@ def test_a_file_is_opened_once_and_read_as_it_is_now() -> None:
 def test_a_group_that_went_and_came_is_read_anew() -> None:
     """Its old descriptor answers ENODEV; while it is not there, so does reading."""
     host = machine()
-    files = kept_files.Kept(host)
+    files = kept_files.KeptFiles(host)
     host.texts[USAGE] = "1\n"
     assert b"1\n" == files.read(host.at(USAGE))
 
@@ -61,7 +61,7 @@ def test_a_file_of_more_than_a_page_is_read_whole() -> None:
     host = machine()
     host.texts[USAGE] = "1" * 10_000
 
-    assert 10_000 == len(kept_files.Kept(host).read(host.at(USAGE)))
+    assert 10_000 == len(kept_files.KeptFiles(host).read(host.at(USAGE)))
 
 
 def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "proc/meminfo"
     file.parent.mkdir()
     host = roots.open_root(str(tmp_path))
-    files = kept_files.Kept(host)
+    files = kept_files.KeptFiles(host)
     found = []
     for text in ("one", "other"):
         file.unlink(missing_ok=True)

@@ -78,7 +78,7 @@ def test_counters_come_back_at_once() -> None:
     machine = Machine("0-1", cgroup="v2")
     machine.mkdir(machine.at("/sys/fs/cgroup/web"))
     host = unanswering.UnansweringHost(machine)
-    reader = groups.Reader(host, hierarchies.discover(host))
+    reader = groups.GroupReader(host, hierarchies.discover(host))
     reader.follow({"web": cgroup.Group(path="web", inode=1)})
     host.number = errno.EMFILE
     reader.read(1.0)

@@ -29,15 +29,15 @@ STOPS = (
 
 
 @pytest.fixture
-def made() -> Iterator[list[space.Reader]]:
+def made() -> Iterator[list[space.SpaceReader]]:
     """Readers that are closed at the end, with their children."""
-    readers: list[space.Reader] = []
+    readers: list[space.SpaceReader] = []
     yield readers
     for one in readers:
         one.close()
 
 
-def answered(look: space.Reader, path: str, at: float = 0.0) -> series.History:
+def answered(look: space.SpaceReader, path: str, at: float = 0.0) -> series.History:
     """What is known once that directory was answered for."""
     past = series.History()
 
@@ -49,11 +49,11 @@ def answered(look: space.Reader, path: str, at: float = 0.0) -> series.History:
     return past
 
 
-def test_room(tmp_path: Path, made: list[space.Reader]) -> None:
+def test_room(tmp_path: Path, made: list[space.SpaceReader]) -> None:
     """Bytes and inodes are those of statvfs; a directory that is not there has no values."""
     odd = tmp_path / "with a blank"
     odd.mkdir()
-    made.append(space.Reader([str(odd), "/does/not/exist"]))
+    made.append(space.SpaceReader([str(odd), "/does/not/exist"]))
     past = answered(made[0], str(odd))
     exact = os.statvfs(odd)
 
@@ -62,9 +62,9 @@ def test_room(tmp_path: Path, made: list[space.Reader]) -> None:
     assert past.disks.last("/does/not/exist", meter.SPACE_TOTAL) is None
 
 
-def test_a_mount_that_hangs(made: list[space.Reader]) -> None:
+def test_a_mount_that_hangs(made: list[space.SpaceReader]) -> None:
     """The directory that is not answered for rests; the others are asked about again."""
-    look = space.Reader(["/", "/hung", "/proc"], STOPS)
+    look = space.SpaceReader(["/", "/hung", "/proc"], STOPS)
     made.append(look)
     answered(look, "/")
     child = look._child
@@ -83,9 +83,9 @@ def test_a_mount_that_hangs(made: list[space.Reader]) -> None:
     assert ("/proc",) == look.stale, "the first has rested; now the next one hangs"
 
 
-def test_nobody_waits(made: list[space.Reader]) -> None:
+def test_nobody_waits(made: list[space.SpaceReader]) -> None:
     """Looking returns at once, with missing values, however long the child sleeps."""
-    look = space.Reader(["/"], HANGS)
+    look = space.SpaceReader(["/"], HANGS)
     made.append(look)
     found = [look.read(at) for at in (0.0, 1.0, 2.0)]
 
@@ -93,14 +93,15 @@ def test_nobody_waits(made: list[space.Reader]) -> None:
     assert 0 == look.hung
 
 
-def test_a_child_that_dies(made: list[space.Reader]) -> None:
+def test_a_child_that_dies(tmp_path: Path, made: list[space.SpaceReader]) -> None:
     """It is started again at the next question."""
-    look = space.Reader(["/"], ("true",))
+    starts = tmp_path / "starts"
+    look = space.SpaceReader(["/"], ("sh", "-c", f"echo >>'{starts}'"))
     made.append(look)
 
     def twice() -> bool:
         look.read(0.0)
-        return look.restarts >= 2
+        return starts.exists() and len(starts.read_bytes()) >= 2
 
     deadline.until(twice, "two children")
     assert () == look.stale
@@ -108,7 +109,7 @@ def test_a_child_that_dies(made: list[space.Reader]) -> None:
 
 def test_a_child_that_cannot_be_started() -> None:
     """It costs the values, and nothing else."""
-    look = space.Reader(["/"], ("/does/not/exist",))
+    look = space.SpaceReader(["/"], ("/does/not/exist",))
     found = look.read(0.0)
 
     assert found.batches[0].values[0] != found.batches[0].values[0]

@@ -41,7 +41,7 @@ def test_a_real_program() -> None:
     set-up inside can change it: so the test is skipped, on CI too.
     """
     try:
-        one = events.Listener()
+        one = events.ProcessEvents()
     except OSError as error:
         pytest.skip(f"nobody may listen here: {error}")
     try:

@@ -21,7 +21,7 @@ def test_look(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     host = roots.open_root(str(tmp_path))
-    layout, reader = hierarchies.discover(host, ""), oom_scores.Reader(host)
+    layout, reader = hierarchies.discover(host, ""), oom_scores.OomScoreReader(host)
 
     assert reader.look(1.0, layout, ["a", "b"]) == {}
     reader.asked = True

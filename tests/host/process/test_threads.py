@@ -35,8 +35,11 @@ def test_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before == threading.active_count()
     with pytest.raises(errors.HostError) as failed:
         threads.ensure(7, "it")
-    assert "it needs 7 threads, and 5 are to be had" == failed.value.message
-    assert ("raise it by 2" in failed.value.fix, "pids.max" in failed.value.culprit) == (True, True)
+    assert "it needs 7 threads, but only 5 can be started" == failed.value.message
+    assert ("raise the limit by 2" in failed.value.fix, "pids.max" in failed.value.culprit) == (
+        True,
+        True,
+    )
     assert before == threading.active_count()
 
 

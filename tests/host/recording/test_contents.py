@@ -155,7 +155,7 @@ def item(path: str, data: bytes, link: str | None = None) -> contents.Item:
 
 def changes(*readings: list[contents.Item]) -> list[dict[str, object]]:
     """What the last reading adds to those before it."""
-    memory = frames.Memory()
+    memory = frames.FrameDigests()
     list(memory.first(readings[0]))
     found: list[dict[str, object]] = []
     for reading in readings[1:]:

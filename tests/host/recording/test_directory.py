@@ -62,7 +62,7 @@ def test_reads(tree: Path) -> None:
 
     assert b"inside" == one.read(one.sys("a", "file"))
     assert ["file"] == one.list(one.sys("a"))
-    assert root.Kind.DIRECTORY is one.stat(one.sys("a")).kind
+    assert root.FileKind.DIRECTORY is one.stat(one.sys("a")).kind
     assert (True, False) == (one.exists(one.sys("a")), one.exists(one.sys("b")))
     assert one.live is False
 
@@ -103,7 +103,7 @@ def test_absolute_link_starts_at_the_recorded_root(tree: Path) -> None:
     one = host(tree)
 
     assert b"inside" == one.read(one.sys("link", "file"))
-    assert ("/sys/a", root.Kind.LINK) == (
+    assert ("/sys/a", root.FileKind.LINK) == (
         one.readlink(one.sys("link")),
         one.stat(one.sys("link"), follow=False).kind,
     )

@@ -74,10 +74,10 @@ def test_files_change_come_and_go(tmp_path: Path) -> None:
     ("frame", "why"),
     [
         ("not json", "cannot be read"),
-        ("[]", "no object"),
+        ("[]", "not a JSON object"),
         ("{}", "monotonic"),
         ("", "'monotonic' is missing"),
-        ([{**HEAD, "wall": "x"}], "'wall' is 'x', and shall be seconds"),
+        ([{**HEAD, "wall": "x"}], "'wall' is 'x', expected seconds"),
         ([{**HEAD, "monotonic": float("nan")}], "'monotonic' is 'nan'"),
         ([{**HEAD, "wall": float("inf")}], "'wall' is 'inf'"),
         ([{**HEAD, "monotonic": 10**400}], "'monotonic' is '1000"),
@@ -85,7 +85,7 @@ def test_files_change_come_and_go(tmp_path: Path) -> None:
         ([HEAD, {"text": "x"}], "path"),
         ([HEAD, {"path": "/sys/../etc/passwd", "text": "x"}], "not a path"),
         ([HEAD, {"path": "relative", "gone": True}], "not a path"),
-        ([HEAD, {"path": "/proc/stat/below", "text": "x"}], "no directory"),
+        ([HEAD, {"path": "/proc/stat/below", "text": "x"}], "is not a directory"),
         ([HEAD, {"path": "/a", "base64": "?"}], "cannot be read"),
     ],
 )

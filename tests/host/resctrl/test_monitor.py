@@ -12,9 +12,9 @@ from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost
 
 
-def looks(host: KernelHost) -> tuple[tree.Reader, resctrl_monitor.Monitor]:
+def looks(host: KernelHost) -> tuple[tree.ResctrlTreeReader, resctrl_monitor.Monitor]:
     """A reader and a monitor of one machine."""
-    made = tree.Reader(host)
+    made = tree.ResctrlTreeReader(host)
     made.refresh("GenuineIntel", ())
     return made, resctrl_monitor.Monitor(host)
 
@@ -115,7 +115,7 @@ def test_a_package_is_no_cache(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     host = directory.DirHost(str(tmp_path))
-    reader = tree.Reader(host)
+    reader = tree.ResctrlTreeReader(host)
     reader.refresh("GenuineIntel", ())
     now = reader.read()
     assert now is not None

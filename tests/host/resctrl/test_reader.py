@@ -29,7 +29,7 @@ def test_a_process_that_entered_from_outside(ram: Path) -> None:
     host = kit.machine()
     line = agents.Site(host, state=ram).line()
     layout, topology = line.observer.layout, line.observer.topology
-    look, told = reader.Look(host), Told()
+    look, told = reader.ResctrlReader(host), Told()
     look.refresh(topology)
     pods = (moments.workload("batch"),)
 

@@ -10,9 +10,11 @@ from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost, Machine
 
 
-def reader(host: KernelHost, vendor: str = "GenuineIntel", flags: str = "") -> tree.Reader:
+def reader(
+    host: KernelHost, vendor: str = "GenuineIntel", flags: str = ""
+) -> tree.ResctrlTreeReader:
     """A reader that knows of mounts."""
-    made = tree.Reader(host)
+    made = tree.ResctrlTreeReader(host)
     made.refresh(vendor, flags.split())
     return made
 
@@ -70,8 +72,8 @@ def test_what_is_absent_is_not_there(rdt: str) -> None:
 @pytest.mark.parametrize(
     ("host", "flags", "why"),
     [
-        (Machine("0-1"), "", "no control of cache"),
-        (Machine("0-1"), "cat_l3 mba", "cat_l3 mba, and this kernel no resctrl"),
+        (Machine("0-1"), "", "cannot control cache"),
+        (Machine("0-1"), "cat_l3 mba", "cat_l3 mba, but this kernel has no resctrl"),
         (kit.machine(mount=None), "cat_l3", "not mounted"),
     ],
 )

@@ -86,7 +86,7 @@ def test_properties_are_read_and_set(ram: Path) -> None:
     """An errand: let in, greet the bus, find the unit, ask for a value; signals are passed over."""
     told: tuple[str, list[object]] = ("v", [dbus.Variant("ay", b"\x03")])
     answers = replies(("o", ["/unit"]), told)
-    with server(ram, answers) as path, bus.Connection(path) as one:
+    with server(ram, answers) as path, bus.BusConnection(path) as one:
         found = one.properties("web.service", ["AllowedCPUs"])
 
     assert {"AllowedCPUs": dbus.Variant("ay", b"\x03")} == found
@@ -97,7 +97,7 @@ def test_what_systemd_refuses_is_an_errno(ram: Path) -> None:
     no = replies(("s", ["Unit x.service not found."]), error="org.freedesktop.systemd1.NoSuchUnit")
     with (
         server(ram, no) as path,
-        bus.Connection(path) as one,
+        bus.BusConnection(path) as one,
         pytest.raises(OSError, match="not found") as refused,
     ):
         one.set_properties("x.service", [("CPUWeight", dbus.Variant("t", 100))])
@@ -132,11 +132,11 @@ def hang_up(peer: socket.socket) -> None:
 def test_every_errand_ends(ram: Path, answer: Answer) -> None:
     """Silence, noise, a refusal at the door, a hang-up: nobody to ask, by the deadline."""
     nobody = pytest.raises(bus.NoSystemdError)
-    with server(ram, answer) as path, nobody, bus.Connection(path, patience=0.3):
+    with server(ram, answer) as path, nobody, bus.BusConnection(path, patience=0.3):
         pass
 
 
 def test_no_systemd(ram: Path) -> None:
     """Where there is no such socket, that is said with its name."""
     with pytest.raises(bus.NoSystemdError, match="nothing-here"):
-        bus.Connection(str(ram / "nothing-here"))
+        bus.BusConnection(str(ram / "nothing-here"))

@@ -35,7 +35,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_state_and_job(manager: Path) -> None:
     """State and job are those of the unit that was asked for, not of one with a longer name."""
-    restarting = units.Unit(active="deactivating", sub="stop-post", job="restart")
+    restarting = units.SystemdUnit(active="deactivating", sub="stop-post", job="restart")
 
     assert restarting == units.look("koordlet.service")
     assert "stop" == units.look("koordlet-restore.service").job
@@ -56,11 +56,11 @@ def test_starting_does_not_wait(manager: Path) -> None:
 def test_no_answer(manager: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A systemctl that fails, and one that is not there, are the same error with the reason."""
     (manager / "broken").touch()
-    with pytest.raises(units.NoAnswerError, match="no bus"):
+    with pytest.raises(units.SystemdError, match="no bus"):
         units.look("koordlet.service")
 
     monkeypatch.setenv("PATH", str(manager / "nowhere"))
-    with pytest.raises(units.NoAnswerError, match="No such file"):
+    with pytest.raises(units.SystemdError, match="No such file"):
         units.start("koordlet.service")
 
 
@@ -82,7 +82,7 @@ def test_no_answer(manager: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_comes_back(job: str, result: str, expected: bool) -> None:
     """A job decides; without one, a unit that failed is restarted and one that ended is not."""
-    unit = units.Unit(active="deactivating", sub="stop-post", job=job)
+    unit = units.SystemdUnit(active="deactivating", sub="stop-post", job=job)
 
     assert expected is units.comes_back(unit, result)
 
@@ -106,7 +106,7 @@ def test_comes_back(job: str, result: str, expected: bool) -> None:
 )
 def test_left_alone(active: str, sub: str, job: str, expected: bool) -> None:
     """The helper must act only where the unit has no process whose end would be acted upon."""
-    assert expected is units.left_alone(units.Unit(active=active, sub=sub, job=job))
+    assert expected is units.left_alone(units.SystemdUnit(active=active, sub=sub, job=job))
 
 
 def test_the_helper_is_named_after_the_unit() -> None:

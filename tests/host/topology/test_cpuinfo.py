@@ -31,7 +31,7 @@ def read(text: str, **files: str) -> tuple[cpuinfo.Info, tuple[str, ...]]:
     """What a machine with this cpuinfo says, and its warnings; ``files`` are below /proc."""
     tree = {"proc/cpuinfo": text}
     tree |= {f"proc/{name.replace('__', '/')}": content for name, content in files.items()}
-    reader = sysfs.Reader(machines.to_host(tree))
+    reader = sysfs.SysfsReader(machines.to_host(tree))
     return cpuinfo.read(reader), reader.warnings()
 
 
@@ -90,6 +90,6 @@ def test_release_tells_where_cpuinfo_is_missing() -> None:
 
 def test_riscv_processors_are_numbered() -> None:
     """The processors of riscv64 are found, without the ids that only x86 has."""
-    reader = sysfs.Reader(machines.to_host({"proc/cpuinfo": RISCV}))
+    reader = sysfs.SysfsReader(machines.to_host({"proc/cpuinfo": RISCV}))
 
     assert {0: cpuinfo.Ids(), 1: cpuinfo.Ids()} == cpuinfo.processors(reader)

@@ -134,7 +134,7 @@ def test_damage_is_told() -> None:
 
     assert ["0000:02:00.0"] == [one.address for one in machine.devices]
     assert warned(machine, "0000:01:00.0/class", "'network'")
-    assert warned(machine, "2 devices do not say their class")
+    assert warned(machine, "2 devices have no class")
 
 
 def test_devices_survive_a_recording() -> None:

@@ -211,7 +211,7 @@ class Counting(archive.ArchiveHost):
 
     calls = 0
 
-    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.Entry:
+    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.ArchiveEntry:
         self.calls += 1
         return super()._find(path, follow=follow)
 

@@ -93,7 +93,7 @@ def test_caches_without_levels() -> None:
     broken = discover(tree)
 
     assert (groups(whole, "l3"), whole.caches) == (groups(told, "l3"), told.caches)
-    assert warned(told, "index3/level", "by the order")
+    assert warned(told, "index3/level", "from the order")
     assert [] == groups(broken, "l3")
 
 

@@ -21,7 +21,7 @@ from tests.kit.kernel.hardware import Hardware
 _GET, _CREATE, _SHARE_TO, _SHARE_FROM = range(4)
 
 
-class Cookies(core_cookies.Cores):
+class Cookies(core_cookies.CoreSchedulingCalls):
     """The calls, answered from memory."""
 
     def __init__(self, processes: Processes, machine: Hardware) -> None:

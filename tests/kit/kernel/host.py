@@ -13,7 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from koordlet.host.fs.root import HostPath, HostRoot, Kind, Stat, fail
+from koordlet.host.fs.root import FileKind, HostPath, HostRoot, Stat, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import affinity
 from tests.kit.kernel.cookies import Cookies
@@ -263,7 +263,7 @@ class KernelHost(HostRoot):
             return False
         if mode & os.W_OK and isinstance(node, Directory):
             return node.closed != errno.EROFS
-        return not mode & os.X_OK or node.kind is Kind.DIRECTORY or bool(node.mode & 0o111)
+        return not mode & os.X_OK or node.kind is FileKind.DIRECTORY or bool(node.mode & 0o111)
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
         """resctrl, where there is some; any other file system is ENODEV."""

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from koordlet.host.fs.root import HostPath, HostRoot, Kind
+from koordlet.host.fs.root import FileKind, HostPath, HostRoot
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import script
 from tests.kit.kernel.actors import Actors
@@ -182,7 +182,7 @@ class Session:
             return
         for name in self.host.list(group):
             child = self.host.below(group, name)
-            if self.host.stat(child, follow=False).kind is Kind.DIRECTORY:
+            if self.host.stat(child, follow=False).kind is FileKind.DIRECTORY:
                 self._remove(child)
         # A process that was just reaped may still be counted for a moment.
         self.actors.until(lambda: self._gone(group))

@@ -13,7 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Mapping
 
-from koordlet.host.fs.root import Kind
+from koordlet.host.fs.root import FileKind
 
 _MAX_LINKS = 40
 #: One write to a kernel file takes at most a page unless the file says otherwise (fs/kernfs).
@@ -28,7 +28,7 @@ def refused(number: int) -> OSError:
 class Node:
     """Something that has a name and an inode number."""
 
-    kind = Kind.OTHER
+    kind = FileKind.OTHER
     _inodes = itertools.count(1)
 
     def __init__(self, mode: int) -> None:
@@ -46,7 +46,7 @@ class Node:
 class File(Node):
     """A file that computes what it says and decides what it takes."""
 
-    kind = Kind.FILE
+    kind = FileKind.FILE
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Text(File):
 class Link(Node):
     """A symbolic link."""
 
-    kind = Kind.LINK
+    kind = FileKind.LINK
 
     def __init__(self, target: str) -> None:
         super().__init__(0o777)
@@ -112,7 +112,7 @@ class Link(Node):
 class Directory(Node):
     """A directory whose entries only the machine itself changes, such as those of sysfs."""
 
-    kind = Kind.DIRECTORY
+    kind = FileKind.DIRECTORY
     #: What mkdir and rmdir answer here.
     closed = errno.EPERM
 

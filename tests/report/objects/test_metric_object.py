@@ -52,7 +52,7 @@ PODS = tuple(
 )
 
 
-def seen() -> view.View:
+def seen() -> view.ReportView:
     """A view at the end of that."""
     base = views.view(PODS)
     return dataclasses.replace(
@@ -64,7 +64,7 @@ def seen() -> view.View:
 
 def status(known: series.History) -> dict[str, Any]:
     """The whole status."""
-    now, want = seen(), metric_object.Wish()
+    now, want = seen(), metric_object.CollectPolicy()
     return metric_object.status(
         now,
         metric_object.node(now, known, want),
@@ -118,7 +118,7 @@ def test_it_passes_the_schema() -> None:
     kept = structural.admitted(definitions.document(row), "v1alpha1", body)
 
     assert body["status"] == kept["status"]
-    nodemetric.NodeMetric.model_validate(body)
+    nodemetric.NodeMetricSchema.model_validate(body)
 
 
 @pytest.mark.parametrize(

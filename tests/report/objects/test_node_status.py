@@ -13,7 +13,9 @@ from tests.kit import views
 WALL = 1767225600.0
 
 
-def seen(offer: dict[str, int] | None, *conditions: decision.Condition, **more: Any) -> view.View:
+def seen(
+    offer: dict[str, int] | None, *conditions: decision.Condition, **more: Any
+) -> view.ReportView:
     """A view with this offer and these conditions."""
     base = views.view()
     given = None if offer is None else best_effort.Offer(amounts=offer, **more)
@@ -21,7 +23,7 @@ def seen(offer: dict[str, int] | None, *conditions: decision.Condition, **more: 
     return dataclasses.replace(base, plan=changed, ready=True)
 
 
-def made(there: dict[str, Any], now: view.View) -> dict[str, Any] | None:
+def made(there: dict[str, Any], now: view.ReportView) -> dict[str, Any] | None:
     """The patch."""
     return node_status.patch(there, node_status.wanted(now), wall=WALL, tolerance=0.1)
 

@@ -172,7 +172,7 @@ def problems(table: Mapping[str, Check], body: Any) -> list[str]:
     return wrong + [f"{path}: missing" for path in sorted(needed - there)]
 
 
-def with_gpu() -> view.View:
+def with_gpu() -> view.ReportView:
     """A node that has one, and a network card for RDMA."""
     seen = test_topology_object.seen()
     gpu = topology.Device(
@@ -194,7 +194,7 @@ def with_gpu() -> view.View:
 
 def test_the_topology() -> None:
     """Every field, in both views of what is available."""
-    for how in topology_object.View:
+    for how in topology_object.AvailableView:
         body = topology_object.render(test_topology_object.seen(), how)
         assert [] == problems(TOPOLOGY, body)
 

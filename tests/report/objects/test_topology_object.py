@@ -15,7 +15,7 @@ from koordlet.report.objects import topology_object
 from tests.kit import structural, views
 
 
-def seen(**changes: Any) -> view.View:
+def seen(**changes: Any) -> view.ReportView:
     """A small machine: CPUs 0-1 reserved, 2 held by an LSE pod, 4 by the kubelet."""
     base = views.view(views.pods(2))
     node = dataclasses.replace(base.snapshot.node, name="node-a", **changes.pop("node", {}))
@@ -69,7 +69,7 @@ def test_zones() -> None:
 
 def test_the_peers_view() -> None:
     """Capacity, allocatable and available are one; the node's own reservation is spread."""
-    body = topology_object.render(seen(), topology_object.View.PEER)
+    body = topology_object.render(seen(), topology_object.AvailableView.PEER)
     assert ("4", "4", "4") == tuple(resource(body, 0, "cpu").values())[1:]
 
     kept = {
@@ -77,7 +77,7 @@ def test_the_peers_view() -> None:
         "capacity": {"cpu": 7000},
         "allocatable": {"cpu": 5001},
     }
-    body = topology_object.render(seen(node=kept), topology_object.View.PEER)
+    body = topology_object.render(seen(node=kept), topology_object.AvailableView.PEER)
     assert ("4", "3", "3") == tuple(resource(body, 0, "cpu").values())[1:]
     assert "true" == body["metadata"]["labels"][topology_object.NUMA_RESERVATION]
 

@@ -83,7 +83,7 @@ def test_over_http(ram: Path) -> None:
             schedulers.scheduler(world.client) as loop,
         ):
             face = pages.Pages(loop)
-            shown = server.Server("127.0.0.1:0", face.routes())
+            shown = server.HttpServer("127.0.0.1:0", face.routes())
             address = await shown.start()
             before = loop.ready
             ready, _ = await asyncio.to_thread(asked, address, "/readyz")

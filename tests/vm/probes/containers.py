@@ -89,7 +89,7 @@ class Scene:
 def understood(scene: Scene, box: str) -> dict[str, Any]:
     """What we take the runtime's groups for."""
     host = root.LiveHost()
-    reader = tree.Reader(host, hierarchies.discover(host))
+    reader = tree.CgroupReader(host, hierarchies.discover(host))
     seen = containers.find(containers.walk(reader.children)).pods[scene.sandbox.uid]
     wanted = pod.Pod(
         uid=scene.sandbox.uid,

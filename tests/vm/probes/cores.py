@@ -42,7 +42,7 @@ class Scene:
     """The processes, and the agent."""
 
     def __init__(self) -> None:
-        self.cores = core_cookies.Cores()
+        self.cores = core_cookies.CoreSchedulingCalls()
         self.pids: dict[str, int] = {}
         for name, (kube, label) in PODS.items():
             classes.PODS[name] = (kube, label, {}, "")

@@ -54,7 +54,7 @@ def allowed(box: str) -> str:
 def understood() -> dict[str, Any]:
     """What we take Docker's groups for."""
     host = root.LiveHost()
-    reader = tree.Reader(host, hierarchies.discover(host))
+    reader = tree.CgroupReader(host, hierarchies.discover(host))
     seen = containers.find(containers.walk(reader.children))
     strangers = unmanaged.Finder(host)
     strangers.look(reader.layout, [])

@@ -130,7 +130,7 @@ def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> 
         ),
         (resource_status.KEY, {"cpuset": "3-1"}, "cpuset: "),
         (blkio_qos.KEY, {"blocks": [{"type": "tape"}]}, "blocks: [0]: type: expected one of"),
-        (network_qos.KEY, {"ingressLimit": "-1"}, "ingressLimit: a quantity here is not negative"),
+        (network_qos.KEY, {"ingressLimit": "-1"}, "ingressLimit: a quantity must not be negative"),
     ],
 )
 def test_a_field_that_does_not_fit_costs_itself(key: str, body: Any, problem: str) -> None:

@@ -21,7 +21,7 @@ def test_checksums_that_kubelets_have_computed() -> None:
     """Three files of the kubelet's own tests and documentation."""
     two = {"pod": {"container1": "4-6", "container2": "1-3"}}
     table = dict(zip(memory_state._TABLE, (2048, 512, 1536, 512, 1024), strict=True))
-    node = memory_state.Node(assignments=0, memory={"memory": table}, cells=())
+    node = memory_state.NodeMemory(assignments=0, memory={"memory": table}, cells=())
     block = kubelet.MemoryBlock(nodes=(0,), type="memory", size=512)
 
     assert 354655845 == checksum.fnv1a(cpu_state.dump("none", "4-6", {}))

@@ -22,7 +22,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> pki.Authority:
     return pki.Authority(tmp_path_factory.mktemp("pki"))
 
 
-Use = Callable[[server.Kubelet, client.Endpoint], Awaitable[None]]
+Use = Callable[[server.Kubelet, client.KubeletEndpoint], Awaitable[None]]
 
 
 def meet(authority: pki.Authority, tmp_path: Path, use: Use) -> None:
@@ -33,7 +33,7 @@ def meet(authority: pki.Authority, tmp_path: Path, use: Use) -> None:
         await one.start()
         token = tmp_path / "token"
         token.write_text("secret\n")
-        where = client.Endpoint(
+        where = client.KubeletEndpoint(
             host="127.0.0.1", port=one.port, ca=str(authority.certificate), token=str(token)
         )
         try:
@@ -47,8 +47,8 @@ def meet(authority: pki.Authority, tmp_path: Path, use: Use) -> None:
 def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
     """The body, with the token shown and the certificate checked."""
 
-    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
-        body = await client.Client(where).get("/pods")
+    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
+        body = await client.KubeletClient(where).get("/pods")
 
         assert (one.folder / "pods.json").read_bytes() == body
 
@@ -58,9 +58,9 @@ def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
 def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None:
     """By path and status, whatever came of it; what was no answer is counted as such."""
 
-    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
+    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
         clock = itertools.count(0.0, 0.5)
-        asker = client.Client(where, clock.__next__)
+        asker = client.KubeletClient(where, clock.__next__)
         await asker.get("/pods")
         await asker.get("/pods")
         with pytest.raises(client.Unreachable, match="404"):
@@ -80,11 +80,11 @@ def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None
 def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
     """The new one is shown with the next request."""
 
-    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
-        asker = client.Client(where)
+    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
+        asker = client.KubeletClient(where)
         await asker.get("/pods")
         one.token = "rotated"  # noqa: S105 - of a test's kubelet
-        with pytest.raises(client.Unreachable, match="answered 401"):
+        with pytest.raises(client.Unreachable, match="returned 401"):
             await asker.get("/pods")
         (tmp_path / "token").write_text("rotated")
 
@@ -100,8 +100,8 @@ def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
         (server.Manner.DRIP, "no answer within"),
         (server.Manner.HTML, "text/html"),
         (server.Manner.CUT, "peer closed connection|ended|garbled|incomplete"),
-        (server.Manner.HUGE, "over 4 MiB"),
-        (server.Manner.FLOOD, "over 4 MiB"),
+        (server.Manner.HUGE, "exceeds 4 MiB"),
+        (server.Manner.FLOOD, "exceeds 4 MiB"),
         (server.Manner.NOISE, "closed connection"),
     ],
 )
@@ -110,10 +110,10 @@ def test_an_ill_kubelet(
 ) -> None:
     """What is wrong, and with whom; never more than the limits."""
 
-    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
+    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
         one.manner = manner
         seconds = 0.2 if manner in (server.Manner.HANG, server.Manner.DRIP) else 20.0
-        asker = client.Client(replace(where, seconds=seconds, max_bytes=4 << 20))
+        asker = client.KubeletClient(replace(where, seconds=seconds, max_bytes=4 << 20))
         with pytest.raises(client.Unreachable, match=why) as caught:
             await asker.get("/pods")
         assert f"https://127.0.0.1:{one.port}/pods" in caught.value.culprit
@@ -127,15 +127,15 @@ def test_an_ill_kubelet(
 def test_another_authority_is_not_believed(authority: pki.Authority, tmp_path: Path) -> None:
     """Unless it is told to believe anybody; a CA that is replaced counts at once."""
 
-    async def use(_: server.Kubelet, where: client.Endpoint) -> None:
+    async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
         other = pki.Authority(tmp_path, "other")
         ca = tmp_path / "used.crt"
         ca.write_bytes(other.certificate.read_bytes())
-        asker = client.Client(replace(where, ca=str(ca)))
-        with pytest.raises(client.Unreachable, match="trust"):
+        asker = client.KubeletClient(replace(where, ca=str(ca)))
+        with pytest.raises(client.Unreachable, match="TLS verification failed"):
             await asker.get("/pods")
 
-        assert await client.Client(replace(where, ca=str(ca), verify=False)).get("/pods")
+        assert await client.KubeletClient(replace(where, ca=str(ca), verify=False)).get("/pods")
         ca.unlink()
         with pytest.raises(client.Unreachable, match=r"used\.crt"):
             await asker.get("/pods")
@@ -166,19 +166,19 @@ def test_a_certificate_that_the_kubelet_made_for_itself(
 ) -> None:
     """Its own file is believed beside the CA, for the node's or the host's name; made anew, too."""
 
-    async def use(_: server.Kubelet, where: client.Endpoint) -> None:
+    async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
         tls, file = own_certificate(tmp_path, name)
         one = server.Kubelet(tls)
         await one.start()
         names = ("127.0.0.1", "node-1", "host-1")
         mine = replace(where, port=one.port, own=str(file), names=names)
         try:
-            asker = client.Client(mine)
+            asker = client.KubeletClient(mine)
             assert all(await asyncio.gather(*(asker.get("/pods") for _ in range(3))))
             assert ["/pods"] * 3 == one.seen
             kept = file.read_bytes()
             file.unlink()
-            with pytest.raises(client.Unreachable, match="trust"):
+            with pytest.raises(client.Unreachable, match="TLS verification failed"):
                 await asker.get("/pods")
             file.write_bytes(kept)
             assert await asker.get("/pods")
@@ -191,7 +191,7 @@ def test_a_certificate_that_the_kubelet_made_for_itself(
 def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path) -> None:
     """Both settings that help are named, and what was believed and tried; a broken file is none."""
 
-    async def use(_: server.Kubelet, where: client.Endpoint) -> None:
+    async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
         tls, file = own_certificate(tmp_path, "elsewhere")
         one = server.Kubelet(tls)
         await one.start()
@@ -199,8 +199,8 @@ def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path)
         try:
             for text in (file.read_text(), "-----BEGIN CERTIFICATE-----\n"):
                 file.write_text(text)
-                with pytest.raises(client.Unreachable, match="trust") as caught:
-                    await client.Client(mine).get("/pods")
+                with pytest.raises(client.Unreachable, match="TLS verification failed") as caught:
+                    await client.KubeletClient(mine).get("/pods")
                 for word in ("kubelet.caFile", "kubelet.serverName", str(file), where.ca, "node-1"):
                     assert word in caught.value.fix
             assert [] == one.seen
@@ -214,8 +214,12 @@ def test_nobody_there(tmp_path: Path) -> None:
     """And a token file without a token."""
     empty = tmp_path / "token"
     empty.write_text("\n")
-    closed = client.Endpoint(host="127.0.0.1", port=1, secure=False)
+    closed = client.KubeletEndpoint(host="127.0.0.1", port=1, secure=False)
     with pytest.raises(client.Unreachable, match=":1/pods"):
-        asyncio.run(client.Client(closed).get("/pods"))
-    with pytest.raises(client.Unreachable, match="holds no token"):
-        asyncio.run(client.Client(client.Endpoint(host="h", port=1, token=str(empty))).get("/pods"))
+        asyncio.run(client.KubeletClient(closed).get("/pods"))
+    with pytest.raises(client.Unreachable, match="contains no token"):
+        asyncio.run(
+            client.KubeletClient(client.KubeletEndpoint(host="h", port=1, token=str(empty))).get(
+                "/pods"
+            )
+        )

@@ -22,7 +22,7 @@ SUMMARY = json.loads((server.FIXTURES / "summary.json").read_text())
 def test_the_pods_of_a_node() -> None:
     """Classes, kinds of containers, amounts; nothing to complain about."""
     problems: list[str] = []
-    found = {one.name: one for one in pods.Decoder("kubelet").decode(PODS, problems)}
+    found = {one.name: one for one in pods.PodListDecoder("kubelet").decode(PODS, problems)}
 
     assert [] == problems
     assert {"web-1", "db-0", "job-0", "etcd-n1", "pinned-0"} == found.keys()
@@ -38,7 +38,7 @@ def test_the_pods_of_a_node() -> None:
 
 def test_pods_that_did_not_change_are_not_decoded_again() -> None:
     """The very same objects, also beside one that changed."""
-    decoder = pods.Decoder("kubelet")
+    decoder = pods.PodListDecoder("kubelet")
     body = json.loads(PODS)
     first = {one.name: one for one in decoder.decode(json.dumps(body).encode(), [])}
     body["items"][0]["status"]["phase"] = "Pending"
@@ -51,7 +51,7 @@ def test_a_pod_that_cannot_be_read_costs_itself() -> None:
     """The others are there."""
     problems: list[str] = []
     items = [examples.pod(1), {"metadata": {}}, 7, examples.pod(2)]
-    found = pods.Decoder("kubelet").decode(json.dumps({"items": items}).encode(), problems)
+    found = pods.PodListDecoder("kubelet").decode(json.dumps({"items": items}).encode(), problems)
 
     assert ["web-1", "web-2"] == [one.name for one in found]
     assert [True, True] == [one.startswith(f"items[{at}]: ") for at, one in enumerate(problems, 1)]
@@ -63,7 +63,7 @@ def test_half_a_character_costs_itself(half: bytes) -> None:
     items = [examples.pod(1), examples.pod(2, metadata__labels={"a": "HERE"}), examples.pod(3)]
     data = json.dumps({"items": items}).encode().replace(b"HERE", half)
     problems: list[str] = []
-    decoder = pods.Decoder("kubelet")
+    decoder = pods.PodListDecoder("kubelet")
     found = decoder.decode(data, problems)
 
     assert ["web-1", "web-2", "web-3"] == [one.name for one in found]
@@ -91,11 +91,11 @@ def test_one_uid_twice(first_is_deleted: object) -> None:
     )
     both = [gone, examples.pod(1)] if first_is_deleted else [examples.pod(1), gone]
     problems: list[str] = []
-    found = pods.Decoder("kubelet").decode(json.dumps({"items": both}).encode(), problems)
+    found = pods.PodListDecoder("kubelet").decode(json.dumps({"items": both}).encode(), problems)
 
     assert ["web-1"] == [one.name for one in found]
     assert 1 == len(problems)
-    assert ("its UID is also that of shop/gone, which is left out",) == found[0].problems
+    assert ("its UID is also the UID of shop/gone, which is ignored",) == found[0].problems
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_one_uid_twice(first_is_deleted: object) -> None:
 )
 def test_an_empty_list_is_an_empty_list(data: bytes) -> None:
     """A node may have no pods."""
-    assert () == pods.Decoder("kubelet").decode(data, [])
+    assert () == pods.PodListDecoder("kubelet").decode(data, [])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_an_empty_list_is_an_empty_list(data: bytes) -> None:
 def test_what_is_no_list_is_refused(data: bytes) -> None:
     """It must not look like a node without pods."""
     with pytest.raises(ValueError, match=r".+"):
-        pods.Decoder("kubelet").decode(data, [])
+        pods.PodListDecoder("kubelet").decode(data, [])
 
 
 def test_the_configuration() -> None:

@@ -33,7 +33,7 @@ def test_any_bytes(data: bytes) -> None:
     """Bytes are a message or are refused as none."""
     try:
         said = fields.decode(data)
-    except fields.MalformedError:
+    except fields.FieldFormatError:
         return
     assert all(field > 0 for field in said)
 
@@ -62,17 +62,17 @@ def test_the_other_implementation_agrees(table: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x08", "a number ends early"),
-        (b"\x08" + b"\xff" * 10, "a number without an end"),
+        (b"\x08", "a number is truncated"),
+        (b"\x08" + b"\xff" * 10, "a number has no end"),
         (b"\x0a\x05ab", "field 1 ends early"),
         (b"\x0b", "wire type 3 of field 1"),
-        (b"\x00\x01", "a field without a number"),
+        (b"\x00\x01", "a field has no number"),
         (b"\x0d\x01\x02", "field 1 ends early"),
     ],
 )
 def test_what_is_no_message(data: bytes, why: str) -> None:
     """It is said what is wrong."""
-    with pytest.raises(fields.MalformedError, match=why):
+    with pytest.raises(fields.FieldFormatError, match=why):
         fields.decode(data)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import fields, messages
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.kit import nri
 
 CPUS = cpuset.CPUSet.parse
@@ -12,7 +12,7 @@ CPUS = cpuset.CPUSet.parse
 
 def test_pods_and_containers() -> None:
     """Everything that matters is read from where the runtime puts it."""
-    pod = messages.Pod(
+    pod = messages.NriPod(
         id="s1",
         uid="u1",
         namespace="ns",
@@ -22,7 +22,7 @@ def test_pods_and_containers() -> None:
         cgroup_parent="/kubepods/podu1",
         cpu_shares=2048,
     )
-    box = messages.Container(
+    box = messages.NriContainer(
         id="c1",
         pod="s1",
         name="main",
@@ -84,6 +84,6 @@ def test_an_update() -> None:
 
 def test_the_mask() -> None:
     """Nothing is asked for that the oldest runtime does not know."""
-    assert 0x7FF == messages.mask(Event)
+    assert 0x7FF == messages.mask(NriEvent)
     assert messages.mask(messages.HEARD) & ~0x7FF == 0
-    assert messages.mask([Event.RUN_POD_SANDBOX, Event.CREATE_CONTAINER]) == 0b1001
+    assert messages.mask([NriEvent.RUN_POD_SANDBOX, NriEvent.CREATE_CONTAINER]) == 0b1001

@@ -15,7 +15,7 @@ import pytest
 
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import fields, messages, mux, plugin, session, ttrpc
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.kit import deadline, nri
 
 ONE = adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1"))
@@ -28,7 +28,7 @@ class Desk:
 
     events: list[session.Heard] = field(default_factory=list)
     missed: list[session.Heard] = field(default_factory=list)
-    pods: list[tuple[messages.Pod, ...]] = field(default_factory=list)
+    pods: list[tuple[messages.NriPod, ...]] = field(default_factory=list)
     error: Exception | None = None
 
     def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
@@ -43,7 +43,7 @@ class Desk:
         self.missed.append(heard)
 
     def on_synchronize(
-        self, pods: tuple[messages.Pod, ...], containers: tuple[messages.Container, ...]
+        self, pods: tuple[messages.NriPod, ...], containers: tuple[messages.NriContainer, ...]
     ) -> None:
         """Keep it."""
         del containers
@@ -72,7 +72,7 @@ class Scene:
     """A runtime, a plugin that connects to it, and the agent behind."""
 
     runtime: nri.Runtime
-    plugin: plugin.Plugin
+    plugin: plugin.NriPlugin
     desk: Desk
     loop: Loop
     #: What is added to the plugin's clock.
@@ -92,8 +92,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     desk, loop, ahead = Desk(), Loop(), [0.0]
     path = tmp_path / "nri.sock"
     with nri.runtime(path) as runtime:
-        one = plugin.Plugin(
-            plugin.Settings(socket=str(path), deadline=0.05, quiet=60.0),
+        one = plugin.NriPlugin(
+            plugin.NriSettings(socket=str(path), deadline=0.05, quiet=60.0),
             desk,
             loop,
             clock=lambda: time.monotonic() + ahead[0],
@@ -109,10 +109,10 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 def test_a_container_is_adjusted(scene: Scene) -> None:
     """What the agent says is what the runtime is answered, and the agent hears what follows."""
     peer = scene.up()
-    box = messages.Container(id="c", name="main")
+    box = messages.NriContainer(id="c", name="main")
 
-    assert "1" == nri.cpus(peer.happens(Event.CREATE_CONTAINER, None, box))
-    for event in (Event.START_CONTAINER, Event.POST_START_CONTAINER, Event.STOP_CONTAINER):
+    assert "1" == nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER, None, box))
+    for event in (NriEvent.START_CONTAINER, NriEvent.POST_START_CONTAINER, NriEvent.STOP_CONTAINER):
         assert b"" == peer.happens(event, None, box).payload
     deadline.until(lambda: len(scene.desk.events) == 4, "all were heard")
     assert {"c"} == {one.container.id for one in scene.desk.events}
@@ -123,18 +123,18 @@ def test_a_stuck_agent_never_blocks_a_container(scene: Scene) -> None:
     """It is answered "no change" within the deadline, and the agent hears of that later."""
     peer = scene.up()
     scene.loop.stuck = True
-    answer = peer.happens(Event.CREATE_CONTAINER)
+    answer = peer.happens(NriEvent.CREATE_CONTAINER)
     assert (b"", 0) == (answer.payload, answer.code)
     assert 1 == scene.plugin.status.late
     scene.loop.stuck = False
-    assert "1" == nri.cpus(peer.happens(Event.CREATE_CONTAINER))
+    assert "1" == nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER))
 
 
 def test_an_agent_that_fails_never_blocks_a_container(scene: Scene) -> None:
     """An exception is "no change", and it is told to the agent that its answer was not given."""
     peer = scene.up()
     scene.desk.error = RuntimeError("out of order")
-    answer = peer.happens(Event.CREATE_CONTAINER)
+    answer = peer.happens(NriEvent.CREATE_CONTAINER)
     assert (b"", 0) == (answer.payload, answer.code)
     assert 1 == scene.plugin.status.failed
     deadline.until(lambda: bool(scene.desk.missed), "it was told")
@@ -144,11 +144,11 @@ def test_it_comes_back(scene: Scene) -> None:
     """A runtime that restarts finds the plugin again, and tells it what runs."""
     scene.up().wire.close()
     peer = scene.runtime.accept()
-    peer.introduce([messages.Pod(id="s", name="web")])
+    peer.introduce([messages.NriPod(id="s", name="web")])
     deadline.until(lambda: scene.plugin.status.connections == 2, "it is connected again")
 
     assert ("web",) == tuple(one.name for one in scene.desk.pods[-1])
-    assert "1" == nri.cpus(peer.happens(Event.CREATE_CONTAINER))
+    assert "1" == nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER))
 
 
 def hung_up(peer: nri.Peer) -> bool:
@@ -169,14 +169,14 @@ def test_a_refused_registration(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("introduced", "why"), [(False, "did not say what is there"), (True, "nothing was heard")]
+    ("introduced", "why"), [(False, "did not send its list of containers"), (True, "no event for")]
 )
 def test_a_silent_connection_is_renewed(tmp_path: Path, *, introduced: bool, why: str) -> None:
     """Whether it never told what is there, or no event comes any more; the old one goes first."""
     path, at = tmp_path / "nri.sock", [0.0]
-    hasty = plugin.Settings(socket=str(path), quiet=1.0, introduction=1.0, look=0.01)
+    hasty = plugin.NriSettings(socket=str(path), quiet=1.0, introduction=1.0, look=0.01)
     with nri.runtime(path) as runtime:
-        one = plugin.Plugin(hasty, Desk(), Loop(), clock=lambda: at[0])
+        one = plugin.NriPlugin(hasty, Desk(), Loop(), clock=lambda: at[0])
         one.start()
         try:
             peer = runtime.accept()
@@ -216,10 +216,10 @@ def test_updates(scene: Scene) -> None:
     peer = scene.up()
     assert scene.plugin.update("c", ONE)
     one = peer.next(mux.RUNTIME)
-    assert isinstance(one, ttrpc.Request)
+    assert isinstance(one, ttrpc.TtrpcRequest)
     assert "UpdateContainers" == one.method
     assert ["c"] == [fields.text(e, 1) for e in fields.each(fields.decode(one.payload), 1)]
-    bad = ttrpc.Response(one.stream, b"", 2, "NRI update of some containers failed")
+    bad = ttrpc.TtrpcResponse(one.stream, b"", 2, "NRI update of some containers failed")
     peer.wire.sendall(ttrpc.write(mux.RUNTIME, bad))
     deadline.until(lambda: scene.plugin.status.failed == 1, "it is counted")
     assert scene.plugin.status.connected
@@ -232,10 +232,10 @@ def test_what_was_asked_last_is_done(scene: Scene) -> None:
     stopping = threading.Thread(target=scene.plugin.stop)
     stopping.start()
     one = peer.next(mux.RUNTIME)
-    assert isinstance(one, ttrpc.Request)
+    assert isinstance(one, ttrpc.TtrpcRequest)
     assert "UpdateContainers" == one.method
-    assert b"" == peer.happens(Event.START_CONTAINER).payload
-    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.Response(one.stream, b"")))
+    assert b"" == peer.happens(NriEvent.START_CONTAINER).payload
+    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(one.stream, b"")))
     stopping.join(deadline.PATIENCE)
     assert hung_up(peer)
     assert not stopping.is_alive()
@@ -251,7 +251,7 @@ def test_nonsense_ends_the_connection_and_nothing_else(scene: Scene) -> None:
 
 def test_nobody_listens(tmp_path: Path) -> None:
     """It is said, tried again, and ends when told to."""
-    one = plugin.Plugin(plugin.Settings(socket=str(tmp_path / "none")), Desk(), Loop())
+    one = plugin.NriPlugin(plugin.NriSettings(socket=str(tmp_path / "none")), Desk(), Loop())
     one.start()
     deadline.until(lambda: "No such file" in one.status.problem, "it is said")
     one.stop()

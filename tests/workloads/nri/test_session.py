@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import fields, messages, mux, session, ttrpc
-from koordlet.workloads.nri.messages import Event
+from koordlet.workloads.nri.messages import NriEvent
 from tests.kit import nri
 
-POD = messages.Pod(id="s", uid="u", namespace="n", name="p")
-BOX = messages.Container(id="c", pod="s", name="main")
+POD = messages.NriPod(id="s", uid="u", namespace="n", name="p")
+BOX = messages.NriContainer(id="c", pod="s", name="main")
 ONE = adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1"))
 
 
@@ -28,28 +28,30 @@ def fresh() -> session.Session:
 
 def call(method: str, payload: bytes, stream: int = 1, timeout: float = 2.0) -> bytes:
     """The bytes of a call of the runtime."""
-    return ttrpc.write(mux.PLUGIN, ttrpc.Request(stream, nri.SERVICE, method, payload, timeout))
+    return ttrpc.write(
+        mux.PLUGIN, ttrpc.TtrpcRequest(stream, nri.SERVICE, method, payload, timeout)
+    )
 
 
 def sent(one: session.Session) -> list[ttrpc.Message]:
     """The messages that the session wants sent."""
-    cutter, readers = mux.Cutter(), {1: ttrpc.Reader(), 2: ttrpc.Reader()}
+    cutter, readers = mux.Cutter(), {1: ttrpc.TtrpcReader(), 2: ttrpc.TtrpcReader()}
     return [m for where, data in cutter.feed(one.take()) for m in readers[where].feed(data)]
 
 
-def answers(one: session.Session) -> list[ttrpc.Response]:
+def answers(one: session.Session) -> list[ttrpc.TtrpcResponse]:
     """The answers among them."""
-    return [each for each in sent(one) if isinstance(each, ttrpc.Response)]
+    return [each for each in sent(one) if isinstance(each, ttrpc.TtrpcResponse)]
 
 
 def test_registration() -> None:
     """It comes first, with name and index; a refusal is told from an answer to anything else."""
     one = session.Session(name="koordlet", index="10")
     (said,) = sent(one)
-    assert isinstance(said, ttrpc.Request)
+    assert isinstance(said, ttrpc.TtrpcRequest)
     assert ("RegisterPlugin", "nri.pkg.api.v1alpha1.Runtime") == (said.method, said.service)
     assert ["koordlet", "10"] == [fields.text(fields.decode(said.payload), n) for n in (1, 2)]
-    refusal = ttrpc.Response(said.stream, b"", 2, "invalid plugin index")
+    refusal = ttrpc.TtrpcResponse(said.stream, b"", 2, "invalid plugin index")
     (heard,) = one.feed(ttrpc.write(mux.RUNTIME, refusal))
 
     assert heard == session.Answered(
@@ -83,8 +85,8 @@ def test_synchronise_is_answered_at_once() -> None:
     assert [(b"", 0)] == [(each.payload, each.code) for each in answers(one)]
 
 
-@pytest.mark.parametrize("event", list(Event))
-def test_events_in_both_spellings(event: Event) -> None:
+@pytest.mark.parametrize("event", list(NriEvent))
+def test_events_in_both_spellings(event: NriEvent) -> None:
     """``StateChange`` of NRI 0.6 and the method for each event of newer ones mean the same."""
     name = next(method for method, each in session._METHODS.items() if each is event)
     both = [
@@ -98,8 +100,8 @@ def test_events_in_both_spellings(event: Event) -> None:
 
 
 def answer(
-    event: Event, wanted: adjustment.Adjustment, more: Sequence[tuple[int, fields.Value]] = ()
-) -> tuple[session.Heard, ttrpc.Response]:
+    event: NriEvent, wanted: adjustment.Adjustment, more: Sequence[tuple[int, fields.Value]] = ()
+) -> tuple[session.Heard, ttrpc.TtrpcResponse]:
     """What was heard of an event, and what is sent for an adjustment."""
     one = fresh()
     method, payload = nri.heard(event, POD, BOX)
@@ -112,14 +114,14 @@ def answer(
 
 def test_answers() -> None:
     """A creation gets an adjustment, an update what shall be instead, all else nothing."""
-    _, created = answer(Event.CREATE_CONTAINER, ONE)
+    _, created = answer(NriEvent.CREATE_CONTAINER, ONE)
     assert "1" == nri.cpus(created)
     cpu = fields.encode((2, fields.encode((6, "0-3"))))
-    heard, updated = answer(Event.UPDATE_CONTAINER, ONE, [(3, cpu)])
+    heard, updated = answer(NriEvent.UPDATE_CONTAINER, ONE, [(3, cpu)])
     assert "0-3" == heard.cpus
     assert messages.update("c", ONE) == fields.raw(fields.decode(updated.payload), 1)
-    _, untouched = answer(Event.UPDATE_CONTAINER, adjustment.Adjustment(), [(3, cpu)])
-    _, started = answer(Event.START_CONTAINER, ONE)
+    _, untouched = answer(NriEvent.UPDATE_CONTAINER, adjustment.Adjustment(), [(3, cpu)])
+    _, started = answer(NriEvent.START_CONTAINER, ONE)
     assert [b"", b""] == [untouched.payload, started.payload]
 
 
@@ -143,10 +145,10 @@ def test_updates() -> None:
     one = fresh()
     stream = one.update([("a", ONE), ("b", ONE)])
     (said,) = sent(one)
-    assert isinstance(said, ttrpc.Request)
+    assert isinstance(said, ttrpc.TtrpcRequest)
     assert ("UpdateContainers", stream) == (said.method, said.stream)
     assert ["a", "b"] == [fields.text(e, 1) for e in fields.each(fields.decode(said.payload), 1)]
-    (back,) = one.feed(ttrpc.write(mux.RUNTIME, ttrpc.Response(stream, b"")))
+    (back,) = one.feed(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(stream, b"")))
     assert session.Answered(stream=stream, problem="") == back
 
 

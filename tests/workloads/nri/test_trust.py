@@ -8,7 +8,7 @@ from koordlet.workloads.nri import trust
 
 
 def attempt(
-    one: trust.Trust, uid: str, *, starts: bool, now: float = 0.0, made: bool = False
+    one: trust.StartTrust, uid: str, *, starts: bool, now: float = 0.0, made: bool = False
 ) -> bool:
     """One attempt at a container; whether it was adjusted."""
     adjusted = one.may(uid, "main", now)
@@ -24,7 +24,7 @@ def attempt(
 
 def test_the_limit() -> None:
     """The third container that failed with us ends it, also for those that would go well."""
-    one = trust.Trust(3)
+    one = trust.StartTrust(3)
     assert [True] * 3 == [attempt(one, f"pod{n}", starts=False) for n in range(3)]
 
     assert one.state.ceased
@@ -33,7 +33,7 @@ def test_the_limit() -> None:
 
 def test_the_second_attempt_is_left_alone() -> None:
     """Where it goes well it was us: it stays alone, and the count stays."""
-    one = trust.Trust(3)
+    one = trust.StartTrust(3)
     attempt(one, "pod", starts=False)
 
     assert [False, False] == [attempt(one, "pod", starts=True) for _ in range(2)]
@@ -42,7 +42,7 @@ def test_the_second_attempt_is_left_alone() -> None:
 
 def test_a_container_that_fails_by_itself() -> None:
     """A command that is not there, in a loop, never ends our adjusting."""
-    one = trust.Trust(2)
+    one = trust.StartTrust(2)
     tried = [attempt(one, "pod", starts=False, made=True) for _ in range(5)]
 
     assert [True, False, True, True, True] == tried
@@ -52,7 +52,7 @@ def test_a_container_that_fails_by_itself() -> None:
 
 def test_counts_grow_old() -> None:
     """What failed more than an hour ago counts no more."""
-    one = trust.Trust(2)
+    one = trust.StartTrust(2)
     attempt(one, "pod1", starts=False, now=0.0)
     attempt(one, "pod2", starts=False, now=3601.0)
 
@@ -61,7 +61,7 @@ def test_counts_grow_old() -> None:
 
 def test_nothing_more_is_heard() -> None:
     """A creation that the runtime gave up without a word counts after a while; one made waits."""
-    one = trust.Trust(1)
+    one = trust.StartTrust(1)
     for name in ("given-up", "waits"):
         one.answered(name, name, "main", adjusted=True, now=0.0)
     one.made("waits")
@@ -73,16 +73,16 @@ def test_nothing_more_is_heard() -> None:
 
 def test_a_container_that_was_not_adjusted_says_nothing() -> None:
     """Its failure is its own."""
-    one = trust.Trust(1)
+    one = trust.StartTrust(1)
     one.answered("id", "uid", "main", adjusted=False, now=0.0)
 
     assert not one.ended("id", 1.0)
-    assert trust.State() == one.state
+    assert trust.StartRecord() == one.state
 
 
 def test_reset() -> None:
     """The operator's word counts for all of it."""
-    one = trust.Trust(1)
+    one = trust.StartTrust(1)
     attempt(one, "pod", starts=False)
     assert not one.may("pod", "main", 0.0)
 
@@ -93,7 +93,7 @@ def test_reset() -> None:
 
 def test_what_a_restart_remembers() -> None:
     """That we ceased, and why; a checkpoint that is none is refused."""
-    one = trust.Trust(1)
+    one = trust.StartTrust(1)
     attempt(one, "pod", starts=False, now=5.0)
     body = {
         "findings": dict(one.state.findings),
@@ -109,7 +109,7 @@ def test_what_a_restart_remembers() -> None:
 
 def test_memory_is_bounded() -> None:
     """Thousands of failing pods are not kept for ever."""
-    one = trust.Trust(10**6)
+    one = trust.StartTrust(10**6)
     for n in range(1100):
         attempt(one, f"pod{n}", starts=False)
 
@@ -118,7 +118,7 @@ def test_memory_is_bounded() -> None:
 
 def test_it_is_asked_for_again() -> None:
     """A container that was made, not started and not removed has failed when the next one comes."""
-    one = trust.Trust(3)
+    one = trust.StartTrust(3)
     one.answered("id1", "uid", "main", adjusted=True, now=0.0)
     one.made("id1")
 
@@ -128,7 +128,7 @@ def test_it_is_asked_for_again() -> None:
 
 def test_an_answer_that_did_not_arrive() -> None:
     """What becomes of that container is not our doing."""
-    one = trust.Trust(1)
+    one = trust.StartTrust(1)
     one.answered("id", "uid", "main", adjusted=True, now=0.0)
     one.forget("id")
 

@@ -12,17 +12,17 @@ from koordlet.workloads.nri import mux, ttrpc
 
 _streams = st.integers(1, (1 << 31) - 1)
 _requests = st.builds(
-    ttrpc.Request, _streams, st.text(max_size=9), st.text(max_size=9), st.binary(max_size=60)
+    ttrpc.TtrpcRequest, _streams, st.text(max_size=9), st.text(max_size=9), st.binary(max_size=60)
 )
 _responses = st.builds(
-    ttrpc.Response, _streams, st.binary(max_size=60), st.integers(1, 16), st.text(max_size=9)
+    ttrpc.TtrpcResponse, _streams, st.binary(max_size=60), st.integers(1, 16), st.text(max_size=9)
 )
 
 
 @given(st.lists(st.one_of(_requests, _responses), max_size=5))
-def test_both_ways(sent: list[ttrpc.Request | ttrpc.Response]) -> None:
+def test_both_ways(sent: list[ttrpc.TtrpcRequest | ttrpc.TtrpcResponse]) -> None:
     """What is written is read, each header and each body in a frame of its own."""
-    cutter, reader = mux.Cutter(), ttrpc.Reader()
+    cutter, reader = mux.Cutter(), ttrpc.TtrpcReader()
     found: list[ttrpc.Message] = []
     for one in sent:
         frames = list(cutter.feed(ttrpc.write(mux.PLUGIN, one)))
@@ -37,16 +37,16 @@ def test_both_ways(sent: list[ttrpc.Request | ttrpc.Response]) -> None:
 @given(st.lists(st.binary(max_size=64), max_size=10))
 def test_any_bytes(pieces: list[bytes]) -> None:
     """They make messages or unreadable ones, or the connection is given up."""
-    reader = ttrpc.Reader()
+    reader = ttrpc.TtrpcReader()
     with contextlib.suppress(mux.BrokenError):
         for piece in pieces:
             for one in reader.feed(piece):
-                assert isinstance(one, ttrpc.Request | ttrpc.Response | ttrpc.Unreadable)
+                assert isinstance(one, ttrpc.TtrpcRequest | ttrpc.TtrpcResponse | ttrpc.Unreadable)
 
 
 def test_a_large_answer_is_two_frames() -> None:
     """Whatever its size: frames of 4 KiB would fill the runtime's queue."""
-    sent = ttrpc.write(mux.PLUGIN, ttrpc.Response(1, b"x" * 3_000_000))
+    sent = ttrpc.write(mux.PLUGIN, ttrpc.TtrpcResponse(1, b"x" * 3_000_000))
 
     assert 2 == len(list(mux.Cutter().feed(sent)))
 
@@ -57,7 +57,7 @@ def test_a_large_answer_is_two_frames() -> None:
 def test_unreadable_bodies(kind: int, body: bytes, *, request_: bool) -> None:
     """Their stream is known, so that they can be answered."""
     data = len(body).to_bytes(4, "big") + b"\0\0\0\7" + bytes((kind, 0)) + body
-    (one,) = ttrpc.Reader().feed(data)
+    (one,) = ttrpc.TtrpcReader().feed(data)
 
     assert isinstance(one, ttrpc.Unreadable)
     assert (7, request_) == (one.stream, one.request)
@@ -65,6 +65,6 @@ def test_unreadable_bodies(kind: int, body: bytes, *, request_: bool) -> None:
 
 def test_a_message_without_a_body() -> None:
     """An empty answer is complete with its header."""
-    (one,) = ttrpc.Reader().feed(b"\0\0\0\0\0\0\0\5\2\0")
+    (one,) = ttrpc.TtrpcReader().feed(b"\0\0\0\0\0\0\0\5\2\0")
 
-    assert ttrpc.Response(5, b"") == one
+    assert ttrpc.TtrpcResponse(5, b"") == one

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from koordlet.config import schema
-from koordlet.config.cpu_qos_section import CpuQos
+from koordlet.config.cpu_sections import CpuQos
 
 
 def section(body: object) -> CpuQos:

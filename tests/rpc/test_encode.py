@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from koordlet.model import cgroup
-from koordlet.rpc import encode_workloads
+from koordlet.rpc import encode
 from tests.kit import views
 
 BASE = views.view(views.pods(3))
@@ -14,7 +14,7 @@ KEYS = [one.key for one in BASE.snapshot.pods]
 
 def test_use_is_that_of_the_view() -> None:
     """What is used comes, changes and goes, and nothing of an earlier view stays."""
-    maker = encode_workloads.Workloads()
+    maker = encode.Workloads()
     uses = [{KEYS[0]: 0.5, KEYS[1]: -1.0}, {KEYS[0]: 0.75}, {}]
     made = [maker.made(dataclasses.replace(BASE, usage=use)) for use in uses]
 
@@ -26,7 +26,7 @@ def test_use_is_that_of_the_view() -> None:
 
 def test_other_pods_and_other_groups() -> None:
     """A pod that comes, and a group on other CPUs, are in the next message."""
-    maker = encode_workloads.Workloads()
+    maker = encode.Workloads()
     maker.made(BASE)
     path = BASE.snapshot.pods[0].group or ""
     moved = cgroup.Group(path=path, inode=1, values={"cpuset.cpus": "3"})

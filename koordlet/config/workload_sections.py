@@ -1,8 +1,7 @@
-"""Workloads of a machine without a cluster, as the configuration declares them.
+"""The sections ``workloads`` and ``manifests`` of a machine without a cluster.
 
-Covers: what may be said of a workload, and where it is found.
-Does not cover: making pods of them (``agent.policy_settings``), manifests of pods
-(``manifests_section``).
+Covers: the declaration of a workload, its cgroup or unit, the directory of manifests.
+Does not cover: making pods of them (``agent.policy_settings``, ``workloads.manifest_directory``).
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes, sections
+from koordlet.config import fieldtypes, sections, sourced
 from koordlet.model import quantity
 
 Section = sections.Section
 
 
 class Match(Section):
-    """Which cgroup a workload runs in: exactly one of the keys."""
+    """Cgroup or unit of a workload: exactly one of the keys."""
 
     unit: fieldtypes.Unit = Field(
         default=None, description="A systemd unit, such as `nginx.service`."
@@ -38,12 +37,12 @@ class Match(Section):
 class Workload(Section):
     """One workload of a machine without a cluster."""
 
-    name: fieldtypes.Name = Field(description="Unique name.")
+    name: fieldtypes.Name = Field(description="Unique name of the workload.")
     qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"] = Field(
-        description="What the workload is promised."
+        description="QoS class: LSE, LSR, LS (latency-sensitive), BE (best-effort) or SYSTEM."
     )
     priority: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = Field(
-        default=None, description="Pod priority; null is the default of the QoS class."
+        default=None, description="Pod priority; null uses the default of the QoS class."
     )
     requests: fieldtypes.Quantities = Field(
         default_factory=dict, description="Requested resources, as in a Pod."
@@ -56,21 +55,23 @@ class Workload(Section):
     )
     cpu_bind: Literal["FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst"] | None = Field(
         default=None,
-        description="How a number of `cpus` lies on cores (`requiredCPUBindPolicy`); null prefers"
-        " whole cores.",
+        description="How a number of `cpus` is placed on cores (`requiredCPUBindPolicy`); null"
+        " prefers whole cores.",
     )
     cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = Field(
         default="None",
-        description="What it would rather not share with others that ask for the same.",
+        description="What the workload prefers not to share with other workloads of this setting:"
+        " nothing, physical cores or NUMA nodes.",
     )
     numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = Field(
-        default="", description="On how many NUMA nodes it may lie (`numaTopologyPolicy`)."
+        default="", description="How the workload is aligned to NUMA nodes (`numaTopologyPolicy`)."
     )
     addresses: list[fieldtypes.IpAddress] = Field(
         default_factory=list,
-        description="IP addresses of its own network namespace, for `policies.network_qos`.",
+        description="IP addresses of the workload's own network namespace, for"
+        " `policies.network_qos`.",
     )
-    match: Match = Field(description="Which cgroup it runs in.")
+    match: Match = Field(description="Cgroup or unit of the workload.")
 
     @model_validator(mode="after")
     def _requests_within_limits(self) -> Workload:
@@ -83,3 +84,14 @@ class Workload(Section):
                     at=("requests", resource),
                 )
         return self
+
+
+class Manifests(sections.Section):
+    """Pod manifests with the annotation ``koordlet.io/match``."""
+
+    directory: fieldtypes.Directory = Field(
+        default=sourced.MANIFESTS,
+        description="Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the"
+        " agent runs. The built-in directory is used if it exists when the agent starts; null"
+        " reads none.",
+    )

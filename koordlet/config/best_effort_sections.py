@@ -1,0 +1,157 @@
+"""Sections of policies about best-effort work: ``adaptive``, ``batch_resources``, ``cpu_suppress``.
+
+Covers: their fields, where Koordinator has the policy under its names. Does not cover: the
+policies (``policy.best_effort``), the objects of a cluster that override them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from koordlet.config import sections
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class BatchResourcesLimits(sections.Section):
+    """Upper bounds that no source can exceed."""
+
+    cpu_percent: Percent | None = Field(
+        default=None, description="Upper bound of the offered CPU, in percent of the node's CPU."
+    )
+    memory_percent: Percent | None = Field(
+        default=None,
+        description="Upper bound of the offered memory, in percent of the node's memory.",
+    )
+
+
+class BatchResources(sections.Section):
+    """Resources of the node offered to batch and mid workloads."""
+
+    mode: sections.PolicyModeField = "enforce"
+    limits: BatchResourcesLimits = Field(
+        default_factory=BatchResourcesLimits,
+        description="Upper bounds. They are applied last and override every other source.",
+    )
+    enable: bool = Field(
+        default=False,
+        description="Compute batch and mid resources. In a cluster the slo-controller-config"
+        " ConfigMap overrides this key and the other keys with Koordinator's names.",
+    )
+    cpu_reclaim_threshold_percent: Percent = Field(
+        default=60,
+        description="Target use of the node's CPU by all workloads together, in percent.",
+    )
+    memory_reclaim_threshold_percent: Percent = Field(
+        default=65,
+        description="Target use of the node's memory by all workloads together, in percent.",
+    )
+    cpu_calculate_policy: Literal["usage", "maxUsageRequest"] = Field(
+        default="usage",
+        description="What is subtracted for prod workloads: their usage, or the"
+        " larger of usage and request.",
+    )
+    memory_calculate_policy: Literal["usage", "request", "maxUsageRequest"] = Field(
+        default="usage",
+        description="What is subtracted for prod workloads: their usage, their"
+        " request, or the larger of both.",
+    )
+    degrade_time_minutes: Annotated[int, Field(ge=1, le=1440)] = Field(
+        default=15, description="How long an offer stays valid without new measurements."
+    )
+    formula: Literal["peer", "seed"] = Field(
+        default="peer",
+        description="What the calculation starts from: node capacity (`peer`, as"
+        " Koordinator does) or node allocatable (`seed`).",
+    )
+
+
+class AdaptiveLimits(sections.Section):
+    """Upper bounds that no source can exceed."""
+
+    max_percent: Annotated[int | None, Field(ge=0, le=100)] = Field(
+        default=None,
+        description="Upper bound for best-effort work, in percent of the node's CPU.",
+    )
+
+
+class Adaptive(sections.Section):
+    """CPU for best-effort work, adapted to what latency-sensitive work needs."""
+
+    mode: sections.PolicyModeField = Field(
+        default="enforce",
+        description="`off` does not run the policy, `shadow` only reports its decisions,"
+        " `enforce` applies them. The policy pauses while a cluster object or"
+        " `policies.cpu_suppress` limits best-effort work.",
+    )
+    limits: AdaptiveLimits = Field(
+        default_factory=AdaptiveLimits, description="Upper bounds that no source can exceed."
+    )
+    tolerance_percent: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=15,
+        description="Tolerated extra CPU wait of latency-sensitive work beside best-effort work,"
+        " in percent of its CPU time. The policy reports more than this.",
+    )
+    cycles_tolerance_percent: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=25,
+        description="Tolerated extra cycles per instruction of latency-sensitive work beside"
+        " best-effort work, in percent of its usual value (needs `counters.cpi`). The policy"
+        " reports more than this; 0 switches the report off.",
+    )
+    floor_milli: Annotated[int, Field(ge=10, le=1000)] = Field(
+        default=50,
+        description="Deprecated: accepted, but has no effect, because the policy no longer takes"
+        " CPU from best-effort work.",
+    )
+    max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
+        default=30,
+        description="Deprecated: accepted, but has no effect, because the policy no longer takes"
+        " CPU from best-effort work.",
+    )
+
+
+class CpuSuppressLimits(sections.Section):
+    """Upper bounds that no source can exceed."""
+
+    max_percent: Annotated[int | None, Field(ge=0, le=100)] = Field(
+        default=None,
+        description="Upper bound for best-effort work, in percent of the node's CPU.",
+    )
+
+
+class CpuSuppress(sections.Section):
+    """CPU limit of best-effort work by Koordinator's formula."""
+
+    mode: sections.PolicyModeField = "enforce"
+    limits: CpuSuppressLimits = Field(
+        default_factory=CpuSuppressLimits, description="Upper bounds that no source can exceed."
+    )
+    enable: bool = Field(
+        default=False,
+        description="Limit best-effort work by the formula. In a cluster a NodeSLO overrides this"
+        " and the three `cpuSuppress…` keys.",
+    )
+    cpu_suppress_threshold_percent: Percent = Field(
+        default=65,
+        description="Target use of the node's CPU by all workloads together, in percent.",
+    )
+    cpu_suppress_min_percent: Percent | None = Field(
+        default=None, description="Least CPU of best-effort work, in percent of the node's CPU."
+    )
+    cpu_suppress_policy: Literal["cpuset", "cfsQuota"] = Field(
+        default="cpuset",
+        description="How the limit is enforced: `cpuset` limits the CPUs,"
+        " `cfsQuota` limits the CPU time.",
+    )
+    formula: Literal["peer", "seed"] = Field(
+        default="peer",
+        description="What counts as reserved: `peer` uses the larger of capacity minus"
+        " allocatable and the reservation annotation, `seed` uses the annotation only.",
+    )
+    max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
+        default=30,
+        description="How long the last limit stays when counters are stale; after"
+        " that koordlet lowers it.",
+    )

@@ -1,0 +1,137 @@
+"""The sections ``kubelet``, ``kube`` and ``nri``: connections to kubelet, API server and runtime.
+
+Covers: fields and defaults. Does not cover: when ``auto`` is on (``agent.sources``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from koordlet.config import fieldtypes, sections
+
+
+def _mode(value: object) -> object:
+    # YAML 1.1 tools rewrite plain ``on`` and ``off`` as ``true`` and ``false``.
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+Mode = Annotated[Literal["auto", "on", "off"], BeforeValidator(_mode)]
+
+
+class Kubelet(sections.Section):
+    """The kubelet of this node."""
+
+    mode: Mode = Field(
+        default="auto",
+        description="`auto` uses the kubelet if its directory contains `cpu_manager_state`, which"
+        " every kubelet writes, or if an address is set.",
+    )
+    address: fieldtypes.OptionalAddress = Field(
+        default=None, description="Address of the kubelet; null is `127.0.0.1` and its usual port."
+    )
+    read_only_port: bool = Field(
+        default=False,
+        description="Use the kubelet's read-only port: no TLS, no token, no configuration.",
+    )
+    server_name: fieldtypes.NodeName = Field(
+        default=None,
+        description="Name expected in the kubelet's certificate; null is the host of the address,"
+        " the node name or the host name.",
+    )
+    ca_file: fieldtypes.Directory = Field(
+        default=None,
+        description="CA file of the kubelet's certificate; null is the service account's CA, or"
+        " else `pki/kubelet.crt` in the kubelet's directory, which kubeadm creates.",
+    )
+    token_file: fieldtypes.Directory = Field(
+        default=None,
+        description="Token file for the kubelet, re-read for each request; null is the service"
+        " account's token.",
+    )
+    insecure_skip_verify: bool = Field(
+        default=False, description="Do not verify the kubelet's certificate."
+    )
+    directory: fieldtypes.Directory = Field(
+        default="/var/lib/kubelet",
+        description="Directory of the kubelet with its checkpoints and sockets.",
+    )
+    config_file: fieldtypes.Directory = Field(
+        default=None,
+        description="The kubelet's own configuration file (a KubeletConfiguration). If set,"
+        " koordlet refuses at load time an eviction threshold that the kubelet would reach"
+        " first. If null, koordlet ignores such a threshold once it has read the kubelet's"
+        " configuration.",
+    )
+    statistics: bool = Field(
+        default=True, description="Read `/stats/summary` for volumes and images."
+    )
+    pod_resources: bool = Field(
+        default=False, description="Read the pod-resources socket for devices."
+    )
+    pod_resources_socket: fieldtypes.SocketPath = Field(
+        default=None,
+        description="Pod-resources socket; null is `pod-resources/kubelet.sock` in the kubelet's"
+        " directory.",
+    )
+    interval_seconds: Annotated[int, Field(ge=1, le=300)] = Field(
+        default=10, description="How often koordlet polls the kubelet."
+    )
+    timeout_seconds: Annotated[int, Field(ge=1, le=60)] = Field(
+        default=3, description="Timeout of one request."
+    )
+    max_age_seconds: Annotated[int, Field(ge=1, le=3600)] = Field(
+        default=60,
+        description="How long the last answer stays valid. After that the pods count as stale:"
+        " koordlet evicts none of them and shrinks no cpuset because of them.",
+    )
+
+
+class Kube(sections.Section):
+    """The API server of the cluster."""
+
+    mode: Mode = Field(
+        default="auto",
+        description="`auto` uses the API server inside a cluster (a service account and"
+        " `KUBERNETES_SERVICE_HOST`) or if a kubeconfig is set.",
+    )
+    kubeconfig: fieldtypes.Directory = Field(
+        default=None, description="Kubeconfig file; null uses the service account of this pod."
+    )
+    context: str = Field(
+        default="", description="Context of the kubeconfig; empty uses its current context."
+    )
+
+
+class Nri(sections.Section):
+    """The container runtime's plugin interface."""
+
+    mode: Mode = Field(
+        default="auto",
+        description="`auto` connects on a node of a cluster if the socket exists when the agent"
+        " starts; `on` always connects and, without a cluster, takes the list of pods from"
+        " the container runtime.",
+    )
+    socket: fieldtypes.SocketPath = Field(
+        default="/var/run/nri/nri.sock", description="NRI socket of the container runtime."
+    )
+    index: Annotated[str, Field(pattern="^[0-9]{2}$")] = Field(
+        default="10",
+        description="Index of the NRI plugin: two digits; the runtime calls lower ones first.",
+    )
+    deadline_milliseconds: Annotated[int, Field(ge=10, le=10_000)] = Field(
+        default=1000,
+        description="How long a container start waits for koordlet. After that the container"
+        " starts unadjusted and koordlet corrects it through its cgroup files. Capped at 70 %"
+        " of the runtime's own timeout.",
+    )
+    quiet_seconds: Annotated[int, Field(ge=10, le=86_400)] = Field(
+        default=300,
+        description="Reconnect after this time without an event.",
+    )
+    failed_starts: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=5,
+        description="Stop adjusting after this many adjusted containers failed to start within an"
+        " hour, until SIGHUP reloads the agent.",
+    )
