@@ -336,7 +336,7 @@ def test_a_recording_is_told_at_its_end_or_when_asked(
 
     assert found["at"] == 1_000_100 + at
     limit = policy(found, "cpu_suppress")["explanation"]["limit"]
-    assert limit.startswith("none yet") is (at == 0)
+    assert limit.startswith("not set yet") is (at == 0)
 
 
 @pytest.mark.parametrize(

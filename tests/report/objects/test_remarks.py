@@ -74,7 +74,9 @@ def test_an_object_of_which_nothing_can_be_used() -> None:
         (one.subject.kind, one.subject.namespace, one.subject.name, one.subject.uid)
         for one in found
     ]
-    assert found[0].message.startswith("cannot be read: TypeError: no; its last good version")
+    assert found[0].message.startswith(
+        "cannot be read: TypeError: no; koordlet uses the last valid version"
+    )
 
 
 def test_other_objects() -> None:
