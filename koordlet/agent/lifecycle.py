@@ -159,11 +159,11 @@ class Agent:
     ) -> bool:
         """Observe, decide, plan, apply, publish. ``True`` when something was changed."""
         started = time.process_time()
-        # Also where nothing is applied: the last restore is still on its way to the disk.
         self.book.collect()
         made = self.tick.run_once(
             self.book.entries, groups=self.book.groups, slow=slow, acting=self.enforce
         )
+        machine.step_aside()
         results: tuple[result.Result, ...] = ()
         moved = 0
         self.publisher.set_pods(made.snapshot.pods)
@@ -182,15 +182,16 @@ class Agent:
                 complete = self.watch.follow(wanted)
                 self.executor.pauses.keep_only({w.target for w in wanted} | set(self.book.entries))
                 self._followed = made.draft if complete else None
-            # Our own writes are no reason for a pass; what others wrote meanwhile is.
             self.groups_changed = self.tick.observer.reader.hear(step.target for step in results)
+        machine.step_aside()
         self.memory_watch.tick(self.tick.settings.get(node_pressure.STEM), made.snapshot.pressure)
         if self.memory_watch.near:
-            # The victim is chosen when the threshold is crossed, by what is known then.
+            # The victim is chosen by what is known when the threshold is crossed.
             self.tick.usage.compare(wanted=True)
         self.saved_history.tick()
         if slow:
             self.book.flush()
+        machine.step_aside()
         self._flush_checkpoints()
         self._publish(
             made,
@@ -287,8 +288,8 @@ class Agent:
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
         """Decide what a container gets before its first instruction; for a runtime that asks.
 
-        Synchronous; waits briefly for one small checkpoint. An agent that only observes changes
-        nothing. A failure raises: the runtime then starts the container as it is.
+        Waits briefly for one small checkpoint. An observing agent changes nothing. A failure
+        raises: the runtime then starts the container as it is.
         """
         found = self.tick.admit(newcomer, container)
         for stem, failure in found.failures.items():

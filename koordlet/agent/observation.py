@@ -172,6 +172,7 @@ class Observation:
             full=full,
             sources=self._sources(now),
         )
+        machine.step_aside()
         if self.observed is not None:
             seen = self.observed.told(seen)
         seen = read_optional(seen, self.observer, settings, modes, slow=slow)
@@ -182,7 +183,9 @@ class Observation:
             seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
         self.pressure.configure(seen.layout, pressure_settings.proved(self.places, seen.pods))
+        machine.step_aside()
         readings = self.usage.read(now, self._unmanaged.beside(seen.counted), seen.pods)
+        machine.step_aside()
         complete = self.usage.thorough or self.usage.comparing
         self.history.take(readings, complete=complete)
         if readings:

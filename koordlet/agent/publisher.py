@@ -17,6 +17,7 @@ from typing import Any
 from koordlet import log
 from koordlet.agent import tick
 from koordlet.history import recent
+from koordlet.host import machine
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
 from koordlet.model.record import dataclass
 from koordlet.report import in_force, plan_json, scaled, view
@@ -170,6 +171,7 @@ class Publisher:
         )
         if results:
             self._results = tuple(results)
+        machine.step_aside()
         self._publish(made, shown, results, beside)
 
     def _measured(self, timing: Timing) -> dict[str, Any]:

@@ -193,7 +193,9 @@ class Tick:
         also = (entry.group for entry in entries.values()) if groups is None else groups
         self._originals.follow(entries, groups)
         seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
+        machine.step_aside()
         said = self.decide(seen, None if trace is None else trace.inputs)
+        machine.step_aside()
         reader = self.observer.reader
         route: drafting.Route = planner.as_it_is
         if seen.through_systemd:
