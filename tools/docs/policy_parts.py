@@ -71,20 +71,20 @@ PARTS: Mapping[str, Parts] = {
     "cpu_suppress": Parts(
         "BE = capacity * threshold% - LS used - max(system used, node reserved)",
         f"{_SET} of best-effort work, or its quota: `cpu.max`, on v1 `cpu.cfs_quota_us`",
-        "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
+        "`koordlet top`, *CPU use over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "adaptive": Parts(
         "none: it yields always; told is waiting beyond its own, and cycles per instruction beyond"
         " the usual, above their tolerance",
         "`cpu.idle` (`CPUWeight=idle` of a unit) and the least `cpu.weight`; `cpu.max`, on v1"
         " `cpu.cfs_quota_us`, where `limits.maxPercent` is set",
-        "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
+        "`koordlet top`, *CPU use over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "batch_resources": Parts(
         "batch = capacity - margin - max(system used, reserved) - use of prod and mid workloads",
         "no file: the Node's `status.capacity` and `status.allocatable`, and"
         " NodeResourceTopology, where objects are written",
-        "`bestEffort.offered` in `/api/v1/node`, the offer below *CPU over time*",
+        "`bestEffort.offered` in `/api/v1/node`, the offer below *CPU use over time*",
         "nothing more is offered; the Node keeps the last amounts until somebody changes them",
     ),
     "resctrl": Parts(
