@@ -71,7 +71,7 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
         return Start(config=lasting(args, flags))
     except errors.ConfigError as error:
         refused = error
-    bare = _asked(parcel.Question(text=None, path="", env=os.environ, flags=flags))
+    bare = _validated(parcel.Question(text=None, path="", env=os.environ, flags=flags))
     if isinstance(bare, errors.ConfigError):
         raise refused
     where = state_paths(args, bare).last_config
@@ -79,7 +79,7 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
     if last is not None:
         return Start(config=last, refused=refused, instead=instead)
     observing = {**flags, "mode": sourced.Flag("observe", "no valid configuration")}
-    config = _asked(parcel.Question(text=None, path="", env=os.environ, flags=observing))
+    config = _validated(parcel.Question(text=None, path="", env=os.environ, flags=observing))
     if isinstance(config, errors.ConfigError):
         raise refused
     instead = f"the built-in values, observing only, until the file is mended ({instead})"
@@ -94,17 +94,17 @@ def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effect
         return None, str(error)
     if text is None:
         return None, f"{where}: no last good configuration"
-    found = _asked(parcel.Question(text=text, path=str(where), env=os.environ, flags=flags))
-    if isinstance(found, errors.ConfigError):
-        return None, str(found)
-    return found, f"the last good configuration, {where}"
+    last = _validated(parcel.Question(text=text, path=str(where), env=os.environ, flags=flags))
+    if isinstance(last, errors.ConfigError):
+        return None, str(last)
+    return last, f"the last good configuration, {where}"
 
 
-def _asked(question: parcel.Question) -> parcel.Answer:
-    found = examiner.apart(question).answer(wait=True)
-    if found is None:
+def _validated(question: parcel.Question) -> parcel.Answer:
+    answer = examiner.apart(question).answer(wait=True)
+    if answer is None:
         raise errors.BugError("no answer although it was waited for", culprit=question.path)
-    return found
+    return answer
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:
@@ -131,8 +131,7 @@ def open_tick(
         wall = getattr(args, "now", None)
         if wall is None:
             wall = newest(where)
-        moment = machine.Now(at=wall, wall=wall)
-        clock = lambda: moment  # noqa: E731 -- a value that stays
+        clock = functools.partial(machine.Now, at=wall, wall=wall)
     return tick.Tick(
         where,
         config,

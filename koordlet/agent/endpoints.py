@@ -243,15 +243,15 @@ class Endpoints:
 
     def _counts(self) -> Mapping[tuple[str, str], int]:
         """Map (endpoint, event) to how often, for metrics."""
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         running = (
             *(("http", self._http), ("https", self._https), ("grpc", self._rpc)),
             *(("objects", self._writers), ("scheduler", self._reporting)),
         )
         for name, endpoint in running:
             if endpoint is not None:
-                found.update(((name, event), count) for event, count in endpoint.counts.items())
-        return found
+                counts.update(((name, event), count) for event, count in endpoint.counts.items())
+        return counts
 
 
 def _files(said: report_sections.Tls) -> tuple[Path, Path, Path] | None:

@@ -235,8 +235,8 @@ class Agent:
         wanted = tuple(planner.desired(enforced).actions.values())
         # Where the journal cannot be written, the executor refuses each step and says so.
         with contextlib.suppress(OSError):
-            found = copies.find(wanted, made.snapshot, self.book.entries)
-            known = [self.adopt(*each) for each in found]
+            unadopted = copies.find(wanted, made.snapshot, self.book.entries)
+            known = [self.adopt(*each) for each in unadopted]
             self._unadopted = not all(known)
         return wanted
 
@@ -291,8 +291,8 @@ class Agent:
         Waits briefly for one small checkpoint. An observing agent changes nothing. A failure
         raises: the runtime then starts the container as it is.
         """
-        found = self.tick.admit(newcomer, container)
-        for stem, failure in found.failures.items():
+        admitted = self.tick.admit(newcomer, container)
+        for stem, failure in admitted.failures.items():
             self.publisher.repeats.say(
                 self.publisher.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
             )
@@ -301,7 +301,7 @@ class Agent:
         # A successor must know what the container holds before the container runs.
         self._save()
         self._flush_checkpoints(disk.PATIENCE)
-        return found.adjustment
+        return admitted.adjustment
 
     def listen_for_memory(self) -> int | None:
         """Open the descriptor on which the kernel reports memory pressure, where it can."""

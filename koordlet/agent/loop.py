@@ -306,9 +306,9 @@ class Loop:
             self.runtime.reset()
 
     def _status(self) -> str:
-        said = f"{self.publisher.mode}, {len(self.agent.book.entries)} files under control"
+        status = f"{self.publisher.mode}, {len(self.agent.book.entries)} files under control"
         wrong = self.publisher.config_problem
-        return f"{said}; {' '.join(wrong.split())}" if wrong else said
+        return f"{status}; {' '.join(wrong.split())}" if wrong else status
 
     @property
     def _final(self) -> bool:

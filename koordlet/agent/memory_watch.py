@@ -90,20 +90,20 @@ class MemoryWatch:
 
     def _compared(self, seen: _Seen) -> list[tuple[int, int, int]]:
         """List available, wanted and total bytes of each threshold whose memory is known."""
-        found = []
+        compared = []
         for limit in self._limits:
             memory = seen[limit.signal == thresholds.ALLOCATABLE_MEMORY]
             if memory is not None and memory.available is not None:
                 capacity = memory.available + memory.working_set
-                found.append((memory.available, limit.value.of(capacity), capacity))
-        return found
+                compared.append((memory.available, limit.value.of(capacity), capacity))
+        return compared
 
     def _levels(self) -> dict[str, int]:
         """Map each directory to the use at which its nearest uncrossed threshold is crossed."""
-        found: dict[str, int] = {}
+        levels: dict[str, int] = {}
         for directory, level in self._uses():
-            found[directory] = min(level, found.get(directory, level))
-        return found
+            levels[directory] = min(level, levels.get(directory, level))
+        return levels
 
     def _uses(self) -> Iterator[tuple[str, int]]:
         directories = self._reader.directories

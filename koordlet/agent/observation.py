@@ -216,9 +216,9 @@ class Observation:
         self, told: tuple[absence.Unsupported, ...]
     ) -> tuple[absence.Unsupported, ...]:
         """List what this host cannot control or count; the same tuple while it is the same."""
-        found = (*told, *self.usage.unsupported)
-        if found != self._missing:
-            self._missing = found
+        gaps = (*told, *self.usage.unsupported)
+        if gaps != self._missing:
+            self._missing = gaps
         return self._missing
 
     def _pods(self, at: float, *, search: bool) -> tuple[pod.Pod, ...]:

@@ -176,12 +176,12 @@ class Publisher:
 
     def _measured(self, timing: Timing) -> dict[str, Any]:
         """Give the durations and latenesses of the newest passes."""
-        found: dict[str, Any] = {"tick_cpu_seconds": timing.seconds}
+        fields: dict[str, Any] = {"tick_cpu_seconds": timing.seconds}
         self._took.add(timing.seconds)
         if timing.lateness is not None:
             self._late.add(timing.lateness)
-            found["tick_lateness_seconds"] = timing.lateness
-        return found | {
+            fields["tick_lateness_seconds"] = timing.lateness
+        return fields | {
             "durations": _quantiles(self._took),
             "lateness": _quantiles(self._late),
         }

@@ -84,18 +84,18 @@ class LiveConfig:
         before = self.publisher.config_problem
         if self._unkept is not None:
             self._keep(self._unkept)
-        found = self.reload.force() if forced else self.reload.poll()
-        if isinstance(found, errors.ConfigError):
+        loaded = self.reload.force() if forced else self.reload.poll()
+        if isinstance(loaded, errors.ConfigError):
             kept = self._instead or bootstrap.AS_BEFORE
-            self.publisher.log.error("config.refused", detail=str(found), kept=kept)
-        elif isinstance(found, sourced.Effective):
+            self.publisher.log.error("config.refused", detail=str(loaded), kept=kept)
+        elif isinstance(loaded, sourced.Effective):
             if self.configured:
-                self._apply(found)
-                self._keep(found)
+                self._apply(loaded)
+                self._keep(loaded)
             else:
                 self.again = True
         self._publish()
-        return found is not None or before != self.publisher.config_problem
+        return loaded is not None or before != self.publisher.config_problem
 
     def _publish(self) -> None:
         if self.reload.error is None:

@@ -54,9 +54,9 @@ class StrainMonitor:
 
     def taken(self, at: float) -> felt.Strain | None:
         """Return the newest reading, for a pass."""
-        found = self._reader.look(at)
+        strained = self._reader.look(at)
         self._reader.passed()
-        return found
+        return strained
 
     def urgent(self, limited: cpu_suppress.State) -> bool:
         """Whether a limit would be cut now. Without a limit, nothing is read."""

@@ -145,7 +145,7 @@ class Tick:
         # Other pods may have been announced since that snapshot.
         for announced in self.announcements.pods:
             seen = replace(seen, pods=admission.among(seen.pods, announced))
-        found = admission.admit(
+        admitted = admission.admit(
             self.rows,
             seen,
             self.history,
@@ -156,10 +156,10 @@ class Tick:
             states=self.states,
             last=self.last,
         )
-        self._keep(found.said)
+        self._keep(admitted.said)
         if newcomer.uid not in self.announcements.pods:
             self.announcements.pods.add(newcomer, self.clock().at)
-        return found
+        return admitted
 
     def decided(self, row: knob.Knob, group: str) -> str | None:
         """Return the value last decided for a file of a group, where it is enforced."""

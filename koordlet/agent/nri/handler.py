@@ -197,12 +197,12 @@ class NriHandler:
             self._settle()
 
     def _announce(self, sandbox: messages.NriPod) -> pod.Pod | None:
-        found = self._pod(sandbox)
-        if found is not None:
+        newcomer = self._pod(sandbox)
+        if newcomer is not None:
             self._pods.add(sandbox.uid)
             tick = self.agent.tick
-            tick.announcements.pods.add(found, tick.clock().at, for_good=self.alone)
-        return found
+            tick.announcements.pods.add(newcomer, tick.clock().at, for_good=self.alone)
+        return newcomer
 
     def _settle(self) -> None:
         for _ in range(_SETTLE):
@@ -230,10 +230,10 @@ class NriHandler:
             "spec": {},
             "status": {"phase": "Running", "qosClass": "" if kind is None else kind.value},
         }
-        found = poddecode.from_object(body, SOURCE, f"{sandbox.namespace}/{sandbox.name}")
+        decoded = poddecode.from_object(body, SOURCE, f"{sandbox.namespace}/{sandbox.name}")
         milli = sandbox.cpu_shares * _MILLI // _SHARES
         requests = {resources.CPU: milli} if sandbox.cpu_shares > 0 else {}
-        return replace(found, group=group, match=f"cgroup={group}", requests=requests)
+        return replace(decoded, group=group, match=f"cgroup={group}", requests=requests)
 
     def _group(self, text: str) -> str | None:
         holder = self.agent.tick.observer.layout.holder("cpuset")

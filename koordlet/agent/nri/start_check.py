@@ -68,9 +68,9 @@ class StartCheck:
     def wanted(self, group: str) -> cpuset.CPUSet | None:
         """Give the CPUs that were decided for a container's group, or the nearest group above."""
         for path in (group, *cgroup.ancestors(group)):
-            found = parsed(self.agent.tick.decided(knob.CPUSET_CPUS, path) or "")
-            if found:
-                return found
+            decided = parsed(self.agent.tick.decided(knob.CPUSET_CPUS, path) or "")
+            if decided:
+                return decided
         return None
 
     def cpus(self, group: str) -> cpuset.CPUSet | None:
@@ -79,11 +79,11 @@ class StartCheck:
         for row in (knob.CPUSET_EFFECTIVE, knob.CPUSET_CPUS):
             path = layout.file(row, group)
             try:
-                found = parsed("" if path is None else host.text(host.at(path)))
+                allowed = parsed("" if path is None else host.text(host.at(path)))
             except OSError:
                 continue
-            if found:
-                return found
+            if allowed:
+                return allowed
         return None
 
     # Inside ---------------------------------------------------------------------------------------
