@@ -65,7 +65,7 @@ def test_each_dependency_says_why_and_what_it_costs(one: Requirement) -> None:
 
     assert above is not None
     assert re.search(r"\d MB, \+?\d+ ms", above[1])
-    assert [">="] == [each.operator for each in one.specifier]
+    assert [each.operator for each in one.specifier] == [">="]
 
 
 @pytest.mark.parametrize("one", requirements(), ids=str)
@@ -75,7 +75,7 @@ def test_each_dependency_has_its_row(one: Requirement) -> None:
     row = re.search(rf"^\|(?: `\w+` \|)? {re.escape(one.name)} \|(.+)\|$", page, re.MULTILINE)
 
     assert row is not None
-    assert 4 == len([cell for cell in row[1].split(" | ") if cell.strip()])
+    assert len([cell for cell in row[1].split(" | ") if cell.strip()]) == 4
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -86,12 +86,12 @@ def test_a_lock_file_names_packages_and_hashes_only(lock: str) -> None:
     a_hash = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
 
     assert lines[0].startswith("# ")
-    assert [] == [line for line in lines[1:] if not (pin.fullmatch(line) or a_hash.fullmatch(line))]
-    assert [] == [
+    assert [line for line in lines[1:] if not (pin.fullmatch(line) or a_hash.fullmatch(line))] == []
+    assert [
         line
         for line, after in itertools.pairwise(lines)
         if pin.fullmatch(line) and not a_hash.fullmatch(after)
-    ]
+    ] == []
 
 
 def test_the_lock_files_have_what_is_declared() -> None:
@@ -100,11 +100,11 @@ def test_the_lock_files_have_what_is_declared() -> None:
     wanted = [one for one in requirements(*extras) if one.name != "koordlet"] + requirements()
     pins = locked("requirements-dev.lock")
 
-    assert [] == [
+    assert [
         str(one)
         for one in wanted
         if not one.specifier.contains(pins.get(canonicalize_name(one.name), Version("0")))
-    ]
+    ] == []
 
 
 def test_the_agent_runs_in_tests_with_what_it_runs_with() -> None:
@@ -137,11 +137,11 @@ def test_what_is_imported_is_declared() -> None:
     runtime = requirements()
     declared = {canonicalize_name(one.name) for one in runtime}
 
-    assert [] == [
+    assert [
         f"{path} imports {package}"
         for path, package in imports()
         if package not in declared | DEVELOPMENT.get(path, set())
-    ]
+    ] == []
 
 
 def test_every_ignored_rule_has_its_reason() -> None:
@@ -150,4 +150,4 @@ def test_every_ignored_rule_has_its_reason() -> None:
     rules = [line for line in section.splitlines() if re.search(r'"[A-Z]+\d+"', line)]
 
     assert rules
-    assert [] == [line for line in rules if not re.search(r"# \S+ \S+", line)]
+    assert [line for line in rules if not re.search(r"# \S+ \S+", line)] == []

@@ -48,8 +48,8 @@ class TestOutput:
         log.get(node="n1").info("shared_pools.applied", writes=3)
 
         (line,) = lines(stream)
-        assert ["timestamp", "level", "event", "node", "writes"] == list(line)
-        assert ("info", "shared_pools.applied", 3) == (line["level"], line["event"], line["writes"])
+        assert list(line) == ["timestamp", "level", "event", "node", "writes"]
+        assert (line["level"], line["event"], line["writes"]) == ("info", "shared_pools.applied", 3)
 
     def test_utc(self) -> None:
         """Timestamps are UTC with milliseconds, and say so."""
@@ -58,7 +58,7 @@ class TestOutput:
         log.get().info("a.b")
 
         assert lines(stream)[0]["timestamp"].endswith("Z")
-        assert 24 == len(lines(stream)[0]["timestamp"])
+        assert len(lines(stream)[0]["timestamp"]) == 24
 
     @pytest.mark.parametrize(
         ("stream", "form", "is_json"),
@@ -110,7 +110,7 @@ class TestOutput:
         log.configure("debug", stream=stream)
         logger.debug("a.debug")
 
-        assert ["a.warning", "a.debug"] == [line["event"] for line in lines(stream)]
+        assert [line["event"] for line in lines(stream)] == ["a.warning", "a.debug"]
 
     @given(
         st.dictionaries(
@@ -147,8 +147,8 @@ class TestOutput:
         log.get().info("a.b", value=Broken(), deep={"a": [[[[[[1]]]]]]}, long="x" * 10_000)
 
         (line,) = lines(stream)
-        assert "<Broken>" == line["value"]
-        assert log.MAX_VALUE + 1 == len(line["long"])
+        assert line["value"] == "<Broken>"
+        assert len(line["long"]) == log.MAX_VALUE + 1
 
 
 class TestFailures:
@@ -164,7 +164,7 @@ class TestFailures:
         log.get().info("a.b")
         log.get().info("a.b")
 
-        assert 2 == sink.lost
+        assert sink.lost == 2
         with pytest.raises(BrokenPipeError):
             stream.close()
 
@@ -175,7 +175,7 @@ class TestFailures:
 
         log.get().info("a.b")
 
-        assert 1 == sink.lost
+        assert sink.lost == 1
         with pytest.raises(OSError, match="No space left"):
             stream.close()
 
@@ -187,7 +187,7 @@ class TestFailures:
 
         log.get().info("a.b")
 
-        assert 1 == sink.lost
+        assert sink.lost == 1
 
     @pytest.mark.parametrize("form", ["json", "console"])
     def test_encoding(self, form: log.Format) -> None:
@@ -198,9 +198,9 @@ class TestFailures:
 
         log.get().info("a.b", path="/é\udc80")
 
-        assert (0, 1) == (sink.lost, raw.getvalue().count(b"\n"))
+        assert (sink.lost, raw.getvalue().count(b"\n")) == (0, 1)
         if form == "json":
-            assert "/é\udc80" == json.loads(raw.getvalue())["path"]
+            assert json.loads(raw.getvalue())["path"] == "/é\udc80"
 
 
 class TestSecrets:
@@ -225,7 +225,7 @@ class TestSecrets:
 
         log.get().info("a.b", **{key: "seen"})
 
-        assert "seen" == lines(stream)[0][key]
+        assert lines(stream)[0][key] == "seen"
 
 
 class TestRepeats:
@@ -237,7 +237,7 @@ class TestRepeats:
 
         said = [repeats.count("x") for _ in range(1000)]
 
-        assert [1, 10, 100, 1000] == [count for count in said if count is not None]
+        assert [count for count in said if count is not None] == [1, 10, 100, 1000]
 
     def test_every(self) -> None:
         """While it goes on it is said no later than after ten minutes, with its count."""
@@ -246,13 +246,13 @@ class TestRepeats:
         for clock.now in range(0, 1802, 300):
             said.append(repeats.count("x"))
 
-        assert [1, None, 3, None, 5, None, 7] == said
+        assert said == [1, None, 3, None, 5, None, 7]
 
     def test_keys_are_apart(self) -> None:
         """Each condition has its own count."""
         repeats = log.Repeats(clocks.Clock())
 
-        assert [1, 1, None] == [repeats.count(key) for key in ("x", "y", "x")]
+        assert [repeats.count(key) for key in ("x", "y", "x")] == [1, 1, None]
 
     def test_over(self) -> None:
         """When a condition is over its count is told, and it is new the next time."""
@@ -260,7 +260,7 @@ class TestRepeats:
         for _ in range(5):
             repeats.count("x")
 
-        assert (5, 0, 1) == (repeats.over("x"), repeats.over("x"), repeats.count("x"))
+        assert (repeats.over("x"), repeats.over("x"), repeats.count("x")) == (5, 0, 1)
 
     def test_forgotten(self) -> None:
         """After an hour of silence a condition is new."""
@@ -268,7 +268,7 @@ class TestRepeats:
         repeats.count("x")
         clock.now = 3601
 
-        assert 1 == repeats.count("x")
+        assert repeats.count("x") == 1
 
     def test_bounded(self) -> None:
         """A flood of different conditions is counted as one, in bounded memory."""
@@ -277,7 +277,7 @@ class TestRepeats:
         said = [count for n in range(10_000) if (count := repeats.count(n)) is not None]
 
         # 10 that are known, then the shared one: 1, 10, 100, 1 000.
-        assert 10 + 4 == len(said)
+        assert len(said) == 10 + 4
 
     def test_bounded_and_forgotten(self) -> None:
         """Old conditions make room for new ones."""
@@ -285,7 +285,7 @@ class TestRepeats:
         said = [repeats.count("a"), repeats.count("b")]
         clock.now = 3601
 
-        assert [1, 1, 1, 1] == [*said, repeats.count("c"), repeats.count("d")]
+        assert [*said, repeats.count("c"), repeats.count("d")] == [1, 1, 1, 1]
 
     def test_missing_file(self) -> None:
         """A file that the kernel lacks, met ten times a second for an hour, costs few lines."""
@@ -297,8 +297,8 @@ class TestRepeats:
             repeats.say(warn, "host.file_missing", "cpu.idle", path="cpu.idle")
 
         found = lines(stream)
-        assert 1 == found[0]["times"]
-        assert "cpu.idle" == found[0]["path"]
+        assert found[0]["times"] == 1
+        assert found[0]["path"] == "cpu.idle"
         assert len(found) < 15
 
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 700))))

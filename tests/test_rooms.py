@@ -156,4 +156,4 @@ def test_a_room_without_a_place_is_found(tmp_path: Path) -> None:
     """A new room that nobody gave a place in the line breaks the line's contract."""
     house(tmp_path, {"attic": "os"})
 
-    assert {"line"} == broken(tmp_path)
+    assert broken(tmp_path) == {"line"}

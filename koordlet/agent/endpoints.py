@@ -254,12 +254,12 @@ class Endpoints:
         return counts
 
 
-def _files(said: report_sections.Tls) -> tuple[Path, Path, Path] | None:
+def _files(tls: report_sections.Tls) -> tuple[Path, Path, Path] | None:
     """List certificate, key, authority."""
-    if said.certificate is None or said.key is None or said.authority is None:
+    if tls.certificate is None or tls.key is None or tls.authority is None:
         return None
-    return Path(said.certificate), Path(said.key), Path(said.authority)
+    return Path(tls.certificate), Path(tls.key), Path(tls.authority)
 
 
-def _rules(said: report_sections.Grpc) -> list[tuple[str, tuple[str, ...]]]:
-    return [(client.name, client.rights) for client in said.clients]
+def _rules(grpc: report_sections.Grpc) -> list[tuple[str, tuple[str, ...]]]:
+    return [(client.name, client.rights) for client in grpc.clients]

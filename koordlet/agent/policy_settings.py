@@ -148,9 +148,9 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
     )
 
 
-def _bandwidth(said: network_section.NetworkClass) -> strategies.NetworkQos:
+def _bandwidth(network_class: network_section.NetworkClass) -> strategies.NetworkQos:
     return strategies.NetworkQos(
-        enable=True, **{name: _share(value) for name, value in said.values().items()}
+        enable=True, **{name: _share(value) for name, value in network_class.values().items()}
     )
 
 
@@ -240,7 +240,7 @@ def _system(section: memory_sections.SystemQos) -> system_qos.Settings:
 
 
 def _batch(section: best_effort_sections.BatchResources) -> batch_resources.Settings:
-    said = strategies.Colocation(
+    colocation = strategies.Colocation(
         enable=section.enable,
         cpu_reclaim_threshold_percent=section.cpu_reclaim_threshold_percent,
         memory_reclaim_threshold_percent=section.memory_reclaim_threshold_percent,
@@ -249,7 +249,7 @@ def _batch(section: best_effort_sections.BatchResources) -> batch_resources.Sett
         degrade_time_minutes=section.degrade_time_minutes,
     )
     return batch_resources.Settings(
-        strategy=strategies.overlay(batch_resources.Settings().strategy, said),
+        strategy=strategies.overlay(batch_resources.Settings().strategy, colocation),
         seed=section.formula == "seed",
         max_cpu_percent=section.limits.cpu_percent,
         max_memory_percent=section.limits.memory_percent,

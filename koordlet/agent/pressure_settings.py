@@ -53,13 +53,15 @@ def places(config: schema.Config, base: str) -> pressure.PressurePaths:
 
 
 @remember.last
-def proved(found: pressure.PressurePaths, pods: tuple[pod.Pod, ...]) -> pressure.PressurePaths:
+def proved(
+    pressure_paths: pressure.PressurePaths, pods: tuple[pod.Pod, ...]
+) -> pressure.PressurePaths:
     """Put the group first that pods really are in: a kubelet may be nested."""
     trees = (grouppath.parse(pod.group).tree for pod in pods if pod.group is not None)
     root = next((tree.root for tree in trees if tree is not None), None)
-    if root is None or root in found.pods:
-        return found
-    return replace(found, pods=(root, *found.pods))
+    if root is None or root in pressure_paths.pods:
+        return pressure_paths
+    return replace(pressure_paths, pods=(root, *pressure_paths.pods))
 
 
 def _kubelet_texts(path: str | None) -> thresholds.Texts | None:

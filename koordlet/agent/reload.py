@@ -106,19 +106,19 @@ class LiveConfig:
             unready="" if self.configured else "there is no valid configuration",
         )
 
-    def _apply(self, found: sourced.Effective) -> None:
+    def _apply(self, effective: sourced.Effective) -> None:
         """Take a new configuration, and log which changes wait for a restart."""
         tick = self.agent.tick
-        changed = reloader.changes(tick.effective.config, found.config)
+        changed = reloader.changes(tick.effective.config, effective.config)
         waiting = [path for path in changed if path.startswith(_AT_START)]
-        tick.configure(found)
-        log.configure(found.config.log.level, found.config.log.format)
-        self.publisher.log.info("config.applied", file=found.path or "built-in")
-        for warning in found.warnings:
+        tick.configure(effective)
+        log.configure(effective.config.log.level, effective.config.log.format)
+        self.publisher.log.info("config.applied", file=effective.path or "built-in")
+        for warning in effective.warnings:
             self.publisher.log.warning("config.warning", detail=warning)
         if waiting:
             self.publisher.log.warning("config.needs_restart", fields=waiting)
-        why = bootstrap.why_observe(found, tick.observer.layout, live=tick.host.live)
+        why = bootstrap.why_observe(effective, tick.observer.layout, live=tick.host.live)
         if self.agent.enforce is bool(why):
             try:
                 self.agent.switch(enforce=not why)

@@ -71,30 +71,30 @@ def choose(
     return Choice(kubelet=kubelet, kube=kube, why=why)
 
 
-def _kubelet(said: cluster_sections.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
-    if said.mode != "auto":
-        return said.mode == "on", f"kubelet.mode is {said.mode}"
-    if said.address is not None:
+def _kubelet(kubelet: cluster_sections.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
+    if kubelet.mode != "auto":
+        return kubelet.mode == "on", f"kubelet.mode is {kubelet.mode}"
+    if kubelet.address is not None:
         return True, "kubelet.address is set"
-    mark = f"{said.directory}/cpu_manager_state"
+    mark = f"{kubelet.directory}/cpu_manager_state"
     there = host.exists(host.at(mark))
     return there, f"{mark} is {'there' if there else 'not there'}"
 
 
-def _kube(said: cluster_sections.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
-    if said.mode != "auto":
-        return said.mode == "on", f"kube.mode is {said.mode}"
-    if said.kubeconfig is not None:
+def _kube(kube: cluster_sections.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
+    if kube.mode != "auto":
+        return kube.mode == "on", f"kube.mode is {kube.mode}"
+    if kube.kubeconfig is not None:
         return True, "kube.kubeconfig is set"
     inside = bool(environment.get(_IN_CLUSTER)) and Path(_ACCOUNT, "token").exists()
     return inside, "a service account is here" if inside else "no service account is here"
 
 
-def wants_runtime(said: cluster_sections.Nri, host: root.HostRoot, *, alone: bool) -> bool:
+def wants_runtime(nri: cluster_sections.Nri, host: root.HostRoot, *, alone: bool) -> bool:
     """Whether to connect to the container runtime: ``auto`` is on in a cluster, with a socket."""
-    if said.mode != "auto":
-        return said.mode == "on"
-    return not alone and said.socket is not None and host.exists(host.at(said.socket))
+    if nri.mode != "auto":
+        return nri.mode == "on"
+    return not alone and nri.socket is not None and host.exists(host.at(nri.socket))
 
 
 def runs_scheduler(config: schema.Config, host: root.HostRoot) -> bool:
@@ -207,34 +207,34 @@ def unheard(told: observed.Observed | None) -> list[str]:
 
 
 def _asked(
-    said: cluster_sections.Kubelet, host: root.HostRoot, node: str
+    kubelet: cluster_sections.Kubelet, host: root.HostRoot, node: str
 ) -> sources.KubeletSources:
     from koordlet.workloads.kubelet import client, sources  # noqa: PLC0415 -- rule 2
 
-    name, _, port = (said.address or "").rpartition(":")
-    usual = _READ_ONLY_PORT if said.read_only_port else _PORT
+    name, _, port = (kubelet.address or "").rpartition(":")
+    usual = _READ_ONLY_PORT if kubelet.read_only_port else _PORT
     address = name.strip("[]") or "127.0.0.1"
-    directory = said.directory or "/var/lib/kubelet"
+    directory = kubelet.directory or "/var/lib/kubelet"
     known = (address, node, machine.hostname(host).lower())
     where = client.KubeletEndpoint(
         host=address,
         port=int(port) if port else usual,
-        secure=not said.read_only_port,
-        ca=said.ca_file or _account("ca.crt"),
-        own="" if said.ca_file else f"{directory}/pki/kubelet.crt",
-        token=said.token_file or _account("token"),
-        verify=not said.insecure_skip_verify,
-        names=(said.server_name,) if said.server_name else tuple(dict.fromkeys(known)),
-        seconds=float(said.timeout_seconds),
+        secure=not kubelet.read_only_port,
+        ca=kubelet.ca_file or _account("ca.crt"),
+        own="" if kubelet.ca_file else f"{directory}/pki/kubelet.crt",
+        token=kubelet.token_file or _account("token"),
+        verify=not kubelet.insecure_skip_verify,
+        names=(kubelet.server_name,) if kubelet.server_name else tuple(dict.fromkeys(known)),
+        seconds=float(kubelet.timeout_seconds),
     )
-    period, max_age = float(said.interval_seconds), float(said.max_age_seconds)
+    period, max_age = float(kubelet.interval_seconds), float(kubelet.max_age_seconds)
     cpu, memory = sources.checkpoints(host, directory, max_age=max_age)
-    made = sources.endpoints(where, period=period, max_age=max_age, statistics=said.statistics)
+    made = sources.endpoints(where, period=period, max_age=max_age, statistics=kubelet.statistics)
     held = None
-    if said.pod_resources:
+    if kubelet.pod_resources:
         from koordlet.rpc import pod_resources  # noqa: PLC0415 -- rule 2
 
-        socket = said.pod_resources_socket or f"{directory}/pod-resources/kubelet.sock"
+        socket = kubelet.pod_resources_socket or f"{directory}/pod-resources/kubelet.sock"
         lister = pod_resources.PodResourcesClient(socket, seconds=where.seconds)
         held = sources.PodResourcesSource(lister.list, period=period, max_age=max_age)
     return replace(made, cpu=cpu, memory=memory, holdings=held)
@@ -246,11 +246,11 @@ def _account(name: str) -> str:
     return str(found) if found.exists() else ""
 
 
-def _store(said: cluster_sections.Kube, *, check: bool = False) -> objects.Objects:
+def _store(kube: cluster_sections.Kube, *, check: bool = False) -> objects.Objects:
     """Open the API server; ``check`` its credentials first (rule 4)."""
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
-    source = credentials.CredentialSource(kubeconfig=said.kubeconfig or "", context=said.context)
+    source = credentials.CredentialSource(kubeconfig=kube.kubeconfig or "", context=kube.context)
     if check:
         credentials.check(source)
     return adapter.KubeStore(credentials.Credentials(source), adapter.RequestTimes(cached=True))

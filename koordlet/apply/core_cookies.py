@@ -119,10 +119,10 @@ def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
 def _holder(cores: CoreSchedulingCalls, write: action.ShareCore) -> int:
     """A member that has the cookie; ``ESRCH`` where all of them ended."""
     wanted = int(write.cookie, 16)
-    found = next((pid for pid in write.members if _of(cores, pid) == wanted), None)
-    if found is None:
+    member = next((pid for pid in write.members if _of(cores, pid) == wanted), None)
+    if member is None:
         raise root.fail(errno.ESRCH, write.target)
-    return found
+    return member
 
 
 def _of(cores: CoreSchedulingCalls, pid: int) -> int | None:

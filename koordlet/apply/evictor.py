@@ -139,12 +139,12 @@ class Evictor:
         self, victim: eviction.Eviction, now: snapshot.Snapshot
     ) -> tuple[result.Verdict, str]:
         """The reason that an eviction cannot begin now; empty where it can."""
-        found = next((each for each in now.pods if each.uid == victim.uid), None)
-        if found is None:
+        pod = next((each for each in now.pods if each.uid == victim.uid), None)
+        if pod is None:
             return result.Verdict.VANISHED, "the pod is no longer on this node"
-        if found.critical:
+        if pod.critical:
             return result.Verdict.REFUSED, "critical and static pods are never evicted"
-        if found.stale:
+        if pod.stale:
             return result.Verdict.WAITING, "the pod's source is out of date"
         if isinstance(self._way, str):
             return result.Verdict.REFUSED, self._way

@@ -60,11 +60,11 @@ def write(host: root.HostRoot, write: action.WriteFile) -> tuple[str, str]:
     if refused and not taken:
         raise RefusedError(last, "; ".join(refused), write.target)
     after = schemata.parse(host.text(path))
-    found = schemata.text(schemata.restrict(after, wanted))
+    text = schemata.text(schemata.restrict(after, wanted))
     left = [schemata.line(name, {d: v}) for name, d, v in schemata.difference(wanted, after)]
     if left and not refused:
         refused = [f"wrote {line}, the file differs" for line in left]
-    return found, "; ".join(refused)
+    return text, "; ".join(refused)
 
 
 def _status(host: root.HostRoot, target: str) -> str:

@@ -93,8 +93,8 @@ class Manager:
     def look(self, wanted: action.SetUnitProperty) -> unit_properties.Properties:
         """The current properties in systemd."""
         with self._asking() as connection:
-            found = connection.properties(wanted.unit, [name for name, _ in wanted.properties])
-        return tuple((name, _spell(value)) for name, value in found.items())
+            properties = connection.properties(wanted.unit, [name for name, _ in wanted.properties])
+        return tuple((name, _spell(value)) for name, value in properties.items())
 
     def set(self, wanted: action.SetUnitProperty) -> None:
         """Set them."""

@@ -76,15 +76,15 @@ def parser(
     for name, help_line in COMMANDS.items():
         if everything or name == named:
             module = importlib.import_module(f"koordlet.cli.{name}")
-            one = commands.add_parser(
+            add_parser = commands.add_parser(
                 name,
                 help=help_line,
                 description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
                 epilog=f"examples:\n{_indent(module.EXAMPLES)}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
-            module.add(one)
-            one.set_defaults(run=module.run)
+            module.add(add_parser)
+            add_parser.set_defaults(run=module.run)
         elif not alone:
             commands.add_parser(name, help=help_line)
     return top

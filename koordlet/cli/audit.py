@@ -60,14 +60,14 @@ def run(args: argparse.Namespace) -> int:
         limit=_limit(args.limit), since=_since(args.since), pod=args.pod, policy=args.policy
     )
     try:
-        found = audit_json.document(where, question, most=_SCAN)
+        document = audit_json.document(where, question, most=_SCAN)
     except OSError as error:
         raise bootstrap.unreadable(where, error) from error
     if args.output == "json":
-        output.print_json(found)
+        output.print_json(document)
     else:
-        shown = lines(found, str(where))
-        if not found["records"]:
+        shown = lines(document, str(where))
+        if not document["records"]:
             shown += _why_nothing(where, args.policy)
         print("\n".join(shown))
     return 0

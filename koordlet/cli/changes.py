@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> dict[str, object]:
     """Read ``--set``, by path of the configuration."""
-    known = {one.path for one in catalog.fields()}
+    known = {field.path for field in catalog.fields()}
     found: dict[str, object] = {}
     for text in args.changes:
         key, equals, value = text.partition("=")

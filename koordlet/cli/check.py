@@ -71,7 +71,7 @@ def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
 
     if path is None:
         return dict(
-            Counter(_each(unserved.of_keys(one.labels, one.annotations) for one in seen.pods))
+            Counter(_each(unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods))
         )
     from koordlet.scheduler.objects import manifests  # noqa: PLC0415 -- the same
 
@@ -100,12 +100,12 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
         "cgroups": seen.layout.version.value,
         "hierarchies": [
             {
-                "mount": one.mount,
-                "version": "v2" if one.unified else "v1",
-                "controllers": sorted(one.controllers),
-                "writable": one.writable,
+                "mount": hierarchy.mount,
+                "version": "v2" if hierarchy.unified else "v1",
+                "controllers": sorted(hierarchy.controllers),
+                "writable": hierarchy.writable,
             }
-            for one in seen.layout.hierarchies
+            for hierarchy in seen.layout.hierarchies
         ],
         "cpus": {
             "online": str(seen.topology.online),
@@ -114,7 +114,8 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
         },
         "standalone": choice.standalone,
         "sources": [
-            {"name": one.name, "ok": one.ok, "problem": one.problem} for one in seen.sources
+            {"name": source.name, "ok": source.ok, "problem": source.problem}
+            for source in seen.sources
         ],
         "sourcesWhy": list(choice.why),
         "workloads": [
@@ -137,10 +138,10 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
         *([_ISOLATED.format(seen.topology.isolated)] if seen.topology.isolated else ()),
         f"cgroups       {_cgroups(seen.layout)}",
     ]
-    for one in seen.layout.hierarchies:
-        names = ",".join(sorted(one.controllers)) or "no controllers"
-        state = "" if one.writable else f"  ({one.why})"
-        text.append(f"  {'v2' if one.unified else 'v1'} {one.mount}  {names}{state}")
+    for hierarchy in seen.layout.hierarchies:
+        names = ",".join(sorted(hierarchy.controllers)) or "no controllers"
+        state = "" if hierarchy.writable else f"  ({hierarchy.why})"
+        text.append(f"  {'v2' if hierarchy.unified else 'v1'} {hierarchy.mount}  {names}{state}")
     text.append(f"sources       {'standalone' if choice.standalone else 'Kubernetes'}")
     text += (f"  {reason}" for reason in choice.why)
     for source in seen.sources:

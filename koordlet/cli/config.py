@@ -82,10 +82,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _unjudged(found: schema.Config) -> bool:
-    section = found.policies.node_pressure
-    acts = section.act is True and section.mode == "enforce" and found.kubelet.mode != "off"
-    return acts and found.kubelet.config_file is None
+def _unjudged(config: schema.Config) -> bool:
+    section = config.policies.node_pressure
+    acts = section.act is True and section.mode == "enforce" and config.kubelet.mode != "off"
+    return acts and config.kubelet.config_file is None
 
 
 def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:
@@ -108,13 +108,14 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
     return None
 
 
-def cluster_lines(said: nodeslo.NodeSlo, *, comments: bool) -> list[str]:
+def cluster_lines(node_slo: nodeslo.NodeSlo, *, comments: bool) -> list[str]:
     """List the settings of the cluster, which override those of the file."""
     found = [
-        (key, _short(_scalar(value)), origin) for key, value, origin in strategies_json.rows(said)
+        (key, _short(_scalar(value)), origin)
+        for key, value, origin in strategies_json.rows(node_slo)
     ]
     lines = ["", *output.table(found, head=("KEY OF THE CLUSTER", "VALUE", "ORIGIN"))]
-    lines += [f"problem: {output.visible(one)}" for one in said.problems]
+    lines += [f"problem: {output.visible(problem)}" for problem in node_slo.problems]
     return [f"# {line}".rstrip() for line in lines] if comments else lines
 
 

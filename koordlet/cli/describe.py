@@ -54,8 +54,8 @@ def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterat
     owners = status.get("currentOwners")
     for one in owners if isinstance(owners, list) else []:
         yield output.visible(f"{'Owner:':<11} {one.get('namespace')}/{one.get('name')}")
-    for one in warnings:
-        yield output.visible(f"{'Warning:':<11} {one}")
+    for warning in warnings:
+        yield output.visible(f"{'Warning:':<11} {warning}")
     yield "Timeline:"
     for at, what in timeline:
         yield output.visible(f"  {at}  {what}")

@@ -31,21 +31,23 @@ def add(parser: argparse.ArgumentParser) -> None:
     subjects = parser.add_subparsers(dest="subject", metavar="SUBJECT", required=True)
     for name in SUBJECTS:
         module = importlib.import_module(f"koordlet.cli.explain_{name}")
-        one = subjects.add_parser(
+        add_parser = subjects.add_parser(
             name,
             help=module.HELP,
             description=f"Show {module.HELP}.",
             epilog=f"examples:\n{_examples(name)}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add(one)
-        one.set_defaults(explain=module.run)
+        module.add(add_parser)
+        add_parser.set_defaults(explain=module.run)
 
 
 def _examples(subject: str) -> str:
     """Those of all that are about one subject."""
     about = f"koordlet explain {subject} "
-    return "".join(f"  {one}\n" for one in EXAMPLES.splitlines() if one.startswith(about))
+    return "".join(
+        f"  {splitline}\n" for splitline in EXAMPLES.splitlines() if splitline.startswith(about)
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -46,36 +46,38 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def lines(one: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
+def lines(document: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
     """Format the document for people."""
-    owner = str(one.get("owner"))
-    yield f"CPU {one.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
-    if one.get("holder"):
-        yield f"  held by  {one['holder']}{_since(one.get('since'))}"
-        yield f"  because  {one.get('reason')} ({one.get('policy')})"
-    if one.get("kubelet"):
+    owner = str(document.get("owner"))
+    yield f"CPU {document.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
+    if document.get("holder"):
+        yield f"  held by  {document['holder']}{_since(document.get('since'))}"
+        yield f"  because  {document.get('reason')} ({document.get('policy')})"
+    if document.get("kubelet"):
         yield "           the kubelet's static policy decided it: its files are not written"
     pools = [
         f"{pool.get('kind')} pool of node {_known(pool.get('node'))} ({pool.get('cpus')})"
-        for pool in explain_source.rows(one, "pools")
+        for pool in explain_source.rows(document, "pools")
     ]
     yield f"  pools    {', '.join(pools) or 'none'}"
     place = (("socket", "socket"), ("node", "node"), ("L3", "l3"), ("core", "core"))
-    yield "  place    " + ", ".join(f"{word} {_known(one.get(key))}" for word, key in place)
-    yield from _siblings(one, every)
-    if one.get("isolated"):
+    yield "  place    " + ", ".join(f"{word} {_known(document.get(key))}" for word, key in place)
+    yield from _siblings(document, every)
+    if document.get("isolated"):
         yield "  isolated the kernel's scheduler balances nothing there (isolcpus)"
-    used = one.get("used")
+    used = document.get("used")
     if isinstance(used, int | float):
         yield f"  in use   {100 * used:.0f} %"
 
 
-def _siblings(one: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
+def _siblings(
+    document: explain_source.Document, every: list[explain_source.Document]
+) -> Iterator[str]:
     """The other threads of its core, and whose they are: they share its pipelines."""
-    core = cpuset.CPUSet.parse(str(one.get("siblings") or ""))
+    core = cpuset.CPUSet.parse(str(document.get("siblings") or ""))
     for other in every:
         number = other.get("cpu")
-        if number in core and number != one.get("cpu"):
+        if number in core and number != document.get("cpu"):
             who = f" {other['holder']}" if other.get("holder") else ""
             yield f"  sibling  CPU {number}: {other.get('owner')}{who}"
 

@@ -48,16 +48,16 @@ def document(plan: explain_source.Document, pod: str | None) -> explain_source.D
     """The part of a plan that is about evictions; of one pod, its rows only."""
     evictions = explain_source.rows(plan, "evictions")
     if pod is not None:
-        ranked = {str(row.get("pod")) for one in evictions for row in _ranking(one)}
-        if evictions and pod not in ranked | {str(one.get("pod")) for one in evictions}:
+        ranked = {str(row.get("pod")) for eviction in evictions for row in _ranking(eviction)}
+        if evictions and pod not in ranked | {str(eviction.get("pod")) for eviction in evictions}:
             raise errors.UsageError(
                 "no candidate has this name",
                 culprit=pod,
                 fix=f"one of: {', '.join(sorted(ranked)[:5])}",
             )
         evictions = [
-            {**one, "ranking": [row for row in _ranking(one) if row.get("pod") == pod]}
-            for one in evictions
+            {**eviction, "ranking": [row for row in _ranking(eviction) if row.get("pod") == pod]}
+            for eviction in evictions
         ]
     return {
         "version": "v1",
@@ -87,24 +87,24 @@ def lines(found: explain_source.Document) -> Iterator[str]:
     """Format the document for people."""
     table = [
         (
-            str(one.get("name")),
-            _readable(one, one.get("observed") or "unknown"),
-            _threshold(one),
-            _MET.get(one.get("met"), "unknown"),
-            "; ".join(_notes(one)),
+            str(row.get("name")),
+            _readable(row, row.get("observed") or "unknown"),
+            _threshold(row),
+            _MET.get(row.get("met"), "unknown"),
+            "; ".join(_notes(row)),
         )
-        for one in explain_source.rows(found, "signals")
+        for row in explain_source.rows(found, "signals")
     ]
     yield from output.table(table, head=("SIGNAL", "OBSERVED", "THRESHOLD", "MET", ""))
-    holding = [one for one in explain_source.rows(found, "conditions") if one["status"] == "True"]
+    holding = [row for row in explain_source.rows(found, "conditions") if row["status"] == "True"]
     yield f"conditions: {', '.join(str(one.get('type')) for one in holding) or 'none holds'}"
     for one in holding:
         if str(one.get("reason", "")).startswith("Koordlet") and one.get("message"):
             yield f"  {one.get('type')}: {one.get('message')}"
     if found.get("held"):
         yield f"nobody is evicted: {found.get('held')}"
-    for one in explain_source.rows(found, "evictions"):
-        yield from _eviction(one)
+    for row in explain_source.rows(found, "evictions"):
+        yield from _eviction(row)
     if not explain_source.rows(found, "evictions"):
         yield "nobody has to go; --eviction-hard 'memory.available<99%' shows who would"
 

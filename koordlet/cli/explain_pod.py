@@ -18,44 +18,45 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    found = explain_source.pod(args, args.pod)
+    pod = explain_source.pod(args, args.pod)
     if args.output == "json":
-        output.print_json(found)
+        output.print_json(pod)
     else:
-        print("\n".join(output.visible(line) for line in lines(found)))
+        print("\n".join(output.visible(line) for line in lines(pod)))
     return 0
 
 
-def lines(one: explain_source.Document) -> Iterator[str]:
+def lines(document: explain_source.Document) -> Iterator[str]:
     """Format the document for people."""
-    yield f"{one.get('namespace')}/{one.get('name')}: {one.get('qos')} ({one.get('qosFrom')})"
-    stale = ", which has not answered lately" if one.get("stale") else ""
-    yield f"  known from {one.get('source')}{stale}; UID {one.get('uid')}"
-    held = explain_source.part(one, "holds")
+    name = f"{document.get('namespace')}/{document.get('name')}"
+    yield f"{name}: {document.get('qos')} ({document.get('qosFrom')})"
+    stale = ", which has not answered lately" if document.get("stale") else ""
+    yield f"  known from {document.get('source')}{stale}; UID {document.get('uid')}"
+    held = explain_source.part(document, "holds")
     if held:
         yield f"  holds      CPUs {held.get('cpus')} alone: {held.get('reason')}"
-    yield f"  cgroup     {_group(explain_source.part(one, 'cgroup')) or one.get('match')}"
-    for box in explain_source.rows(one, "containers"):
+    yield f"  cgroup     {_group(explain_source.part(document, 'cgroup')) or document.get('match')}"
+    for box in explain_source.rows(document, "containers"):
         where = _group(explain_source.part(box, "cgroup")) or "not running"
         yield f"  container  {box.get('name')} ({box.get('kind')}): {where}"
-    for stem, said in explain_source.part(one, "policies").items():
+    for stem, said in explain_source.part(document, "policies").items():
         yield f"  {stem}: {said}"
-    for step in explain_source.rows(one, "actions"):
+    for step in explain_source.rows(document, "actions"):
         mode = "" if step.get("mode") == "enforce" else f" [{step.get('mode')}]"
         yield (
             f"  to do      {step.get('target')}: {step.get('was') or 'unset'} → {step.get('value')}"
             f" ({step.get('policy')}){mode}"
         )
-    for wrong in explain_source.rows(one, "conditions"):
+    for wrong in explain_source.rows(document, "conditions"):
         yield f"  ! {wrong.get('type')}: {wrong.get('message')}"
-    if not explain_source.rows(one, "conditions"):
+    if not explain_source.rows(document, "conditions"):
         yield "  nothing is wrong with it"
 
 
-def _group(found: explain_source.Document) -> str:
-    if not found:
+def _group(document: explain_source.Document) -> str:
+    if not document:
         return ""
-    if not found.get("exists"):
-        return f"{found.get('path')}, which is not there"
-    cpus = found.get("effective") or found.get("cpus")
-    return f"{found.get('path')}, on CPUs {cpus}" if cpus else str(found.get("path"))
+    if not document.get("exists"):
+        return f"{document.get('path')}, which is not there"
+    cpus = document.get("effective") or document.get("cpus")
+    return f"{document.get('path')}, on CPUs {cpus}" if cpus else str(document.get("path"))

@@ -63,15 +63,15 @@ def pod(args: argparse.Namespace, key: str) -> Document:
     """Get the document of one workload; ``UsageError`` for an unknown name."""
 
     def made(now: view.ReportView) -> Document:
-        found = pod_json.document(now, key)
-        if found is None:
+        document = pod_json.document(now, key)
+        if document is None:
             known = ", ".join(sorted(pod_json.names(now))[:5])
             raise errors.UsageError(
                 "no workload here has this name",
                 culprit=key,
                 fix=f"one of: {known}" if known else "nothing is declared on this machine",
             )
-        return found
+        return document
 
     return _ask(args, f"/api/v1/pod?name={quote(key)}", made)
 

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "json":
         output.print_json(found)
     else:
-        print("\n".join(output.visible(one) for one in lines(found)))
+        print("\n".join(output.visible(line) for line in lines(found)))
     return 0
 
 
@@ -92,17 +92,17 @@ def document(
     row, group = _row(seen.layout, path)
     wanted: list[explain_source.Document] = [
         {
-            "policy": one.policy,
-            "value": plan_json.value_of(one),
-            "reason": one.reason,
+            "policy": action.policy,
+            "value": plan_json.value_of(action),
+            "reason": action.reason,
             "mode": outcome.mode.value,
         }
         for outcome in made.said.outcomes
         if outcome.decision is not None
-        for one in outcome.decision.actions
-        if one.target == path
+        for action in outcome.decision.actions
+        if action.target == path
     ]
-    steps = [one for one in made.draft.plan.steps if one.action.target == path]
+    steps = [step for step in made.draft.plan.steps if step.action.target == path]
     return {
         "path": path,
         "value": _text(host, path),
@@ -110,7 +110,7 @@ def document(
         "group": group,
         "pod": _owner(seen.pods, group),
         "wanted": wanted,
-        "actions": [plan_json.described(one) for one in steps],
+        "actions": [plan_json.described(step) for step in steps],
         "left": [one.why for one in made.draft.left if one.target == path],
         "before": None if entry is None else _entry(entry),
         "records": records,
@@ -125,10 +125,10 @@ def _verdict(
     records: list[explain_source.Document],
 ) -> str:
     """The answer in one sentence."""
-    if any(one.undo for one in steps):
+    if any(step.undo for step in steps):
         return "ours, and no policy wants it any more: it is put back"
     if steps:
-        shadow = all(one.mode is plan.Mode.SHADOW for one in steps)
+        shadow = all(step.mode is plan.Mode.SHADOW for step in steps)
         return "it would be written, in shadow" if shadow else "to be written"
     if wanted:
         return "as it is wanted"
@@ -144,13 +144,16 @@ def _verdict(
 def _row(layout: cgroup.Layout, path: str) -> tuple[knob.Knob | None, str | None]:
     """The row of the table that a path is a file of, and its group."""
     directory, _, name = path.rpartition("/")
-    for one in layout.hierarchies:
-        top = one.directory("")
+    for hierarchy in layout.hierarchies:
+        top = hierarchy.directory("")
         if directory != top and not directory.startswith(f"{top}/"):
             continue
         group = directory[len(top) :].strip("/")
         for row in knob.TABLE.values():
-            if row.file(unified=one.unified) == name and layout.holder(row.controller) is one:
+            if (
+                row.file(unified=hierarchy.unified) == name
+                and layout.holder(row.controller) is hierarchy
+            ):
                 return row, group
         return None, group
     return None, None
@@ -181,7 +184,7 @@ def _owner(pods: tuple[pod.Pod, ...], group: str | None) -> str | None:
     """The workload that a group is of, or is in."""
     keys = {one.group: one.key for one in pods if one.group is not None}
     places = () if group is None else (group, *cgroup.ancestors(group))
-    return next((keys[one] for one in places if one in keys), None)
+    return next((keys[place] for place in places if place in keys), None)
 
 
 def _text(host: root.HostRoot, path: str) -> str | None:

@@ -114,7 +114,8 @@ def node_lines(state: dict[str, Any]) -> list[str]:
         "-" if cores is None else f"{cores / 1000:.2f}",
         "-" if memory is None else f"{memory / 2**30:.1f}Gi",
         *(free or "-", ",".join(pressed) or "-"),
-        " ".join(f"{one['resource'].rpartition('/')[2]}={one['amount']}" for one in offers) or "-",
+        " ".join(f"{offer['resource'].rpartition('/')[2]}={offer['amount']}" for offer in offers)
+        or "-",
     ]
     head = ["NAME", "MODE", "READY", "CPU", "MEMORY", "FREE CPUS", "PRESSURE", "OFFERED"]
     return output.table([row], head=head)
@@ -124,11 +125,16 @@ def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
     """Workloads as a table."""
     rows = [
         [
-            *(one["namespace"], one["name"], one["qos"], one.get("cpus") or "-"),
-            f"{one['usageMilli'] / 1000:.2f}" if "usageMilli" in one else "-",
-            one.get("cgroup") or "-",
+            *(
+                workload["namespace"],
+                workload["name"],
+                workload["qos"],
+                workload.get("cpus") or "-",
+            ),
+            f"{workload['usageMilli'] / 1000:.2f}" if "usageMilli" in workload else "-",
+            workload.get("cgroup") or "-",
         ]
-        for one in workloads(state, name)
+        for workload in workloads(state, name)
     ]
     return output.table(rows, head=["NAMESPACE", "NAME", "QOS", "CPUS", "CPU", "CGROUP"])
 

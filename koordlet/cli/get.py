@@ -42,24 +42,24 @@ def run(args: argparse.Namespace) -> int:
         else:
             print("\n".join(feed_options.node_lines(state)))
         return 0
-    found = feed_options.workloads(state, args.name)
-    if args.name and not found:
+    workloads = feed_options.workloads(state, args.name)
+    if args.name and not workloads:
         _must_be(args.name, set(), "workload")
     if args.output == "json":
-        output.print_json({"workloads": found})
+        output.print_json({"workloads": workloads})
     else:
         print("\n".join(feed_options.workload_lines(state, args.name)))
     return 0
 
 
 def _nodes(args: argparse.Namespace) -> int:
-    found = feed_options.scheduler_nodes(args)
-    if args.name and not found:
+    scheduler_nodes = feed_options.scheduler_nodes(args)
+    if args.name and not scheduler_nodes:
         _must_be(args.name, set(), "node")
     if args.output == "json":
-        output.print_json({"nodes": found})
+        output.print_json({"nodes": scheduler_nodes})
     else:
-        print("\n".join(feed_options.scheduler_lines(found)))
+        print("\n".join(feed_options.scheduler_lines(scheduler_nodes)))
     return 0
 
 

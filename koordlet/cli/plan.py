@@ -139,7 +139,7 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
                 text += _step(step)
         text.append("")
     else:
-        wrong = made.failures or any(one.status for one in made.conditions)
+        wrong = made.failures or any(condition.status for condition in made.conditions)
         text += ["", _WRONG if wrong else _RIGHT]
     text += evictions(made)
     for one in made.conditions:
@@ -156,10 +156,12 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
 def evictions(made: plan.Plan) -> list[str]:
     """List the pods that would be evicted, why, and which resource is short."""
     text = []
-    for one in made.signals:
-        if one.met:
-            why = f"; {one.why}" if one.why else ""
-            text.append(f"! {one.name} is {one.observed}, the threshold is {one.threshold}{why}")
+    for signal in made.signals:
+        if signal.met:
+            why = f"; {signal.why}" if signal.why else ""
+            text.append(
+                f"! {signal.name} is {signal.observed}, the threshold is {signal.threshold}{why}"
+            )
     for victim in made.evictions:
         held = f" [not done: {victim.held}]" if victim.held else ""
         text.append(f"! evict {output.visible(victim.pod)} for {victim.signal}{held}")

@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
             for one, old in zip(steps, before, strict=True)
         ]
     if args.output == "json":
-        output.print_json({"steps": [_document(one) for one in steps]})
+        output.print_json({"steps": [_document(step) for step in steps]})
     elif args.output == "svg":
         said = ", ".join(args.changes) or "as configured"
-        sys.stdout.write(replay_svg.render([one.point for one in steps], capacity, said))
+        sys.stdout.write(replay_svg.render([step.point for step in steps], capacity, said))
     else:
         print("\n".join(_table(steps, both=bool(changed))))
     return 0
@@ -129,10 +129,10 @@ def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> 
     )
 
 
-def _document(one: Step) -> dict[str, object]:
-    at, found = one.point, plan_json.render(one.plan)
+def _document(step: Step) -> dict[str, object]:
+    at, found = step.point, plan_json.render(step.plan)
     return {
-        "at": one.wall,
+        "at": step.wall,
         "plan": found,
         "cpuMilli": {
             "node": at.node,
@@ -151,14 +151,14 @@ def _table(steps: list[Step], *, both: bool) -> list[str]:
     head += ["AS CONFIGURED"] if both else []
     head += ["ACTIONS", "EVICTIONS", "WHY"]
     rows = []
-    for one in steps:
-        at = one.point
+    for step in steps:
+        at = step.point
         row = [f"{at.at - steps[0].point.at:.1f}"]
         row += [_cores(value, "?") for value in (at.node, at.ls, at.system, at.be)]
         row += [_cores(at.limit, "none")]
         row += [_cores(at.other, "none")] if both else []
-        why = one.plan.limit.reason if one.plan.limit is not None else ""
-        row += [str(len(one.plan.steps)), str(len(one.plan.evictions)), output.visible(why)]
+        why = step.plan.limit.reason if step.plan.limit is not None else ""
+        row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), output.visible(why)]
         rows.append(tuple(row))
     return output.table(rows, head=tuple(head))
 

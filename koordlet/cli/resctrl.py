@@ -48,7 +48,9 @@ def lines(seen: snapshot.Snapshot) -> list[str]:
         used = f"{len(found.groups)} of {found.hardware.most_groups} classes of service"
         text.append(f"resctrl at {output.visible(found.mount)}{shown}, {used}")
         text += [line for cache in found.hardware.caches for line in _cache(found, cache)]
-        text += [line for one in found.hardware.bandwidths for line in _bandwidth(found, one)]
+        text += [
+            line for bandwidth in found.hardware.bandwidths for line in _bandwidth(found, bandwidth)
+        ]
     for gap in seen.unsupported:
         if gap.feature.partition(".")[0] == "resctrl":
             text.append(f"! not supported here: {gap.feature}: {gap.why}")
@@ -74,12 +76,12 @@ def _cache(found: resctrl.Resctrl, cache: resctrl.Cache) -> list[str]:
     return text
 
 
-def _bandwidth(found: resctrl.Resctrl, one: resctrl.Bandwidth) -> list[str]:
-    heads = [str(domain) for domain in one.domains]
+def _bandwidth(found: resctrl.Resctrl, bandwidth: resctrl.Bandwidth) -> list[str]:
+    heads = [str(domain) for domain in bandwidth.domains]
     rows = []
     for group in found.groups.values():
         values = schemata.parse(group.schemata)
-        cells = [values.get(one.name, domain) for domain in one.domains]
+        cells = [values.get(bandwidth.name, domain) for domain in bandwidth.domains]
         shown = ["?" if cell is None else str(cell) for cell in cells]
         rows.append((group.name or "root", *shown))
-    return ["", *output.table(rows, head=(f"{one.name} ({one.unit.value})", *heads))]
+    return ["", *output.table(rows, head=(f"{bandwidth.name} ({bandwidth.unit.value})", *heads))]

@@ -58,11 +58,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Create it, and print what it is."""
     body = _from_file(args) if args.file else _from_options(args)
-    found = reservations.Reach(args).create(body, args.token)
+    create = reservations.Reach(args).create(body, args.token)
     if args.output == "json":
-        output.print_json({"reservation": found})
+        output.print_json({"reservation": create})
     else:
-        print("\n".join(reservations.table([found])))
+        print("\n".join(reservations.table([create])))
     return 0
 
 

@@ -96,11 +96,11 @@ def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, An
 def _lines(rows: Sequence[Mapping[str, Any]], refused: Sequence[Mapping[str, str]]) -> list[str]:
     table = [
         (
-            output.visible(one["pod"]),
-            output.visible(one["node"] or "-"),
-            output.visible(one["message"] or ("" if one["node"] else "no answer yet")),
+            output.visible(row["pod"]),
+            output.visible(row["node"] or "-"),
+            output.visible(row["message"] or ("" if row["node"] else "no answer yet")),
         )
-        for one in rows
+        for row in rows
     ]
     lines = list(output.table(table, head=("POD", "NODE", "WHY NOT"))) if table else []
     lines += [

@@ -134,12 +134,12 @@ def lines(result: simulation.Result) -> list[str]:
     if result.placements:
         rows = [
             (
-                output.visible(one["pod"]),
-                output.visible(one["node"]),
-                output.visible(one["reservation"] or ""),
-                _others(one),
+                output.visible(placement["pod"]),
+                output.visible(placement["node"]),
+                output.visible(placement["reservation"] or ""),
+                _others(placement),
             )
-            for one in result.placements
+            for placement in result.placements
         ]
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
@@ -162,20 +162,20 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
         return []
     rows = [
         (
-            output.visible(one["name"]),
-            one["phase"],
-            output.visible(one["node"] or ""),
-            _amounts(one["allocatable"]),
-            _amounts(one["allocated"]),
-            output.visible(", ".join(each["name"] for each in one["currentOwners"])),
+            output.visible(reservation["name"]),
+            reservation["phase"],
+            output.visible(reservation["node"] or ""),
+            _amounts(reservation["allocatable"]),
+            _amounts(reservation["allocated"]),
+            output.visible(", ".join(each["name"] for each in reservation["currentOwners"])),
         )
-        for one in reservations
+        for reservation in reservations
     ]
     head = ("RESERVATION", "PHASE", "NODE", "HOLDS", "ALLOCATED", "OWNERS")
     said = [
-        f"{output.visible(one['name'])}: {output.visible(each['message'])}"
-        for one in reservations
-        for each in one["conditions"]
+        f"{output.visible(reservation['name'])}: {output.visible(each['message'])}"
+        for reservation in reservations
+        for each in reservation["conditions"]
         if each.get("message")
     ]
     return [*output.table(rows, head=head), *said]

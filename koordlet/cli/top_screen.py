@@ -68,17 +68,17 @@ class Show:
     width: int = field(default=80)
 
 
-def screen(found: Document, how: Show) -> console.Group:
+def screen(document: Document, how: Show) -> console.Group:
     """The whole screen."""
-    help_lines = [_line(how, one) for one in HELP.splitlines()] if how.help else []
+    help_lines = [_line(how, splitline) for splitline in HELP.splitlines()] if how.help else []
     least = len(help_lines) or max(_LEAST, how.height // 3)
-    above = [*_head(found, how), *_pools(found, how), text.Text("")]
+    above = [*_head(document, how), *_pools(document, how), text.Text("")]
     head = _cut(above, max(1, how.height - least - 1), how)
     if how.help:
         return console.Group(*head, *help_lines, _keys(how))
     room = max(_LEAST, how.height - len(head) - 1)
     keys = [_keys(how)] if how.keys else []
-    return console.Group(*head, _workloads(found, how, room), *keys)
+    return console.Group(*head, _workloads(document, how, room), *keys)
 
 
 def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
@@ -88,14 +88,14 @@ def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
     return [*head[: most - 1], _line(how, f"... {len(head) - most + 1} more lines need more room")]
 
 
-def _head(found: Document, how: Show) -> Iterator[text.Text]:
-    usage = _part(found, "usage")
-    online = _cpus(_part(found, "cpus").get("online"))
-    name = str(found.get("name", "?"))
-    yield _line(how, (name, "bold"), f"  {found.get('mode', '-')}  {how.source}")
+def _head(document: Document, how: Show) -> Iterator[text.Text]:
+    usage = _part(document, "usage")
+    online = _cpus(_part(document, "cpus").get("online"))
+    name = str(document.get("name", "?"))
+    yield _line(how, (name, "bold"), f"  {document.get('mode', '-')}  {how.source}")
     if how.problem:
         yield _line(how, (how.problem, "red"))
-    banner = found.get("banner")
+    banner = document.get("banner")
     for one in banner if isinstance(banner, list) else ():
         yield _line(how, (str(one), "bold yellow"))
     load = usage.get("load")
@@ -115,8 +115,8 @@ def _head(found: Document, how: Show) -> Iterator[text.Text]:
     moved = "/".join(_bytes(_sum(links, name)) for name in _MOVED)
     yield _line(how, f"waiting (some/full) {stalled}   net in/out {moved}")
     yield _line(how, _classes(_part(usage, "shares")))
-    yield _line(how, _headroom(found, usage))
-    yield _line(how, _limit(_part(found, "bestEffort")))
+    yield _line(how, _headroom(document, usage))
+    yield _line(how, _limit(_part(document, "bestEffort")))
 
 
 def _classes(shares: Document) -> str:
@@ -131,29 +131,29 @@ def _classes(shares: Document) -> str:
     return f"CPU memory net: {'   '.join(parts) or '-'}"
 
 
-def _limit(found: Document) -> str:
+def _limit(document: Document) -> str:
     """Format the limit of best-effort work, its policy and reason."""
-    would_be = _part(found, "wouldBe")
+    would_be = _part(document, "wouldBe")
     if would_be:
         return f"BE is not limited; {would_be.get('policy')} would allow {_most(would_be)}"
-    if not found.get("policy"):
+    if not document.get("policy"):
         return "BE is not limited"
-    cpus = f" on {found.get('cpus')}" if found.get("cpus") else ""
-    by = f"{found.get('policy')}, {found.get('actuator') or 'nothing'}"
-    return f"BE may have {_most(found)}{cpus} ({by}): {found.get('reason')}"
+    cpus = f" on {document.get('cpus')}" if document.get("cpus") else ""
+    by = f"{document.get('policy')}, {document.get('actuator') or 'nothing'}"
+    return f"BE may have {_most(document)}{cpus} ({by}): {document.get('reason')}"
 
 
-def _most(found: Document) -> str:
-    cores = found.get("limitCores")
+def _most(document: Document) -> str:
+    cores = document.get("limitCores")
     return "all of its pool" if cores is None else f"{_number(cores, 2)} CPUs"
 
 
-def _headroom(found: Document, usage: Document) -> str:
+def _headroom(document: Document, usage: Document) -> str:
     """Format the offer to best-effort work, and the distance of signals from their thresholds."""
     pool = cpuset.union(
-        _cpus(one.get("cpus"))
-        for one in _rows(_part(found, "pools"), "shared")
-        if one.get("kind") == "BE"
+        _cpus(row.get("cpus"))
+        for row in _rows(_part(document, "pools"), "shared")
+        if row.get("kind") == "BE"
     )
     share = _part(_part(usage, "shares"), "BE").get("cpuCores")
     cpus = [_part(usage, "cpus").get(str(cpu)) for cpu in pool]
@@ -161,19 +161,19 @@ def _headroom(found: Document, usage: Document) -> str:
     idle = _number(sum(known) if known else None, 2)
     parts = [f"BE uses {_number(share, 2)} CPUs, {idle} of its pool idle"]
     parts += [
-        f"{one.get('name')} {one.get('observed')} (at {one.get('threshold')})"
-        for one in _rows(found, "signals")[:2]
+        f"{row.get('name')} {row.get('observed')} (at {row.get('threshold')})"
+        for row in _rows(document, "signals")[:2]
     ]
     parts.append(f"available {_bytes(usage.get('memoryAvailableBytes'))}")
     return "   ".join(parts)
 
 
-def _pools(found: Document, how: Show) -> Iterator[text.Text]:
+def _pools(document: Document, how: Show) -> Iterator[text.Text]:
     """Format each pool's CPUs, one character for each."""
-    cpus = _part(_part(found, "usage"), "cpus")
-    left = _cpus(_part(found, "cpus").get("online"))
+    cpus = _part(_part(document, "usage"), "cpus")
+    left = _cpus(_part(document, "cpus").get("online"))
     kinds: list[tuple[str, str, cpuset.CPUSet]] = []
-    pools = _part(found, "pools")
+    pools = _part(document, "pools")
     for one in _rows(pools, "claims"):
         owner = str(one.get("owner", ""))
         colour = _COLOURS.get(owner, _COLOURS["exclusive"])
@@ -183,7 +183,7 @@ def _pools(found: Document, how: Show) -> Iterator[text.Text]:
         left -= members
     for kind in ("LS", "BE"):
         members = cpuset.union(
-            _cpus(one.get("cpus")) for one in _rows(pools, "shared") if one.get("kind") == kind
+            _cpus(row.get("cpus")) for row in _rows(pools, "shared") if row.get("kind") == kind
         )
         if members:
             kinds.append((f"{kind} pool", _COLOURS[kind], members))
@@ -192,8 +192,8 @@ def _pools(found: Document, how: Show) -> Iterator[text.Text]:
         kinds.append(("CPUs" if not kinds else "others", "cyan", left))
     for label, colour, members in kinds:
         values = [cpus.get(str(cpu)) for cpu in members]
-        known = [one for one in values if isinstance(one, int | float)]
-        signs = "".join(_sign(one, bars=how.bars) for one in values)
+        known = [value for value in values if isinstance(value, int | float)]
+        signs = "".join(_sign(value, bars=how.bars) for value in values)
         for start in range(0, len(signs), _CPUS_IN_A_LINE):
             part = signs[start : start + _CPUS_IN_A_LINE]
             named = output.visible(label)[:16] if start == 0 else ""
@@ -237,12 +237,12 @@ _SORTS: Mapping[str, Callable[[Document], Any]] = {
 SORTS = frozenset(_SORTS)
 
 
-def chosen(found: Document, how: Show) -> Sequence[Document]:
+def chosen(document: Document, how: Show) -> Sequence[Document]:
     """The workloads that pass the filter, in order; equal ones by name."""
     wanted = how.filter.lower()
     rows = [
         one
-        for one in (*_rows(found, "workloads"), *_rows(found, "unmanaged"))
+        for one in (*_rows(document, "workloads"), *_rows(document, "unmanaged"))
         if wanted in f"{one.get('namespace')}/{one.get('name')} {one.get('qos')}".lower()
     ]
     rows.sort(key=_SORTS["n"])
@@ -250,8 +250,8 @@ def chosen(found: Document, how: Show) -> Sequence[Document]:
     return rows
 
 
-def _workloads(found: Document, how: Show, room: int) -> table.Table:
-    rows = chosen(found, how)
+def _workloads(document: Document, how: Show, room: int) -> table.Table:
+    rows = chosen(document, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
     shown = [one for one in _COLUMNS if how.width >= one.width or one.key == how.sort]
     for one in shown:
@@ -287,9 +287,9 @@ class _Column:
     cell: Callable[[Document], str]
 
 
-def _did(one: Document) -> float | None:
+def _did(document: Document) -> float | None:
     """Bytes a second to and from disks."""
-    usage = _part(one, "usage")
+    usage = _part(document, "usage")
     done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
     return None if None in done else sum(map(_key, done))
 
@@ -319,9 +319,9 @@ def _keys(how: Show) -> text.Text:
     return _line(how, *state, ("sort c m t p i w n   filter /   help h   quit q", "dim"))
 
 
-def _throttled(one: Document) -> object:
+def _throttled(document: Document) -> object:
     """Of a workload, or of that of its containers which ran into its own limit most."""
-    usage = _part(one, "usage")
+    usage = _part(document, "usage")
     every = [usage, *_rows(usage, "containers")]
     return max((part.get("throttledRatio") for part in every), key=_key)
 
@@ -341,29 +341,29 @@ def _sum(several: Sequence[object], name: str) -> float | None:
     return sum(known) if known else None
 
 
-def _stalls(one: Document) -> list[object]:
-    psi = _part(_part(one, "usage"), "pressure")
+def _stalls(document: Document) -> list[object]:
+    psi = _part(_part(document, "usage"), "pressure")
     return [_part(psi, resource).get("some") for resource in ("cpu", "memory", "io")]
 
 
 def _line(how: Show, *parts: str | tuple[str, str]) -> text.Text:
     """Words, or words and their style. Nothing is taken for markup: names may look like it."""
     made = text.Text(no_wrap=True, overflow="ellipsis")
-    for one in parts:
-        words, style = (one, "") if isinstance(one, str) else one
+    for part in parts:
+        words, style = (part, "") if isinstance(part, str) else part
         made.append(output.visible(words), style=style)
     made.truncate(how.width, overflow="ellipsis")
     return made
 
 
-def _part(found: Document, name: str) -> Document:
-    one = found.get(name)
+def _part(document: Document, name: str) -> Document:
+    one = document.get(name)
     return cast("Document", one) if isinstance(one, Mapping) else {}
 
 
-def _rows(found: Document, name: str) -> list[Document]:
-    rows = found.get(name)
-    return [one for one in rows if isinstance(one, Mapping)] if isinstance(rows, list) else []
+def _rows(document: Document, name: str) -> list[Document]:
+    rows = document.get(name)
+    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
 
 def _key(value: object) -> float:

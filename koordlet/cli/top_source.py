@@ -120,7 +120,7 @@ class Self:
             snapshot=made.snapshot,
             plan=dataclasses.replace(made.draft.plan, limit=limit),
             usage=view.PodCores(
-                {one.key: one.group for one in made.snapshot.pods}, made.used.groups
+                {pod.key: pod.group for pod in made.snapshot.pods}, made.used.groups
             ),
             used=made.used,
             predicted=made.predicted,
@@ -160,8 +160,8 @@ def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None
     return Self(args, config)
 
 
-def _refused(found: Document) -> errors.KoordletError:
-    said = found.get("error")
+def _refused(document: Document) -> errors.KoordletError:
+    said = document.get("error")
     why = said if isinstance(said, dict) else {}
     return errors.UsageError(
         str(why.get("message", "the agent refused")),

@@ -131,8 +131,8 @@ def lines(machine: topology.Topology) -> Iterator[Line]:
         if cpus:
             yield Line(_ABOUT, f"{label} {topology_words.compact(cpus, 50)}")
     yield Line(_ABOUT, "")
-    nodes = {one.node: one for one in machine.nodes}
-    online = [one for one in machine.cpus if one.online]
+    nodes = {node.node: node for node in machine.nodes}
+    online = [cpu for cpu in machine.cpus if cpu.online]
     for socket, members in topology_words.split(online, lambda one: one.socket):
         yield Line(0, f"socket {topology_words.name(socket)}: {topology_words.counts(members)}")
         yield from _nodes(machine, members, nodes)
@@ -154,16 +154,16 @@ def _nodes(
             yield from _l3(machine, l3, sharing)
 
 
-def _node(found: topology.Node, inside: Sequence[topology.Cpu]) -> Iterator[Line]:
+def _node(node: topology.Node, inside: Sequence[topology.Cpu]) -> Iterator[Line]:
     cpus = (
         f"CPUs {topology_words.compact(topology_words.cpus(inside), 44)}" if inside else "no CPUs"
     )
-    distances = " ".join(str(one) for one in found.distances)
-    parts = [topology_words.memory(found.memory_bytes), cpus]
-    if distances and len(found.distances) <= 8:
+    distances = " ".join(str(distance) for distance in node.distances)
+    parts = [topology_words.memory(node.memory_bytes), cpus]
+    if distances and len(node.distances) <= 8:
         parts.append(f"distances {distances}")
-    used = [f"{p.total} x {size}" for size, p in found.hugepages.items() if p.total]
-    yield from _wrapped(1, f"node {found.node}: {', '.join(parts)}")
+    used = [f"{p.total} x {size}" for size, p in node.hugepages.items() if p.total]
+    yield from _wrapped(1, f"node {node.node}: {', '.join(parts)}")
     if used:
         yield Line(2, f"huge pages {', '.join(used)}")
 
@@ -192,7 +192,7 @@ def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpu
     kinds: dict[str, list[cpuset.CPUSet]] = {}
     for core, threads in topology_words.split(sharing, lambda one: one.core):
         sets = (
-            [topology_words.cpus([one]) for one in threads]
+            [topology_words.cpus([thread]) for thread in threads]
             if core is None
             else [topology_words.cpus(threads)]
         )
@@ -202,19 +202,19 @@ def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpu
         yield f"{topology_words.many(len(cores), 'core')}{shape}", cores
 
 
-def _shape(one: topology.Cpu, threads: int | None) -> str:
+def _shape(cpu: topology.Cpu, threads: int | None) -> str:
     parts = [" x ?" if threads is None else f" x {threads}"]
-    if one.capacity is not None:
-        parts.append(f"capacity {one.capacity}")
-    if one.max_khz is not None:
-        parts.append(f"{one.max_khz / 1e6:.1f} GHz")
+    if cpu.capacity is not None:
+        parts.append(f"capacity {cpu.capacity}")
+    if cpu.max_khz is not None:
+        parts.append(f"{cpu.max_khz / 1e6:.1f} GHz")
     return ", ".join(parts)
 
 
 def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:
     """Nodes that no online CPU is in: memory only, or nothing at all."""
-    used = {one.node for one in machine.cpus if one.online}
-    bare = [one for one in machine.nodes if one.node not in used]
+    used = {cpu.node for cpu in machine.cpus if cpu.online}
+    bare = [node for node in machine.nodes if node.node not in used]
     if bare:
         yield Line(0, f"{topology_words.many(len(bare), 'node')} without online CPUs")
     for one in bare:
@@ -225,10 +225,10 @@ def _devices(machine: topology.Topology) -> Iterator[Line]:
     """PCI devices node by node; those of one kind and driver are one line."""
     if machine.devices:
         yield Line(0, topology_words.many(len(machine.devices), "PCI device"))
-    nodes = sorted({one.node for one in machine.devices}, key=lambda n: (n is None, n or 0))
+    nodes = sorted({device.node for device in machine.devices}, key=lambda n: (n is None, n or 0))
     for node in nodes:
         yield Line(1, f"node {topology_words.name(node)}")
-        here = [one for one in machine.devices if one.node == node]
+        here = [device for device in machine.devices if device.node == node]
         for kind, alike in topology_words.devices(here):
             shown = [one.name or one.address for one in alike[:_DEVICES_SHOWN]]
             more = f" ... ({len(alike)})" if len(alike) > _DEVICES_SHOWN else ""

@@ -91,13 +91,15 @@ def run(args: argparse.Namespace) -> int:
     config = bootstrap.effective(args, changes.read(args))
     traced = look(args, config)
     choice = _choice(args, traced)
-    found = trace_json.document(traced, choice)
+    document = trace_json.document(traced, choice)
     if args.output == "json":
-        output.print_json(found)
+        output.print_json(document)
     else:
         detailed = choice != trace_json.ALL
         print(
-            "\n".join(output.visible(line) for line in trace_table.lines(found, detailed=detailed))
+            "\n".join(
+                output.visible(line) for line in trace_table.lines(document, detailed=detailed)
+            )
         )
     return 0
 

@@ -59,7 +59,7 @@ def _reservations(args: argparse.Namespace) -> None:
             print(json.dumps(shown), flush=True)
         else:
             cells = (verb, *reservations.row(body, time.time()))
-            print("  ".join(output.visible(one) or "-" for one in cells), flush=True)
+            print("  ".join(output.visible(cell) or "-" for cell in cells), flush=True)
 
 
 def _show(args: argparse.Namespace, state: dict[str, object], *, first: bool) -> None:

@@ -19,13 +19,14 @@ def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) ->
     text += [f"  ! {output.visible(one)}" for one in in_force.banner(now) if enforcing]
     text += ["", "The machine"]
     text += [
-        f"  {'  ' * one.level}{one.text}".rstrip() for one in machine.lines(now.snapshot.topology)
+        f"  {'  ' * line.level}{line.text}".rstrip()
+        for line in machine.lines(now.snapshot.topology)
     ]
     text += ["", "Whose CPUs", *(f"  {row}" for row in plan.owners(now.plan)), ""]
     text += [f"What {'is' if enforcing else 'would be'} enforced", *_workloads(now)]
     if now.plan.steps and not enforcing:
         text += ["", "What would be done"]
-        text += [f"  {one.action.reason} ({one.action.target})" for one in now.plan.steps]
+        text += [f"  {step.action.reason} ({step.action.target})" for step in now.plan.steps]
     text += ["", "Where to look", *(f"  {address}" for address in addresses)]
     if demo_on and enforcing:
         page = next((one for one in addresses if one.startswith("http")), None)
@@ -43,18 +44,18 @@ def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) ->
 
 def _workloads(now: view.ReportView) -> list[str]:
     rows = []
-    for one in now.snapshot.pods:
-        group = now.snapshot.groups.get(one.group) if one.group is not None else None
+    for pod in now.snapshot.pods:
+        group = now.snapshot.groups.get(pod.group) if pod.group is not None else None
         effective = group.effective() if group is not None else None
-        used = now.usage.get(one.key)
+        used = now.usage.get(pod.key)
         rows.append(
             (
-                one.qos.value,
-                one.key,
-                one.group or "not running",
+                pod.qos.value,
+                pod.key,
+                pod.group or "not running",
                 "?" if effective is None else str(effective),
                 "?" if used is None else f"{used:.2f}",
-                now.plan.explanations.get("shared_pools", {}).get(one.key, ""),
+                now.plan.explanations.get("shared_pools", {}).get(pod.key, ""),
             )
         )
     if not rows:

@@ -72,12 +72,14 @@ def open_unblocked(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
 
 
-def _identity(found: os.stat_result) -> Identity:
-    return Identity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def _identity(stat_result: os.stat_result) -> Identity:
+    return Identity(
+        stat_result.st_ino, stat_result.st_size, stat_result.st_mtime_ns, stat_result.st_ctime_ns
+    )
 
 
-def _regular(found: os.stat_result, path: str) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _regular(stat_result: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(stat_result.st_mode):
         kinds = {
             stat.S_IFDIR: "a directory",
             stat.S_IFIFO: "a FIFO",
@@ -85,11 +87,11 @@ def _regular(found: os.stat_result, path: str) -> None:
             stat.S_IFCHR: "a device",
             stat.S_IFBLK: "a device",
         }
-        kind = kinds.get(stat.S_IFMT(found.st_mode), "something else")
+        kind = kinds.get(stat.S_IFMT(stat_result.st_mode), "something else")
         message = f"{kind}, not a regular file"
         raise errors.ConfigError(message, culprit=path, fix="name a YAML file")
-    if found.st_size > MAX_BYTES:
-        raise _too_large(path, f"{found.st_size} bytes")
+    if stat_result.st_size > MAX_BYTES:
+        raise _too_large(path, f"{stat_result.st_size} bytes")
 
 
 def _bytes(fd: int) -> bytes:

@@ -92,7 +92,7 @@ def _overlay(
         if isinstance(value, dict) and isinstance(old, dict):
             _overlay(merged, layer, old, value, here)
             continue
-        for stale in [one for one in merged.origins if one[: len(here)] == here]:
+        for stale in [origin for origin in merged.origins if origin[: len(here)] == here]:
             del merged.origins[stale]
         if isinstance(value, dict):
             into[key] = {}

@@ -46,8 +46,8 @@ class Section:
         return f"{type(self).__name__}({said})"
 
 
-def _said(one: Section) -> tuple[type[Section], dict[str, Any]]:
-    return type(one), one.values()
+def _said(section: Section) -> tuple[type[Section], dict[str, Any]]:
+    return type(section), section.values()
 
 
 @functools.cache

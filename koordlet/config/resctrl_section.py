@@ -144,14 +144,14 @@ class Resctrl(sections.Section):
 
     @model_validator(mode="after")
     def _apart(self) -> Resctrl:
-        total = sum(one.ways for one in self.partitions)
+        total = sum(partition.ways for partition in self.partitions)
         if total > 100:
             fieldtypes.refuse(
                 f"the partitions have {total} % of the ways together",
                 "give them 100 % at most",
                 at=("partitions",),
             )
-        members = [name for one in self.partitions for name in one.classes]
+        members = [name for partition in self.partitions for name in partition.classes]
         twice = sorted({name for name in members if members.count(name) > 1})
         if twice:
             fieldtypes.refuse(

@@ -153,7 +153,7 @@ class DemoMachine(player.PlayedHost):
         self.change(home, data=f"0::{group.removeprefix(TOP) or '/'}\n".encode())
 
     def _put(self, group: str, pids: list[int]) -> None:
-        self.change(f"{group}/cgroup.procs", data="".join(f"{one}\n" for one in pids).encode())
+        self.change(f"{group}/cgroup.procs", data="".join(f"{pid}\n" for pid in pids).encode())
         if group != TOP:
             state = f"populated {int(bool(pids))}\nfrozen 0\n"
             self.change(f"{group}/cgroup.events", data=state.encode())

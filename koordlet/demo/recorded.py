@@ -33,11 +33,11 @@ class Recorded:
     def __init__(self) -> None:
         name = str(ARCHIVE)
         top = roots.inside(name, tarindex.load(name))
-        found = discovery.discover(player.PlayedHost(top))
-        self.host = kernel.DemoMachine(top, found.online, str(found.memory_nodes))
+        discover = discovery.discover(player.PlayedHost(top))
+        self.host = kernel.DemoMachine(top, discover.online, str(discover.memory_nodes))
         self.host.change("/proc/sys/kernel/hostname", data=f"{NAME}\n".encode())
-        memory = sum(one.memory_bytes or 0 for one in found.nodes)
-        self.story = story.Story(self.host, found.online, memory, machine.now)
+        memory = sum(node.memory_bytes or 0 for node in discover.nodes)
+        self.story = story.Story(self.host, discover.online, memory, machine.now)
         self._folder = tempfile.TemporaryDirectory(prefix="koordlet-demo-")
 
     def settings(self) -> groups.DemoSettings:

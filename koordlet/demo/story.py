@@ -258,9 +258,9 @@ class Story:
 
     def _tell_group(self, group: str, names: Iterable[str]) -> None:
         """Rule 3; its own quota counts where it is, and nowhere else."""
-        inside = [self._groups[one] for one in names]
+        inside = [self._groups[name] for name in names]
         own = inside[0] if len(inside) == 1 and group != f"{kernel.TOP}/{groups.GROUP}" else None
-        memory = sum(_MEMORY[one] for one in names)
+        memory = sum(_MEMORY[name] for name in names)
         self._put(f"{group}/cpu.stat", _cpu_stat(sum(one.used for one in inside), own or _Group()))
         self._put(f"{group}/memory.current", f"{memory}\n")
         self._put(f"{group}/pids.current", f"{len(inside)}\n")
@@ -281,7 +281,7 @@ def _there(beside: Mapping[int, float], cpu: int) -> bool:
 
 def _any(parts: Iterable[float]) -> float:
     """The part of the time in which at least one of them is the case, each by itself."""
-    return 1 - math.prod(1 - one for one in parts)
+    return 1 - math.prod(1 - part for part in parts)
 
 
 def _faded(

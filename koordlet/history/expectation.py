@@ -119,8 +119,8 @@ class Expectation:
         model = self._models.get(who)
         if model is None or now - model.first < COLD_SECONDS:
             return None
-        found = model.by_resource[index].percentile(part)
-        return None if found is None else found * MARGIN
+        percentile = model.by_resource[index].percentile(part)
+        return None if percentile is None else percentile * MARGIN
 
     def part(self, number: int, now: float, wall: float) -> Part:
         """One of the parts to be saved. A subject is always in the same one."""

@@ -94,8 +94,8 @@ def peer(name: object, *, secure: bool) -> message.Peer:
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """An IP address, with IPv4 in IPv6 unwrapped and the zone cut off; ``None`` for a name."""
     try:
-        found = ipaddress.ip_address(text.partition("%")[0])
+        ip_address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+    mapped = ip_address.ipv4_mapped if isinstance(ip_address, ipaddress.IPv6Address) else None
+    return mapped or ip_address

@@ -38,19 +38,19 @@ class Channel:
         """Number of listeners."""
         return len(self._listeners)
 
-    def listen(self, one: ChannelListener) -> None:
+    def listen(self, channel_listener: ChannelListener) -> None:
         """Add a listener, which receives the newest state at once."""
-        self._listeners.add(one)
-        one.event(self._newest())
+        self._listeners.add(channel_listener)
+        channel_listener.event(self._newest())
 
-    def leave(self, one: ChannelListener) -> None:
+    def leave(self, channel_listener: ChannelListener) -> None:
         """No more."""
-        self._listeners.discard(one)
+        self._listeners.discard(channel_listener)
 
     def publish(self) -> None:
         """There is a new state: made once, handed to all."""
         if not self._listeners:
             return
         data = self._newest()
-        for one in tuple(self._listeners):
-            one.event(data)
+        for listener in tuple(self._listeners):
+            listener.event(data)

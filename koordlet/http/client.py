@@ -286,15 +286,15 @@ class HttpClient:
     ) -> ClientResponse:
         done = False
         try:
-            found = await connection.whole(method, target, self._headers(headers, body), body)
-            if len(found.body) > self.limits.body_bytes:
+            whole = await connection.whole(method, target, self._headers(headers, body), body)
+            if len(whole.body) > self.limits.body_bytes:
                 raise TransportError(
                     f"the response exceeds {self.limits.body_bytes >> 20} MiB",
                     culprit=str(self.endpoint),
                     fix="check the server's address",
                 )
             done = connection.reuse() and not (self._closed or self._retired)
-            return found
+            return whole
         finally:
             if done:
                 connection.idle_since = asyncio.get_running_loop().time()

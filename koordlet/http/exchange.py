@@ -75,22 +75,22 @@ def begun(
 
 def answer(data: bytes) -> Answer | None:
     """The answer that these bytes are, no less and no more; ``None``: h11 has to look."""
-    found = _ANSWER.match(data)
-    if found is None:
+    match = _ANSWER.match(data)
+    if match is None:
         return None
-    lines = found[2].decode("latin-1").split("\r\n")
+    lines = match[2].decode("latin-1").split("\r\n")
     names: dict[str, str] = {}
     for line in lines[:-1]:
         name, _, value = line.partition(":")
         names[name.lower()] = value.strip(" \t")
-    status, length = int(found[1]), names.get("content-length", "")
+    status, length = int(match[1]), names.get("content-length", "")
     if (
         not length.isdecimal()
         or len(length) > _DIGITS
-        or len(data) - found.end() != int(length)
+        or len(data) - match.end() != int(length)
         or len(names) != len(lines) - 1
         or status in _BARE
         or not _FRAMING.isdisjoint(names)
     ):
         return None
-    return status, names, data[found.end() :]
+    return status, names, data[match.end() :]

@@ -75,8 +75,8 @@ class HttpServer:
                 self._taken, host, port, backlog=self.limits.backlog
             )
         except OSError as error:
-            found = await _why_not(self.address, self._setting, error)
-            raise found from error
+            why_not = await _why_not(self.address, self._setting, error)
+            raise why_not from error
         bound = self._server.sockets[0].getsockname()
         return join(str(bound[0]), int(bound[1]))
 
@@ -224,9 +224,9 @@ async def _why_not(address: str, setting: str, error: OSError) -> errors.HostErr
 async def _who(host: str, port: int) -> str:
     """Identify the program on a used address: koordlet names itself in its headers."""
     where = host
-    found = authorisation.address(host)
-    if found is not None and found.is_unspecified:
-        where = "127.0.0.1" if isinstance(found, ipaddress.IPv4Address) else "::1"
+    address = authorisation.address(host)
+    if address is not None and address.is_unspecified:
+        where = "127.0.0.1" if isinstance(address, ipaddress.IPv4Address) else "::1"
     try:
         async with asyncio.timeout(_PROBE_SECONDS):
             reader, writer = await asyncio.open_connection(where, port)

@@ -116,11 +116,11 @@ class KubeStore:
             for number, each in enumerate(page.items or ()):
                 if number % _BREATH == _BREATH - 1:
                     await asyncio.sleep(0)
-                found = decoding.item(each, kind, self._remarks)
-                if found is None:
+                item = decoding.item(each, kind, self._remarks)
+                if item is None:
                     self.dropped += 1
                 else:
-                    items.append(found)
+                    items.append(item)
             yield objects.Page(tuple(items), page.metadata.resource_version)
             token = page.metadata.continue_
             if not token:

@@ -209,7 +209,7 @@ def _merged(paths: list[Path]) -> kube_config.ConfigNode:
     merger = kube_config.KubeConfigMerger(":".join(map(str, paths)))
     found: kube_config.ConfigNode | None = merger.config
     if found is None:
-        there = any(one.exists() for one in paths)
+        there = any(path.exists() for path in paths)
         msg = "it is empty" if there else "there is no such file"
         raise ValueError(msg)
     return found
@@ -254,11 +254,11 @@ def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
 def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
     """User entry of a kubeconfig's context; the very object that the package reads."""
     name = context or config["current-context"]
-    found = config["contexts"].get_with_name(name)["context"].safe_get("user")
+    safe_get = config["contexts"].get_with_name(name)["context"].safe_get("user")
     for one in config.safe_get("users") or ():
         # Merging several files wraps the entries, so that each knows its file.
         entry = one.value if isinstance(one, kube_config.ConfigNode) else one
-        if entry.get("name") == found:
+        if entry.get("name") == safe_get:
             found_user: dict[str, object] = entry.get("user") or {}
             return found_user
     return {}
@@ -292,9 +292,9 @@ def _proxy(configuration: Configuration) -> tuple[str, int] | None:
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
     """Identity of files, which changes with writing and replacing, also through symbolic links."""
     found: list[object] = []
-    for one in files:
+    for file in files:
         try:
-            state = one.stat()
+            state = file.stat()
         except OSError:
             found.append(None)
         else:

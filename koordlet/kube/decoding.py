@@ -68,7 +68,7 @@ def _split(raw: bytes) -> RawList:
         found = _LIST.decode(spelled)
     items = map(bytes, found.items or ())
     # As they came: each is to be mended, and said, by itself.
-    found.items = [msgspec.Raw(one) for one in surrogates.parts(items, spelled, raw)]
+    found.items = [msgspec.Raw(part) for part in surrogates.parts(items, spelled, raw)]
     return found
 
 

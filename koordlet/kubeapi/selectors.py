@@ -95,8 +95,8 @@ class Compiled:
     def matches(self, body: Mapping[str, Any]) -> bool:
         """Whether an object satisfies all of it."""
         if self.labels:
-            found = _at_any(body, ("metadata", "labels"))
-            labels = found if isinstance(found, Mapping) else {}
+            at_any = _at_any(body, ("metadata", "labels"))
+            labels = at_any if isinstance(at_any, Mapping) else {}
             if not all(requirement.matches(labels) for requirement in self.labels):
                 return False
         return all(requirement.matches(body) for requirement in self.fields)
@@ -120,15 +120,15 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 
 
 def _requirement(part: str) -> Requirement:
-    if found := _SET.match(part):
-        values = frozenset(value.strip() for value in found[3].split(","))
-        operator = Operator.IN if found[2] == "in" else Operator.NOT_IN
-        return Requirement(found[1], operator, values)
-    if found := _EQUAL.match(part):
-        operator = Operator.NOT_IN if found[2] == "!=" else Operator.IN
-        return Requirement(found[1], operator, frozenset((found[3],)))
-    if found := _EXISTS.match(part):
-        return Requirement(found[2], Operator.DOES_NOT_EXIST if found[1] else Operator.EXISTS)
+    if match := _SET.match(part):
+        values = frozenset(value.strip() for value in match[3].split(","))
+        operator = Operator.IN if match[2] == "in" else Operator.NOT_IN
+        return Requirement(match[1], operator, values)
+    if match := _EQUAL.match(part):
+        operator = Operator.NOT_IN if match[2] == "!=" else Operator.IN
+        return Requirement(match[1], operator, frozenset((match[3],)))
+    if match := _EXISTS.match(part):
+        return Requirement(match[2], Operator.DOES_NOT_EXIST if match[1] else Operator.EXISTS)
     msg = f"not a requirement of a label selector: {part[:100]!r}"
     raise ValueError(msg)
 
@@ -185,10 +185,10 @@ def _expression(one: object) -> Requirement:
 
 def _at(body: Mapping[str, Any], path: str) -> str:
     """A field as text; missing is empty, true and false as JSON writes them."""
-    found = _at_any(body, tuple(path.lstrip(".").split(".")))
-    if found is None or isinstance(found, Mapping | list):
+    at_any = _at_any(body, tuple(path.lstrip(".").split(".")))
+    if at_any is None or isinstance(at_any, Mapping | list):
         return ""
-    return str(found).lower() if isinstance(found, bool) else str(found)
+    return str(at_any).lower() if isinstance(at_any, bool) else str(at_any)
 
 
 def _at_any(body: Mapping[str, Any], steps: tuple[str, ...]) -> Any:

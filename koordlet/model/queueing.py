@@ -85,8 +85,8 @@ def target(link: str, direction: str) -> str:
 
 def of_target(text: str) -> tuple[str, str] | None:
     """Link and direction; ``None`` where it is another target."""
-    found = _TARGET.fullmatch(text)
-    return (found[1], found[2]) if found else None
+    match = _TARGET.fullmatch(text)
+    return (match[1], match[2]) if match else None
 
 
 def detour(index: int) -> str:
@@ -135,11 +135,11 @@ def parse(spelled: str) -> Tree:
     classes: dict[int, Class] = {}
     addresses: dict[str, int] = {}
     for line in lines:
-        if found := _CLASS.fullmatch(line):
-            minor, *numbers = map(int, found.groups())
+        if match := _CLASS.fullmatch(line):
+            minor, *numbers = map(int, match.groups())
             classes[minor] = Class(*numbers)
-        elif found := _IN.fullmatch(line):
-            addresses.update(dict.fromkeys(found[2].split(" "), int(found[1])))
+        elif match := _IN.fullmatch(line):
+            addresses.update(dict.fromkeys(match[2].split(" "), int(match[1])))
         else:
             raise ValueError(f"not a class and no addresses: {line[:80]!r}")
     return Tree(int(head.removeprefix(_HEAD)), classes, addresses)

@@ -119,9 +119,9 @@ def _measure(box: Box) -> _Sized:
     if box.label:
         widest = max(width_of(line) for line in box.label)
         parts.insert(0, (widest, LINE * len(box.label)))
-    parts = [one for one in parts if one[1] > 0]
-    width = max((one[0] for one in parts), default=0.0) + 2 * PAD
-    height = sum(one[1] for one in parts) + GAP * max(len(parts) - 1, 0) + 2 * PAD
+    parts = [part for part in parts if part[1] > 0]
+    width = max((part[0] for part in parts), default=0.0) + 2 * PAD
+    height = sum(part[1] for part in parts) + GAP * max(len(parts) - 1, 0) + 2 * PAD
     return _Sized(box, width, height, grids)
 
 
@@ -146,7 +146,7 @@ def _grids(sections: Sequence[Sequence[_Sized]]) -> tuple[_Grid, ...]:
     """The largest section has the shape that it likes, the others use its width."""
     if not sections:
         return ()
-    areas = [sum(one.width * one.height for one in members) for members in sections]
+    areas = [sum(member.width * member.height for member in members) for members in sections]
     largest = areas.index(max(areas))
     main = min(_choices(sections[largest]), key=_ugliness)
     return tuple(
@@ -171,7 +171,7 @@ def _fits(grid: _Grid, main: _Grid) -> bool:
 
 def _with_columns(members: Sequence[_Sized], count: int) -> _Grid:
     rows = [members[start : start + count] for start in range(0, len(members), count)]
-    widths = [max(one.width for one in members[column::count]) for column in range(count)]
+    widths = [max(member.width for member in members[column::count]) for column in range(count)]
     heights = [max(one.height for one in row) for row in rows]
     return _Grid(tuple(members), tuple(widths), tuple(heights))
 

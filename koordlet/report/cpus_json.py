@@ -56,7 +56,7 @@ def owners(machine: topology.Topology, book: ledger.Ledger) -> dict[int, str]:
         words.update(dict.fromkeys(book.pool(kind), kind))
     for owner in reversed(ledger.Owner):
         words.update(dict.fromkeys(book.held(owner), owner.value))
-    words.update({one.cpu: "offline" for one in machine.cpus if not one.online})
+    words.update({cpu.cpu: "offline" for cpu in machine.cpus if not cpu.online})
     return words
 
 

@@ -72,22 +72,22 @@ def _failures(now: view.ReportView) -> Rows:
 
 
 def _ages(now: view.ReportView) -> Rows:
-    for one in now.snapshot.sources:
-        age = None if one.last_good is None else max(0.0, now.snapshot.at - one.last_good)
-        yield (one.name,), age
+    for source in now.snapshot.sources:
+        age = None if source.last_good is None else max(0.0, now.snapshot.at - source.last_good)
+        yield (source.name,), age
 
 
 def _signals(now: view.ReportView) -> Rows:
-    for one in now.plan.signals:
-        if one.met is not None:
-            yield (one.name, one.spelled or one.threshold), one.met
+    for signal in now.plan.signals:
+        if signal.met is not None:
+            yield (signal.name, signal.spelled or signal.threshold), signal.met
 
 
 def _pools(now: view.ReportView) -> Rows:
     sizes: dict[tuple[str, ...], int] = {}
-    for one in now.plan.ledger.pools:
-        key = (one.kind, "" if one.node is None else str(one.node))
-        sizes[key] = sizes.get(key, 0) + len(one.cpus)
+    for pool in now.plan.ledger.pools:
+        key = (pool.kind, "" if pool.node is None else str(pool.node))
+        sizes[key] = sizes.get(key, 0) + len(pool.cpus)
     return sizes.items()
 
 
@@ -95,7 +95,7 @@ def _pool(kind: str) -> Callable[[view.ReportView], Rows]:
     """The peer's form: one series, labelled with the node's name."""
 
     def rows(now: view.ReportView) -> Rows:
-        if any(one.kind == kind for one in now.plan.ledger.pools):
+        if any(pool.kind == kind for pool in now.plan.ledger.pools):
             yield (now.snapshot.node.name,), len(now.plan.ledger.pool(kind))
 
     return rows
@@ -103,8 +103,8 @@ def _pool(kind: str) -> Callable[[view.ReportView], Rows]:
 
 def _workloads(now: view.ReportView) -> Rows:
     counted: dict[str, int] = {}
-    for one in now.snapshot.pods:
-        counted[one.qos.value] = counted.get(one.qos.value, 0) + 1
+    for pod in now.snapshot.pods:
+        counted[pod.qos.value] = counted.get(pod.qos.value, 0) + 1
     return (((qos,), number) for qos, number in counted.items())
 
 
@@ -126,7 +126,7 @@ FAMILIES = (
         help="1 if the named health check passes, 0 if it fails.",
         labels=("check",),
         bound="one per check",
-        rows=lambda now: (((one.name,), one.ok) for one in now.checks),
+        rows=lambda now: (((check.name,), check.ok) for check in now.checks),
         form="%d",
     ),
     _count("koordlet_ticks", "Ticks since the agent started.", lambda now: now.counters.ticks),
@@ -200,7 +200,7 @@ FAMILIES = (
         help="1 if the last request to the source succeeded, 0 if it failed.",
         labels=("source",),
         bound="one per source",
-        rows=lambda now: (((one.name,), one.ok) for one in now.snapshot.sources),
+        rows=lambda now: (((source.name,), source.ok) for source in now.snapshot.sources),
         form="%d",
     ),
     Family(
@@ -224,7 +224,10 @@ FAMILIES = (
         labels=("type", "subject"),
         bound="condition types times (workloads + 1), at most 1024",
         most=1024,
-        rows=lambda now: (((one.type, one.subject), one.status) for one in now.plan.conditions),
+        rows=lambda now: (
+            ((condition.type, condition.subject), condition.status)
+            for condition in now.plan.conditions
+        ),
         form="%d",
     ),
     Family(
@@ -295,8 +298,8 @@ FAMILIES = (
         bound="one per workload, at most 4096",
         most=4096,
         rows=lambda now: (
-            ((one.namespace, one.name, one.qos.value), now.usage.get(one.key))
-            for one in now.snapshot.pods
+            ((pod.namespace, pod.name, pod.qos.value), now.usage.get(pod.key))
+            for pod in now.snapshot.pods
         ),
     ),
 )

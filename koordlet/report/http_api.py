@@ -149,8 +149,8 @@ class Api:
         if now is None:
             return _starting()
         name = request.one("name") or ""
-        found = pod_json.document(now, name)
-        if found is None:
+        document = pod_json.document(now, name)
+        if document is None:
             return message.error(
                 404,
                 "usage",
@@ -158,7 +158,7 @@ class Api:
                 culprit=name[:200] or "?name=",
                 fix="give namespace/name or a UID; `koordlet get workloads` lists all workloads",
             )
-        return message.document(found)
+        return message.document(document)
 
     def plan(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The current plan with reasons."""
@@ -256,17 +256,17 @@ def _starting() -> message.HttpResponse:
 
 
 def _health(request: message.HttpRequest, checks: list[view.Check]) -> message.HttpResponse:
-    well = all(one.ok for one in checks)
+    well = all(check.ok for check in checks)
     status = 200 if well else 503
     if request.prefers("text/plain", "application/json") == "application/json":
-        rows = [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in checks]
+        rows = [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks]
         return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
     if well and "verbose" not in request.query:
         return message.text("ok\n")
-    lines = [f"[{'+' if one.ok else '-'}]{one.name} {_said(one)}\n" for one in checks]
+    lines = [f"[{'+' if check.ok else '-'}]{check.name} {_said(check)}\n" for check in checks]
     return message.text("".join([*lines, "ok\n" if well else "failed\n"]), status=status)
 
 
-def _said(one: view.Check) -> str:
+def _said(check: view.Check) -> str:
     """The detail in one line."""
-    return " ".join(one.detail.splitlines()) or ("ok" if one.ok else "failed")
+    return " ".join(check.detail.splitlines()) or ("ok" if check.ok else "failed")

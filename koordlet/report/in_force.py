@@ -54,6 +54,6 @@ def banner(now: view.ReportView) -> Iterator[str]:
             f"Best-effort work is not limited: {found.idle}"
             f" ({found.policy} would allow {allowance(found)})."
         )
-    for one in now.plan.conditions:
-        if one.type == "PolicyRolledBack" and one.status:
-            yield f"A change by {one.subject} was undone: {one.message}."
+    for condition in now.plan.conditions:
+        if condition.type == "PolicyRolledBack" and condition.status:
+            yield f"A change by {condition.subject} was undone: {condition.message}."

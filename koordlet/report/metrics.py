@@ -79,45 +79,45 @@ class MetricsWriter:
         return lines, dropped
 
     def _family(
-        self, one: families.Family, now: view.ReportView, form: TextFormat
+        self, family: families.Family, now: view.ReportView, form: TextFormat
     ) -> tuple[list[str], int]:
-        if one.type == families.HISTOGRAM:
-            return _histogram(one, now)
-        sample = f"{one.name}_total" if one.type == families.COUNTER else one.name
-        shown = sample if form.total_in_name else one.name
+        if family.type == families.HISTOGRAM:
+            return _histogram(family, now)
+        sample = f"{family.name}_total" if family.type == families.COUNTER else family.name
+        shown = sample if form.total_in_name else family.name
         kept = self._prefixes.setdefault(sample, {})
-        printed, finite = one.form, math.isfinite
+        printed, finite = family.form, math.isfinite
         # By prefix: two labels that are one after escaping and cutting are one series.
         values: dict[str, float] = {}
-        for labels, value in one.rows(now):
+        for labels, value in family.rows(now):
             if value is not None and finite(value):
                 prefix = kept.get(labels)
                 if prefix is None:
-                    prefix = kept[labels] = _prefix(sample, one.labels, labels)
+                    prefix = kept[labels] = _prefix(sample, family.labels, labels)
                 if prefix not in values:
                     values[prefix] = value
         if len(kept) > 2 * len(values) + _SPARE:
             self._prefixes[sample] = {
                 labels: prefix for labels, prefix in kept.items() if prefix in values
             }
-        lost = len(values) - one.most
-        rows = list(values.items())[: one.most]
+        lost = len(values) - family.most
+        rows = list(values.items())[: family.most]
         lines = [
-            f"# HELP {shown} {_help(one.help)}",
-            f"# TYPE {shown} {one.type}",
+            f"# HELP {shown} {_help(family.help)}",
+            f"# TYPE {shown} {family.type}",
             *[prefix + printed % value for prefix, value in rows],
         ]
         return lines, max(0, lost)
 
 
-def _histogram(one: families.Family, now: view.ReportView) -> tuple[list[str], int]:
+def _histogram(family: families.Family, now: view.ReportView) -> tuple[list[str], int]:
     """A few lines for a family that seldom has any: nothing of it is kept."""
-    lines = [f"# HELP {one.name} {_help(one.help)}", f"# TYPE {one.name} {one.type}"]
-    rows = list(one.rows(now))
-    for (part, *labels), value in rows[: one.most]:
-        names = (*one.labels, "le") if part == families.BUCKET else one.labels
-        lines.append(_prefix(one.name + part, names, tuple(labels)) + f"{value:.15g}")
-    return lines, max(0, len(rows) - one.most)
+    lines = [f"# HELP {family.name} {_help(family.help)}", f"# TYPE {family.name} {family.type}"]
+    rows = list(family.rows(now))
+    for (part, *labels), value in rows[: family.most]:
+        names = (*family.labels, "le") if part == families.BUCKET else family.labels
+        lines.append(_prefix(family.name + part, names, tuple(labels)) + f"{value:.15g}")
+    return lines, max(0, len(rows) - family.most)
 
 
 _WRITER = MetricsWriter()

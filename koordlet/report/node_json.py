@@ -35,9 +35,9 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "workloads": [_workload(now, one) for one in seen.pods],
         "reservations": [_reservation(one) for one in seen.reservations],
         "unmanaged": [_unmanaged(now, one) for one in seen.unmanaged],
-        "conditions": [plan_json.condition(one) for one in now.plan.conditions],
+        "conditions": [plan_json.condition(condition) for condition in now.plan.conditions],
         "unsupported": [{"feature": u.feature, "why": u.why} for u in now.plan.unsupported],
-        "sources": [_source(one, seen.at) for one in seen.sources],
+        "sources": [_source(source, seen.at) for source in seen.sources],
         "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in now.checks],
     }
 
@@ -126,6 +126,6 @@ def _unmanaged(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
     }
 
 
-def _source(one: snapshot.Source, now: float) -> dict[str, object]:
-    age = None if one.last_good is None else round(now - one.last_good, 3)
-    return {"name": one.name, "ok": one.ok, "ageSeconds": age, "problem": one.problem}
+def _source(source: snapshot.Source, now: float) -> dict[str, object]:
+    age = None if source.last_good is None else round(now - source.last_good, 3)
+    return {"name": source.name, "ok": source.ok, "ageSeconds": age, "problem": source.problem}

@@ -61,9 +61,9 @@ def _scaled(what: str) -> Callable[[view.ReportView], families.Rows]:
 
     def rows(now: view.ReportView) -> families.Rows:
         if now.scaled:
-            for one in now.snapshot.pods:
-                for part in one.containers:
-                    labels = (_node(now), one.namespace, one.name, part.url, part.name)
+            for pod in now.snapshot.pods:
+                for part in pod.containers:
+                    labels = (_node(now), pod.namespace, pod.name, part.url, part.name)
                     yield labels, now.scaled.get((what, part.group or ""))
 
     return rows

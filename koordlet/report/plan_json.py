@@ -21,15 +21,17 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "pools": pools(made),
         "conflicts": [
             {
-                "target": one.target,
-                "kept": one.kept,
-                "keptPolicy": one.kept_policy,
-                "dropped": one.dropped,
-                "droppedPolicy": one.dropped_policy,
+                "target": conflict.target,
+                "kept": conflict.kept,
+                "keptPolicy": conflict.kept_policy,
+                "dropped": conflict.dropped,
+                "droppedPolicy": conflict.dropped_policy,
             }
-            for one in made.conflicts
+            for conflict in made.conflicts
         ],
-        "failures": [{"policy": one.policy, "error": one.error} for one in made.failures],
+        "failures": [
+            {"policy": failure.policy, "error": failure.error} for failure in made.failures
+        ],
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(one) for one in results],

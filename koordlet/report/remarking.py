@@ -52,7 +52,11 @@ class EventObjects:
 
     async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Say what is new; how many events were written."""
-        held = ((one.type, one.message) for one in now.plan.conditions if one.status)
+        held = (
+            (condition.type, condition.message)
+            for condition in now.plan.conditions
+            if condition.status
+        )
         due = self._due(remarks.of(now.snapshot, held))
         wrote, asked, failure = 0, 0, None
         for told in due[:_AT_ONCE]:

@@ -88,12 +88,12 @@ def _line(
     span = (points[-1].at - start if points else 0.0) or 1.0
     steps: list[str] = []
     pen = "M"
-    for one in points:
-        found = value(one)
+    for point in points:
+        found = value(point)
         if found is None:
             pen = "M"
             continue
-        x = _LEFT + (_WIDTH - _RIGHT - _LEFT) * (one.at - start) / span
+        x = _LEFT + (_WIDTH - _RIGHT - _LEFT) * (point.at - start) / span
         y = top + height - height * min(max(found, 0.0), most) / most
         steps.append(f"{pen}{x:.1f} {y:.1f}")
         pen = "L"

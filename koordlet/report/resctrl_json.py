@@ -24,7 +24,7 @@ def render(now: snapshot.Snapshot) -> dict[str, object]:
         "mount": found.mount,
         "options": list(found.options),
         "domains": [*_caches(found), *_bandwidths(found)],
-        "groups": [_group(found, one) for one in found.groups.values()],
+        "groups": [_group(found, group) for group in found.groups.values()],
         "classes_of_service": found.hardware.most_groups,
         "unsupported": missing,
     }
@@ -48,8 +48,8 @@ def _caches(found: resctrl.Resctrl) -> list[dict[str, object]]:
 def owners(found: resctrl.Resctrl, cache: resctrl.Cache, domain: int) -> list[list[str]]:
     """For each way, the lowest first, the groups that may fill it; the root group is ``root``."""
     masks = {
-        one.name or "root": schemata.parse(one.schemata).get(cache.name, domain) or 0
-        for one in found.groups.values()
+        group.name or "root": schemata.parse(group.schemata).get(cache.name, domain) or 0
+        for group in found.groups.values()
     }
     return [
         [name for name, mask in masks.items() if mask >> way & 1]
@@ -60,33 +60,33 @@ def owners(found: resctrl.Resctrl, cache: resctrl.Cache, domain: int) -> list[li
 def _bandwidths(found: resctrl.Resctrl) -> list[dict[str, object]]:
     return [
         {
-            "resource": one.name,
+            "resource": bandwidth.name,
             "domain": domain,
-            "unit": one.unit.value,
-            "unlimited": one.free(domain),
+            "unit": bandwidth.unit.value,
+            "unlimited": bandwidth.free(domain),
             "limits": {
-                group.name or "root": schemata.parse(group.schemata).get(one.name, domain)
+                group.name or "root": schemata.parse(group.schemata).get(bandwidth.name, domain)
                 for group in found.groups.values()
             },
         }
-        for one in found.hardware.bandwidths
-        for domain in one.domains
+        for bandwidth in found.hardware.bandwidths
+        for domain in bandwidth.domains
     ]
 
 
-def _group(found: resctrl.Resctrl, one: resctrl.Group) -> dict[str, object]:
-    counted = f"{one.name}/mon_groups/".lstrip("/")
+def _group(found: resctrl.Resctrl, group: resctrl.Group) -> dict[str, object]:
+    counted = f"{group.name}/mon_groups/".lstrip("/")
     threads: dict[str, int] = {}
     for workload, homes in found.homes.items():
         for name, pids in homes.items():
-            if name == one.name or name.startswith(counted):
+            if name == group.name or name.startswith(counted):
                 threads[workload] = threads.get(workload, 0) + len(pids)
     return {
-        "name": one.name or "root",
-        "mode": one.mode,
+        "name": group.name or "root",
+        "mode": group.mode,
         "schemata": {
             name: {str(domain): schemata.shown(name, value) for domain, value in values.items()}
-            for name, values in schemata.parse(one.schemata).values.items()
+            for name, values in schemata.parse(group.schemata).values.items()
         },
         "threads": threads,
         "usage": [
@@ -97,6 +97,6 @@ def _group(found: resctrl.Resctrl, one: resctrl.Group) -> dict[str, object]:
                 "memory_local_bytes": use.local_bytes,
             }
             for use in found.usage
-            if use.group == one.name
+            if use.group == group.name
         ],
     }

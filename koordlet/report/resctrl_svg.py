@@ -31,13 +31,19 @@ def render(found: resctrl.Resctrl) -> str:
                 y += _ROW
             y += _ROW
             widest = max(widest, cache.ways)
-    for one in found.hardware.bandwidths:
-        for domain in one.domains:
-            parts.append(_text(10, y, f"{one.name} {domain}: {one.free(domain)} {one.unit.value}"))
+    for bandwidth in found.hardware.bandwidths:
+        for domain in bandwidth.domains:
+            parts.append(
+                _text(
+                    10,
+                    y,
+                    f"{bandwidth.name} {domain}: {bandwidth.free(domain)} {bandwidth.unit.value}",
+                )
+            )
             y += 8
             for group in found.groups.values():
-                value = schemata.parse(group.schemata).get(one.name, domain)
-                parts.extend(_bar(group.name or "root", value, one.free(domain), y))
+                value = schemata.parse(group.schemata).get(bandwidth.name, domain)
+                parts.extend(_bar(group.name or "root", value, bandwidth.free(domain), y))
                 y += _ROW
             y += _ROW
     width = _LEFT + _CELL * max(widest, 20) + 80

@@ -267,7 +267,7 @@ class StatusRow:
         try:
             self._known = await self._put(store, ref, body, force=False)
         except refusals.Conflict as error:
-            if all(one.reason != "FieldManagerConflict" for one in error.causes):
+            if all(cause.reason != "FieldManagerConflict" for cause in error.causes):
                 raise
             return await self._contested(store, ref, now, error)
         return 1

@@ -39,13 +39,13 @@ def rows(slo: nodeslo.NodeSlo) -> list[Row]:
     for ours, theirs in _SECTIONS.items():
         found += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
     for ours, theirs in _CLASSES.items():
-        said = slo.classes.get(ours, nodeslo.NEUTRAL)
+        kind = slo.classes.get(ours, nodeslo.NEUTRAL)
         # A section that is off is neutral; one that is on has the defaults of its class.
         usual = (nodeslo.DEFAULTS.classes[ours], nodeslo.CLASSES[ours])
-        for part in dataclasses.fields(said):
+        for part in dataclasses.fields(kind):
             key = f"resourceQOSStrategy.{theirs}.{part.name}QOS"
             found += _leaves(
-                key, getattr(said, part.name), [getattr(one, part.name) for one in usual], slo
+                key, getattr(kind, part.name), [getattr(one, part.name) for one in usual], slo
             )
     return found
 
@@ -66,12 +66,12 @@ def _leaves(
     prefix: str, said: object, usual: Sequence[object], slo: nodeslo.NodeSlo
 ) -> Iterator[Row]:
     """Set values of one section."""
-    for one in dataclasses.fields(said):  # type: ignore[arg-type] # sections are dataclasses
-        value = getattr(said, one.name)
+    for field in dataclasses.fields(said):  # type: ignore[arg-type] # sections are dataclasses
+        value = getattr(said, field.name)
         if value is not None:
-            known = any(value == getattr(below, one.name) for below in usual)
+            known = any(value == getattr(below, field.name) for below in usual)
             origin = "default" if known else slo.source or "default"
-            yield f"{prefix}.{_camel(one.name)}", _plain(value), origin
+            yield f"{prefix}.{_camel(field.name)}", _plain(value), origin
 
 
 def _plain(value: object) -> object:
@@ -79,7 +79,7 @@ def _plain(value: object) -> object:
     if isinstance(value, strategies.Share):
         return value.percent if value.bits is None else value.bits
     if dataclasses.is_dataclass(value):
-        parts = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
+        parts = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {_camel(name): _plain(part) for name, part in parts if part is not None}
     if isinstance(value, tuple):
         return [_plain(one) for one in value]

@@ -48,15 +48,15 @@ def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.
         uneven=len({(one.capacity, one.max_khz) for one in online}) > 1,
         caches=_by_cpu(machine),
     )
-    bare = [one for one in machine.nodes if one.node not in {cpu.node for cpu in online}]
-    known = {one.node for one in machine.nodes}
+    bare = [node for node in machine.nodes if node.node not in {cpu.node for cpu in online}]
+    known = {node.node for node in machine.nodes}
     return box_layout.Box(
         kind="machine",
         label=_machine_label(machine),
         sections=(
             tuple(_sockets(view, online)),
             tuple(_bare_node(view, one) for one in bare),
-            tuple(_devices(one for one in machine.devices if one.node not in known)),
+            tuple(_devices(device for device in machine.devices if device.node not in known)),
             tuple(_offline(view)),
         ),
     )
@@ -115,7 +115,7 @@ def _node(view: _View, node: topology.Node, domains: tuple[box_layout.Box, ...])
     what = f", {topology_words.memory(node.memory_bytes)}" if bare else ""
     label = [f"NUMA node {node.node}{what}"]
     if 1 < len(node.distances) <= 8:
-        label.append("distances " + " ".join(str(one) for one in node.distances))
+        label.append("distances " + " ".join(str(distance) for distance in node.distances))
     memory = [topology_words.memory(node.memory_bytes)]
     memory += [f"{p.total} {_TIMES} {size} pages" for size, p in node.hugepages.items() if p.total]
     return box_layout.Box(
@@ -124,7 +124,7 @@ def _node(view: _View, node: topology.Node, domains: tuple[box_layout.Box, ...])
         sections=(
             (box_layout.Box(kind="memory", label=tuple(memory)),) if node.memory_bytes else (),
             domains,
-            tuple(_devices(one for one in view.machine.devices if one.node == node.node)),
+            tuple(_devices(device for device in view.machine.devices if device.node == node.node)),
         ),
     )
 
@@ -140,7 +140,7 @@ def _bare_node(view: _View, node: topology.Node) -> box_layout.Box:
 
 def _domains(view: _View, members: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
     """The L3 domains of a node; without any L3 in the machine, the cores stand alone."""
-    if not any(one.l3 is not None for one in view.machine.cpus):
+    if not any(cpu.l3 is not None for cpu in view.machine.cpus):
         yield from _cores(view, members)
         return
     split = topology_words.split(members, lambda one: one.l3)
@@ -175,7 +175,7 @@ def _domain(
 
 def _l3_size(view: _View, l3: int | None, sharing: Sequence[topology.Cpu]) -> str:
     caches = view.caches.get(sharing[0].cpu, ())
-    size = next((one.bytes for one in caches if one.level == 3), None)
+    size = next((cache.bytes for cache in caches if cache.level == 3), None)
     return topology_words.size(size) if size and l3 is not None else ""
 
 
@@ -208,7 +208,7 @@ def _threads(sharing: Sequence[topology.Cpu]) -> Iterator[list[topology.Cpu]]:
     """The CPUs of each core; one whose core is unknown stands alone."""
     for core, threads in topology_words.split(sharing, lambda one: one.core):
         if core is None:
-            yield from ([one] for one in threads)
+            yield from ([thread] for thread in threads)
         else:
             yield threads
 
@@ -217,7 +217,7 @@ def _wider(view: _View, threads: Sequence[topology.Cpu]) -> list[topology.Cache]
     """The caches below the L3 that this core shares with other cores."""
     own = topology_words.cpus(threads)
     caches = view.caches.get(threads[0].cpu, ())
-    return [one for one in caches[::-1] if one.level < 3 and one.cpus - own]
+    return [cache for cache in caches[::-1] if cache.level < 3 and cache.cpus - own]
 
 
 def _core(view: _View, threads: Sequence[topology.Cpu]) -> box_layout.Box:
@@ -229,7 +229,7 @@ def _core(view: _View, threads: Sequence[topology.Cpu]) -> box_layout.Box:
             *_speed(view, first),
             *_private(view, threads),
         ),
-        strips=tuple((_cell(view, one),) for one in threads),
+        strips=tuple((_cell(view, thread),) for thread in threads),
         columns=4,
     )
 
@@ -241,23 +241,23 @@ def _private(view: _View, threads: Sequence[topology.Cpu]) -> Iterator[str]:
     instances = {
         (c.level, c.type, c.cpus.bits): c for t in threads for c in view.caches.get(t.cpu, ())
     }
-    for one in sorted(instances.values(), key=lambda c: (-c.level, c.type)):
-        if one.level < 3 and one.cpus <= own:
-            count[_cache(one)] = count.get(_cache(one), 0) + 1
+    for instance in sorted(instances.values(), key=lambda c: (-c.level, c.type)):
+        if instance.level < 3 and instance.cpus <= own:
+            count[_cache(instance)] = count.get(_cache(instance), 0) + 1
     for text, times in count.items():
         yield text if times == 1 else f"{times} {_TIMES} {text}"
 
 
-def _cache(one: topology.Cache) -> str:
-    size = f" {topology_words.size(one.bytes)}" if one.bytes else ""
-    return f"L{one.level}{_SHORT.get(one.type, '')}{size}"
+def _cache(cache: topology.Cache) -> str:
+    size = f" {topology_words.size(cache.bytes)}" if cache.bytes else ""
+    return f"L{cache.level}{_SHORT.get(cache.type, '')}{size}"
 
 
-def _speed(view: _View, one: topology.Cpu) -> Iterator[str]:
-    if view.uneven and one.capacity is not None:
-        yield f"capacity {one.capacity}"
-    if view.uneven and one.max_khz is not None:
-        yield f"{one.max_khz / 1e6:.1f} GHz"
+def _speed(view: _View, cpu: topology.Cpu) -> Iterator[str]:
+    if view.uneven and cpu.capacity is not None:
+        yield f"capacity {cpu.capacity}"
+    if view.uneven and cpu.max_khz is not None:
+        yield f"{cpu.max_khz / 1e6:.1f} GHz"
 
 
 def _kinds(
@@ -296,35 +296,35 @@ def _folded(
 # CPUs, devices ----------------------------------------------------------------------------------
 
 
-def _cell(view: _View, one: topology.Cpu) -> box_layout.Cell:
-    words = ["cpu", view.classes.get(one.cpu, "")]
-    about = [f"CPU {one.cpu}"]
+def _cell(view: _View, cpu: topology.Cpu) -> box_layout.Cell:
+    words = ["cpu", view.classes.get(cpu.cpu, "")]
+    about = [f"CPU {cpu.cpu}"]
     for column in ("core", "socket", "node", "l3"):
-        number = getattr(one, column)
-        about += [f"{column} {topology_words.name(number)}"] if one.online else []
+        number = getattr(cpu, column)
+        about += [f"{column} {topology_words.name(number)}"] if cpu.online else []
     for name, cpus in (
         ("isolated", view.machine.isolated),
         ("nohz_full", view.machine.nohz_full),
     ):
-        if one.cpu in cpus:
+        if cpu.cpu in cpus:
             words.append(name)
             about.append(name)
-    if not one.online:
+    if not cpu.online:
         words.append("offline")
         about.append("offline")
     classes = " ".join(word for word in words if word)
-    return box_layout.Cell(text=str(one.cpu), classes=classes, title=", ".join(about))
+    return box_layout.Cell(text=str(cpu.cpu), classes=classes, title=", ".join(about))
 
 
 def _offline(view: _View) -> Iterator[box_layout.Box]:
-    cpus = [one for one in view.machine.cpus if not one.online]
+    cpus = [cpu for cpu in view.machine.cpus if not cpu.online]
     if not cpus:
         return
     text = topology_words.compact(topology_words.cpus(cpus), 60)
     yield box_layout.Box(
         kind="off",
         label=(f"{topology_words.many(len(cpus), 'CPU')} offline: {text}",),
-        strips=tuple((_cell(view, one),) for one in cpus),
+        strips=tuple((_cell(view, cpu),) for cpu in cpus),
         small=view.small,
         columns=64 if view.small else 16,
     )
@@ -334,14 +334,14 @@ def _devices(found: Iterable[topology.Device]) -> Iterator[box_layout.Box]:
     """Each device, or, where there are many, as many as there are of each kind."""
     devices = list(found)
     if len(devices) <= _EACH_DEVICE_UP_TO:
-        for one in devices:
-            name = f" {one.name}" if one.name else ""
-            driver = f", {one.driver}" if one.driver else ""
-            where = "" if one.node is not None else ", node unknown"
+        for device in devices:
+            name = f" {device.name}" if device.name else ""
+            driver = f", {device.driver}" if device.driver else ""
+            where = "" if device.node is not None else ", node unknown"
             yield box_layout.Box(
                 kind="device",
-                label=(f"{one.kind or 'device'}{name}", f"{one.address}{driver}"),
-                title=f"{one.kind or 'device'}{name}, PCI {one.address}{driver}{where}",
+                label=(f"{device.kind or 'device'}{name}", f"{device.address}{driver}"),
+                title=f"{device.kind or 'device'}{name}, PCI {device.address}{driver}{where}",
             )
         return
     for kind, alike in topology_words.devices(devices):

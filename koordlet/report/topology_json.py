@@ -31,10 +31,10 @@ def document(machine: topology.Topology) -> dict[str, object]:
     """The whole document."""
     return {
         "version": "v1",
-        "cpus": [_cpu(one) for one in machine.cpus],
-        "nodes": [_node(one) for one in machine.nodes],
-        "caches": [_cache(one) for one in machine.caches],
-        "devices": [_device(one) for one in machine.devices],
+        "cpus": [_cpu(cpu) for cpu in machine.cpus],
+        "nodes": [_node(node) for node in machine.nodes],
+        "caches": [_cache(cache) for cache in machine.caches],
+        "devices": [_device(device) for device in machine.devices],
         "possible": str(machine.possible),
         "present": str(machine.present),
         "online": str(machine.online),
@@ -50,42 +50,42 @@ def document(machine: topology.Topology) -> dict[str, object]:
     }
 
 
-def _cpu(one: topology.Cpu) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(one, name) for name in _COLUMNS}
-    row.update((name, value) for name in _OPTIONAL if (value := getattr(one, name)) is not None)
+def _cpu(cpu: topology.Cpu) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(cpu, name) for name in _COLUMNS}
+    row.update((name, value) for name in _OPTIONAL if (value := getattr(cpu, name)) is not None)
     return row
 
 
-def _node(one: topology.Node) -> dict[str, object]:
+def _node(node: topology.Node) -> dict[str, object]:
     return {
-        "node": one.node,
-        "cpus": str(one.cpus),
-        "memory_bytes": one.memory_bytes,
-        "distances": list(one.distances) or None,
+        "node": node.node,
+        "cpus": str(node.cpus),
+        "memory_bytes": node.memory_bytes,
+        "distances": list(node.distances) or None,
         "hugepages": {
             size: {"total": pages.total, "free": pages.free}
-            for size, pages in one.hugepages.items()
+            for size, pages in node.hugepages.items()
         },
     }
 
 
-def _cache(one: topology.Cache) -> dict[str, object]:
+def _cache(cache: topology.Cache) -> dict[str, object]:
     return {
-        "level": one.level,
-        "type": one.type,
-        "id": one.id,
-        "bytes": one.bytes,
-        "ways": one.ways,
-        "cpus": str(one.cpus),
+        "level": cache.level,
+        "type": cache.type,
+        "id": cache.id,
+        "bytes": cache.bytes,
+        "ways": cache.ways,
+        "cpus": str(cache.cpus),
     }
 
 
-def _device(one: topology.Device) -> dict[str, object]:
+def _device(device: topology.Device) -> dict[str, object]:
     return {
-        "address": one.address,
-        "class": one.device_class,
-        "kind": one.kind,
-        "driver": one.driver,
-        "node": one.node,
-        "name": one.name,
+        "address": device.address,
+        "class": device.device_class,
+        "kind": device.kind,
+        "driver": device.driver,
+        "node": device.node,
+        "name": device.name,
     }

@@ -98,24 +98,24 @@ def _class(owner: str) -> str:
 # Boxes ------------------------------------------------------------------------------------------
 
 
-def _draw(one: box_layout.PlacedBox) -> Iterator[str]:
-    yield f'<g class="{one.box.kind}">'
-    if one.box.title:
-        yield f"<title>{_text(one.box.title)}</title>"
-    yield f"{_rect(one.at, radius=4 if one.box.kind == 'core' else 6)}\n"
-    for number, (x, y, line) in enumerate(one.label):
+def _draw(placed_box: box_layout.PlacedBox) -> Iterator[str]:
+    yield f'<g class="{placed_box.box.kind}">'
+    if placed_box.box.title:
+        yield f"<title>{_text(placed_box.box.title)}</title>"
+    yield f"{_rect(placed_box.at, radius=4 if placed_box.box.kind == 'core' else 6)}\n"
+    for number, (x, y, line) in enumerate(placed_box.label):
         kind = ' class="name"' if number == 0 else ""
         yield f'<text{kind} x="{x:g}" y="{y:g}">{_text(line)}</text>\n'
-    if one.box.small:
-        yield from _small(one.cells)
+    if placed_box.box.small:
+        yield from _small(placed_box.cells)
     else:
-        for at, cell in one.cells:
+        for at, cell in placed_box.cells:
             yield (
                 f"<g><title>{_text(cell.title)}</title>{_rect(at, cell.classes, radius=3)}"
                 f'<text class="number" x="{at.x + at.width / 2:g}" y="{at.y + 14:g}">'
                 f"{_text(cell.text)}</text></g>\n"
             )
-    for below in one.inside:
+    for below in placed_box.inside:
         yield from _draw(below)
     yield "</g>\n"
 
@@ -146,13 +146,13 @@ def _legend(
 ) -> Iterator[tuple[int, str]]:
     """Legend of the colours that occur: the row, and the drawing."""
     entries = [("node", "NUMA node"), ("memory", "memory"), ("l3", "L3")]
-    entries = [one for one in entries if _occurs(machine, one[0])]
+    entries = [entry for entry in entries if _occurs(machine, entry[0])]
     entries += [("core", "core"), ("cpu", "CPU")]
     entries += [(f"cpu {_class(word)}", word) for word in owners]
     for name in ("isolated", "nohz_full"):
         if getattr(machine, name) & machine.present:
             entries.append((f"cpu {name}", name))
-    if any(not one.online for one in machine.cpus):
+    if any(not cpu.online for cpu in machine.cpus):
         entries.append(("cpu offline", "offline"))
     if machine.devices:
         entries.append(("device", "PCI device"))
@@ -172,7 +172,7 @@ def _legend(
 
 def _occurs(machine: topology.Topology, kind: str) -> bool:
     if kind == "l3":
-        return any(one.l3 is not None for one in machine.cpus)
+        return any(cpu.l3 is not None for cpu in machine.cpus)
     return bool(machine.nodes)
 
 
@@ -194,7 +194,7 @@ def _style(owners: Iterable[str]) -> str:
 def _description(machine: topology.Topology) -> Iterator[str]:
     """The picture in sentences."""
     yield f"{topology_words.made_by(machine)}."
-    online = [one for one in machine.cpus if one.online]
+    online = [cpu for cpu in machine.cpus if cpu.online]
     for socket, members in topology_words.split(online, lambda one: one.socket):
         cpus = topology_words.compact(topology_words.cpus(members), 60)
         yield f"Socket {topology_words.name(socket)} has {topology_words.counts(members)}: {cpus}."

@@ -50,19 +50,19 @@ def split(
 ) -> list[tuple[int | None, list[topology.Cpu]]]:
     """CPUs by a number, the unknown last."""
     groups: dict[int | None, list[topology.Cpu]] = {}
-    for one in members:
-        groups.setdefault(key(one), []).append(one)
+    for member in members:
+        groups.setdefault(key(member), []).append(member)
     return sorted(groups.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
 
 
 def cpus(members: Iterable[topology.Cpu]) -> cpuset.CPUSet:
     """The set that these CPUs are."""
-    return cpuset.CPUSet.of(one.cpu for one in members)
+    return cpuset.CPUSet.of(member.cpu for member in members)
 
 
 def summary(machine: topology.Topology) -> Iterator[str]:
     """The machine in a few words each: sockets, cores, CPUs, nodes, SMT."""
-    online = [one for one in machine.cpus if one.online]
+    online = [cpu for cpu in machine.cpus if cpu.online]
     sockets = {one.socket for one in online if one.socket is not None}
     cores = {one.core for one in online if one.core is not None}
     yield many(len(sockets), "socket") if sockets else "sockets unknown"
@@ -90,7 +90,7 @@ def devices(found: Iterable[topology.Device]) -> list[tuple[str, list[topology.D
 
 def counts(members: Sequence[topology.Cpu]) -> str:
     """``4 cores, 8 CPUs``."""
-    cores = {one.core for one in members if one.core is not None}
+    cores = {member.core for member in members if member.core is not None}
     known = f"{many(len(cores), 'core')}, " if cores else ""
     return known + many(len(members), "CPU")
 

@@ -73,8 +73,8 @@ ALL = Choice()
 
 def group_of(layout: cgroup.Layout, path: str) -> str:
     """The group that a path names: ``/kubepods/burstable``, or its directory in any hierarchy."""
-    for one in layout.hierarchies:
-        top = one.directory("")
+    for hierarchy in layout.hierarchies:
+        top = hierarchy.directory("")
         if path == top or path.startswith(f"{top}/"):
             return path[len(top) :].strip("/")
     return path.strip("/")
@@ -108,7 +108,8 @@ def document(traced: Traced, choice: Choice = ALL) -> Document:
 
 def _in_group(layout: cgroup.Layout, target: str, choice: Choice) -> bool:
     return choice.group is None or any(
-        target.startswith(f"{one.directory(choice.group)}/") for one in layout.hierarchies
+        target.startswith(f"{hierarchy.directory(choice.group)}/")
+        for hierarchy in layout.hierarchies
     )
 
 
@@ -255,12 +256,12 @@ def _why_nothing(traced: Traced, row: registry.Row, outcome: chain.Outcome | Non
         return ""
     facts = [f"{name}: {fact}" for name, fact in said.explanation.items() if fact]
     facts += [
-        f"{one.name} is {one.observed or 'unknown'}, the threshold is {one.threshold}"
-        + (f" ({one.why})" if one.why else "")
-        for one in said.signals
-        if not one.met
+        f"{signal.name} is {signal.observed or 'unknown'}, the threshold is {signal.threshold}"
+        + (f" ({signal.why})" if signal.why else "")
+        for signal in said.signals
+        if not signal.met
     ]
-    facts += [one.message for one in said.conditions if one.status]
+    facts += [condition.message for condition in said.conditions if condition.status]
     return "; ".join(dict.fromkeys(facts)) or "it applies to no workload here"
 
 

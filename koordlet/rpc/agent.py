@@ -70,7 +70,9 @@ def remote(
         address=address,
         files=tls.TlsFiles(certificate=certificate, key=key, authority=authority),
         rules=[
-            access.AccessRule(name=name, rights=frozenset(permissions.Right(one) for one in rights))
+            access.AccessRule(
+                name=name, rights=frozenset(permissions.Right(right) for right in rights)
+            )
             for name, rights in rules
         ],
     )

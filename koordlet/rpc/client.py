@@ -63,8 +63,8 @@ class RpcClient:
     ) -> list[scheduler_pb2.SchedulerNode]:
         """List the scheduler's nodes, or one of them."""
         request = scheduler_pb2.ListNodesRequest(name=name)
-        found: scheduler_pb2.ListNodesResponse = self._nodes(request, timeout=timeout)
-        return list(found.nodes)
+        nodes: scheduler_pb2.ListNodesResponse = self._nodes(request, timeout=timeout)
+        return list(nodes.nodes)
 
     def close(self) -> None:
         """Close the connection, and with it every watch."""

@@ -34,23 +34,23 @@ def machine(found: topology.Topology) -> feed_pb2.Topology:
     return feed_pb2.Topology(
         cpus=[
             feed_pb2.Cpu(
-                cpu=one.cpu,
-                online=one.online,
-                core=one.core,
-                socket=one.socket,
-                node=one.node,
-                l3=one.l3,
+                cpu=cpu.cpu,
+                online=cpu.online,
+                core=cpu.core,
+                socket=cpu.socket,
+                node=cpu.node,
+                l3=cpu.l3,
             )
-            for one in found.cpus
+            for cpu in found.cpus
         ],
         nodes=[
             feed_pb2.NumaNode(
-                node=one.node,
-                cpus=str(one.cpus),
-                memory_bytes=one.memory_bytes,
-                distances=one.distances,
+                node=node.node,
+                cpus=str(node.cpus),
+                memory_bytes=node.memory_bytes,
+                distances=node.distances,
             )
-            for one in found.nodes
+            for node in found.nodes
         ],
     )
 
@@ -61,17 +61,17 @@ def allocation(now: view.ReportView) -> feed_pb2.Allocation:
     return feed_pb2.Allocation(
         claims=[
             feed_pb2.Claim(
-                owner=one.owner.value,
-                cpus=str(one.cpus),
-                holder=_text(one.holder),
-                policy=one.policy,
-                reason=_text(one.reason),
+                owner=claim.owner.value,
+                cpus=str(claim.cpus),
+                holder=_text(claim.holder),
+                policy=claim.policy,
+                reason=_text(claim.reason),
             )
-            for one in ledger.claims
+            for claim in ledger.claims
         ],
         pools=[
-            feed_pb2.Pool(kind=one.kind, cpus=str(one.cpus), socket=one.socket, node=one.node)
-            for one in ledger.pools
+            feed_pb2.Pool(kind=pool.kind, cpus=str(pool.cpus), socket=pool.socket, node=pool.node)
+            for pool in ledger.pools
         ],
     )
 
@@ -81,13 +81,13 @@ def conditions(now: view.ReportView) -> feed_pb2.Conditions:
     return feed_pb2.Conditions(
         conditions=[
             feed_pb2.Condition(
-                type=one.type,
-                status=one.status,
-                reason=_text(one.reason),
-                message=_text(one.message),
-                subject=_text(one.subject),
+                type=condition.type,
+                status=condition.status,
+                reason=_text(condition.reason),
+                message=_text(condition.message),
+                subject=_text(condition.subject),
             )
-            for one in now.plan.conditions
+            for condition in now.plan.conditions
         ],
         unsupported=[
             feed_pb2.Unsupported(feature=one.feature, why=_text(one.why))
@@ -132,10 +132,10 @@ class Workloads:
             self._without_use = feed_pb2.Workloads(
                 workloads=[workload(one, seen.groups) for one in seen.pods]
             )
-        found = feed_pb2.Workloads()
-        found.CopyFrom(self._without_use)
-        for key, one in zip(self._keys, found.workloads, strict=True):
+        workloads = feed_pb2.Workloads()
+        workloads.CopyFrom(self._without_use)
+        for key, one in zip(self._keys, workloads.workloads, strict=True):
             cores = now.usage.get(key)
             if cores is not None:
                 one.usage_milli = max(0, round(cores * 1000))
-        return found
+        return workloads

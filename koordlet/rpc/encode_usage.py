@@ -75,11 +75,11 @@ def free(now: view.ReportView) -> feed_pb2.Free:
     seen = now.snapshot.topology
     left = seen.online - now.plan.ledger.held()
     parts: dict[tuple[int | None, int | None], list[int]] = {}
-    for one in seen.cpus:
-        if one.online:
-            cpus = parts.setdefault((one.node, one.l3), [])
-            if one.cpu in left:
-                cpus.append(one.cpu)
+    for cpu in seen.cpus:
+        if cpu.online:
+            cpus = parts.setdefault((cpu.node, cpu.l3), [])
+            if cpu.cpu in left:
+                cpus.append(cpu.cpu)
     ordered = sorted(parts.items(), key=lambda item: tuple(-1 if k is None else k for k in item[0]))
     return feed_pb2.Free(
         domains=[
@@ -103,9 +103,12 @@ def pressure(now: view.ReportView) -> feed_pb2.Pressure:
     return feed_pb2.Pressure(
         signals=[
             feed_pb2.Signal(
-                name=one.name, observed=one.observed, threshold=one.threshold, met=one.met
+                name=signal.name,
+                observed=signal.observed,
+                threshold=signal.threshold,
+                met=signal.met,
             )
-            for one in now.plan.signals
+            for signal in now.plan.signals
         ],
         stalls=stalls,
     )
@@ -141,10 +144,11 @@ def settled(old: protobuf.Message, new: protobuf.Message) -> bool:
     if isinstance(old, feed_pb2.Pressure) and isinstance(new, feed_pb2.Pressure):
         return _same_pressure(old, new)
     if isinstance(old, feed_pb2.BestEffort) and isinstance(new, feed_pb2.BestEffort):
-        steps = {one.resource: one.amount for one in old.offers}
+        steps = {offer.resource: offer.amount for offer in old.offers}
         return len(steps) == len(new.offers) and all(
-            one.resource in steps and _close(steps[one.resource], one.amount, _step(one.resource))
-            for one in new.offers
+            offer.resource in steps
+            and _close(steps[offer.resource], offer.amount, _step(offer.resource))
+            for offer in new.offers
         )
     return False
 
@@ -177,10 +181,13 @@ def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
 def _same_pressure(old: feed_pb2.Pressure, new: feed_pb2.Pressure) -> bool:
     """True if the same thresholds are met, whatever the values."""
     signals = [
-        [(one.name, one.threshold, one.HasField("met"), one.met) for one in each.signals]
+        [
+            (signal.name, signal.threshold, signal.HasField("met"), signal.met)
+            for signal in each.signals
+        ]
         for each in (old, new)
     ]
-    stalls = [[one.resource for one in each.stalls] for each in (old, new)]
+    stalls = [[stall.resource for stall in each.stalls] for each in (old, new)]
     return (
         signals[0] == signals[1]
         and stalls[0] == stalls[1]

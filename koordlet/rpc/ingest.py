@@ -244,86 +244,88 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
         topology=_topology(state.topology) if state.HasField("topology") else None,
         used=_amount(usage.node),
         system=_amount(usage.system),
-        classes={one.name: _amount(one.used) for one in usage.classes},
-        windows={(one.seconds, one.quantile): _amount(one.node) for one in usage.windows},
+        classes={kind.name: _amount(kind.used) for kind in usage.classes},
+        windows={
+            (window.seconds, window.quantile): _amount(window.node) for window in usage.windows
+        },
         signals=tuple(
             decision.Signal(
-                name=one.name,
-                observed=one.observed,
-                threshold=one.threshold,
-                met=one.met if one.HasField("met") else None,
+                name=signal.name,
+                observed=signal.observed,
+                threshold=signal.threshold,
+                met=signal.met if signal.HasField("met") else None,
             )
-            for one in pressure.signals
+            for signal in pressure.signals
         ),
         conditions=tuple(
             decision.Condition(
-                type=one.type,
-                status=one.status,
-                reason=one.reason,
-                message=one.message,
-                subject=one.subject,
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                subject=condition.subject,
             )
-            for one in state.conditions.conditions
+            for condition in state.conditions.conditions
         ),
         claims=tuple(_claims(state.allocation)),
         free=tuple(
             nodereport.Free(
-                node=one.node if one.HasField("node") else None,
-                l3=one.l3 if one.HasField("l3") else None,
-                cpus=_cpus(one.cpus),
+                node=domain.node if domain.HasField("node") else None,
+                l3=domain.l3 if domain.HasField("l3") else None,
+                cpus=_cpus(domain.cpus),
             )
-            for one in state.free.domains
+            for domain in state.free.domains
         ),
-        offered={one.resource: one.amount for one in state.best_effort.offers},
+        offered={offer.resource: offer.amount for offer in state.best_effort.offers},
     )
 
 
 def _topology(found: feed_pb2.Topology) -> topology.Topology:
     known = tuple(
         topology.Cpu(
-            cpu=one.cpu,
-            online=one.online,
-            core=one.core if one.HasField("core") else None,
-            socket=one.socket if one.HasField("socket") else None,
-            node=one.node if one.HasField("node") else None,
-            l3=one.l3 if one.HasField("l3") else None,
+            cpu=cpu.cpu,
+            online=cpu.online,
+            core=cpu.core if cpu.HasField("core") else None,
+            socket=cpu.socket if cpu.HasField("socket") else None,
+            node=cpu.node if cpu.HasField("node") else None,
+            l3=cpu.l3 if cpu.HasField("l3") else None,
         )
-        for one in found.cpus
+        for cpu in found.cpus
     )
     nodes = tuple(
         topology.Node(
-            node=one.node,
-            cpus=_cpus(one.cpus),
-            memory_bytes=one.memory_bytes if one.HasField("memory_bytes") else None,
-            distances=tuple(one.distances),
+            node=node.node,
+            cpus=_cpus(node.cpus),
+            memory_bytes=node.memory_bytes if node.HasField("memory_bytes") else None,
+            distances=tuple(node.distances),
         )
-        for one in found.nodes
+        for node in found.nodes
     )
     online = cpuset.CPUSet.of(one.cpu for one in known if one.online)
     return topology.Topology(cpus=known, nodes=nodes, online=online)
 
 
-def _claims(found: feed_pb2.Allocation) -> list[ledger.Claim]:
+def _claims(allocation: feed_pb2.Allocation) -> list[ledger.Claim]:
     owners = {one.value: one for one in ledger.Owner}
     return [
         ledger.Claim(
-            owner=owners[one.owner],
-            cpus=_cpus(one.cpus),
-            holder=one.holder,
-            policy=one.policy,
-            reason=one.reason,
+            owner=owners[claim.owner],
+            cpus=_cpus(claim.cpus),
+            holder=claim.holder,
+            policy=claim.policy,
+            reason=claim.reason,
         )
-        for one in found.claims
-        if one.owner in owners
+        for claim in allocation.claims
+        if claim.owner in owners
     ]
 
 
-def _amount(found: feed_pb2.Amount) -> dict[str, int]:
+def _amount(amount: feed_pb2.Amount) -> dict[str, int]:
     made = {}
-    if found.HasField("cpu_milli"):
-        made[resources.CPU] = found.cpu_milli
-    if found.HasField("memory_bytes"):
-        made[resources.MEMORY] = found.memory_bytes
+    if amount.HasField("cpu_milli"):
+        made[resources.CPU] = amount.cpu_milli
+    if amount.HasField("memory_bytes"):
+        made[resources.MEMORY] = amount.memory_bytes
     return made
 
 

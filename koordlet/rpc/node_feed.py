@@ -72,8 +72,8 @@ class NodeFeed:
             self._silence.cancel()
         loop = asyncio.get_running_loop()
         self._silence = loop.call_later(self._limits.heartbeat_seconds, self._tell)
-        for one in self._watchers:
-            one.set()
+        for watcher in self._watchers:
+            watcher.set()
 
     async def _get(self, request: bytes, context: services.Context) -> bytes:
         await services.parsed(feed_pb2.GetNodeRequest, request, context)

@@ -115,7 +115,7 @@ class PlacingService:
         self, request: scheduler_pb2.ListNodesRequest
     ) -> scheduler_pb2.ListNodesResponse:
         return scheduler_pb2.ListNodesResponse(
-            nodes=[_node(one) for one in self._desk.nodes(request.name)]
+            nodes=[_node(node) for node in self._desk.nodes(request.name)]
         )
 
     async def _assignments(
@@ -163,15 +163,15 @@ class PlacingService:
         )
 
 
-def _node(one: NodeLine) -> scheduler_pb2.SchedulerNode:
-    found = scheduler_pb2.SchedulerNode(
-        name=one.name,
-        allocatable=one.allocatable,
-        requested=one.requested,
-        pods=one.pods,
-        unschedulable=one.unschedulable,
-        pressures=one.pressures,
+def _node(node_line: NodeLine) -> scheduler_pb2.SchedulerNode:
+    scheduler_node = scheduler_pb2.SchedulerNode(
+        name=node_line.name,
+        allocatable=node_line.allocatable,
+        requested=node_line.requested,
+        pods=node_line.pods,
+        unschedulable=node_line.unschedulable,
+        pressures=node_line.pressures,
     )
-    if one.heard is not None:
-        found.heard.FromDatetime(dt.datetime.fromtimestamp(one.heard, dt.UTC))
-    return found
+    if node_line.heard is not None:
+        scheduler_node.heard.FromDatetime(dt.datetime.fromtimestamp(node_line.heard, dt.UTC))
+    return scheduler_node

@@ -33,13 +33,13 @@ class PlacingClient:
         answer = self._ask("Submit", request, scheduler_pb2.SubmitResponse)
         return tuple(
             placing.Taken(
-                kind=one.kind,
-                namespace=one.namespace,
-                name=one.name,
-                uid=one.uid,
-                error=one.error,
+                kind=result.kind,
+                namespace=result.namespace,
+                name=result.name,
+                uid=result.uid,
+                error=result.error,
             )
-            for one in answer.results
+            for result in answer.results
         )
 
     def why(self, namespace: str, name: str) -> placing.Why:

@@ -12,19 +12,19 @@ from google.protobuf import message as protobuf
 from google.protobuf.timestamp_pb2 import Timestamp
 
 
-def plain(found: protobuf.Message) -> Any:
+def plain(message: protobuf.Message) -> Any:
     """The message; a field that is absent is missing, a repeated one is a list, maybe empty."""
-    if isinstance(found, Timestamp):
-        return found.seconds + found.nanos / 1e9
+    if isinstance(message, Timestamp):
+        return message.seconds + message.nanos / 1e9
     made: dict[str, Any] = {}
-    for field in found.DESCRIPTOR.fields:
-        value = getattr(found, field.name)
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
         if field.is_repeated:
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
                 made[field.json_name] = dict(value)
             else:
                 made[field.json_name] = [_one(each) for each in value]
-        elif not field.has_presence or found.HasField(field.name):
+        elif not field.has_presence or message.HasField(field.name):
             made[field.json_name] = _one(value)
     return made
 

@@ -68,7 +68,7 @@ class PodResourcesClient:
 def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holdings:
     """The answer in our words; CPUs that no machine has are left out."""
     return {
-        (f"{one.namespace}/{one.name}", container.name): kubelet.ContainerDevices(
+        (f"{pod_resource.namespace}/{pod_resource.name}", container.name): kubelet.ContainerDevices(
             cpus=cpuset.CPUSet.of(cpu for cpu in container.cpu_ids if 0 <= cpu < cpuset.MAX_CPUS),
             devices=_devices(container),
             memory=tuple(
@@ -80,8 +80,8 @@ def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holding
                 for block in container.memory
             ),
         )
-        for one in answer.pod_resources
-        for container in one.containers
+        for pod_resource in answer.pod_resources
+        for container in pod_resource.containers
     }
 
 

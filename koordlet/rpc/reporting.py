@@ -238,7 +238,7 @@ class Reporting:
             return frozenset()
         return frozenset(
             (
-                *(one.name for one in now.plan.signals if one.met),
+                *(signal.name for signal in now.plan.signals if signal.met),
                 *(c.type for c in now.plan.conditions if c.status and c.subject == "node"),
             )
         )

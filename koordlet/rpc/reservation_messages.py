@@ -19,7 +19,7 @@ from koordlet.rpc.gen import reservations_pb2 as pb
 def message(body: objects.Object) -> pb.Reservation:
     """The message of an object; parts of a wrong type are as if they were not there."""
     spec, status = _part(body, "spec"), _part(body, "status")
-    found = pb.Reservation(
+    reservation = pb.Reservation(
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
         revision=objects.revision(body),
@@ -36,11 +36,11 @@ def message(body: objects.Object) -> pb.Reservation:
     )
     created = _time(objects.text(body, "creationTimestamp"))
     if created is not None:
-        found.created.CopyFrom(created)
+        reservation.created.CopyFrom(created)
     expires = _expires(spec, objects.text(body, "creationTimestamp"))
     if expires is not None:
-        found.expires.CopyFrom(expires)
-    return found
+        reservation.expires.CopyFrom(expires)
+    return reservation
 
 
 def description(

@@ -81,7 +81,7 @@ class Reservations:
 
     async def _list(self, request: pb.ListReservationsRequest) -> pb.ListReservationsResponse:
         found = await self._backend.every()
-        several = [messages.message(one) for one in found.items]
+        several = [messages.message(item) for item in found.items]
         return pb.ListReservationsResponse(
             reservations=[one for one in several if request.node in {"", one.node}],
             revision=found.revision,
@@ -94,8 +94,8 @@ class Reservations:
             raise refusals.Malformed(f"manifest is not JSON: {str(error)[:100]}") from error
         if not isinstance(body, Mapping):
             raise refusals.Malformed("manifest is not a JSON object")
-        found = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
-        return messages.message(found)
+        create = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
+        return messages.message(create)
 
     async def _delete(self, request: pb.DeleteReservationRequest) -> pb.DeleteReservationResponse:
         await self._backend.delete(request.name, uid=request.uid)
@@ -114,9 +114,9 @@ class Reservations:
                 found = await self._backend.every()
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
                 for body in found.items:
-                    one = messages.message(body)
-                    if request.node in {"", one.node}:
-                        yield _event(pb.ReservationEvent.SET, one, found.revision)
+                    message = messages.message(body)
+                    if request.node in {"", message.node}:
+                        yield _event(pb.ReservationEvent.SET, message, found.revision)
                 revision = found.revision
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.SYNCED, revision=revision)
             try:
@@ -129,14 +129,14 @@ class Reservations:
 
 
 def _changed(change: objects.Change, node: str) -> pb.ReservationEvent:
-    one = messages.message(change.object)
-    gone = change.verb is objects.Verb.DELETED or node not in {"", one.node}
+    message = messages.message(change.object)
+    gone = change.verb is objects.Verb.DELETED or node not in {"", message.node}
     verb = pb.ReservationEvent.REMOVED if gone else pb.ReservationEvent.SET
-    return _event(verb, one, change.revision)
+    return _event(verb, message, change.revision)
 
 
-def _event(verb: Any, one: pb.Reservation, revision: str) -> pb.ReservationEvent:
-    return pb.ReservationEvent(verb=verb, reservation=one, revision=revision)
+def _event(verb: Any, reservation: pb.Reservation, revision: str) -> pb.ReservationEvent:
+    return pb.ReservationEvent(verb=verb, reservation=reservation, revision=revision)
 
 
 #: What a status code of ours means to a client.
@@ -176,7 +176,7 @@ class ReservationLister:
                     culprit=f"scheduler {self._socket}",
                     fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
                 ) from error
-        return f"[{','.join(one.manifest for one in found.reservations)}]".encode()
+        return f"[{','.join(reservation.manifest for reservation in found.reservations)}]".encode()
 
 
 class ReservationsClient:

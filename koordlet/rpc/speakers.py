@@ -95,7 +95,7 @@ class TokenSpeakers:
     ) -> None:
         self._server = server
         self._audience = audience
-        self._accounts = {_ACCOUNT + one.replace("/", ":") for one in accounts}
+        self._accounts = {_ACCOUNT + account.replace("/", ":") for account in accounts}
         self._names = names
         self._turn = asyncio.Semaphore(reviews)
 

@@ -78,13 +78,13 @@ def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
     return handle
 
 
-def _check_file(path: Path, found: os.stat_result, *, writing: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_file(path: Path, stat_result: os.stat_result, *, writing: bool) -> None:
+    if not stat.S_ISREG(stat_result.st_mode):
         raise _no_file(path, "is not a regular file")
-    _check_owner(path, found)
-    if _others_write(path, found, ours=True):
+    _check_owner(path, stat_result)
+    if _others_write(path, stat_result, ours=True):
         raise _writable(path)
-    if writing and found.st_nlink > 1:
+    if writing and stat_result.st_nlink > 1:
         raise _no_file(path, "has another hard link, and a write would change both")
 
 
@@ -161,26 +161,28 @@ def _look(place: Path, *, make: bool) -> os.stat_result:
         return place.lstat()
 
 
-def _check_owner(place: Path, found: os.stat_result) -> None:
-    if found.st_uid not in (0, os.geteuid()):
-        why = f"belongs to uid {found.st_uid}, who can replace files in it"
+def _check_owner(place: Path, stat_result: os.stat_result) -> None:
+    if stat_result.st_uid not in (0, os.geteuid()):
+        why = f"belongs to uid {stat_result.st_uid}, who can replace files in it"
         raise UntrustedError(
             place, why, "set a directory that only you can write to with --state-dir"
         )
 
 
-def _others_write(place: Path, found: os.stat_result, *, ours: bool) -> bool:
+def _others_write(place: Path, stat_result: os.stat_result, *, ours: bool) -> bool:
     """Whether somebody beside root and us may write there by its mode.
 
     A list of access rights shows in the bits of the group as well.
     """
-    if not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or stat.S_ISLNK(found.st_mode):
+    if not stat_result.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or stat.S_ISLNK(stat_result.st_mode):
         return False
-    if found.st_mode & stat.S_IWOTH:
+    if stat_result.st_mode & stat.S_IWOTH:
         return True
-    if found.st_gid == 0 or (not ours and found.st_uid == 0 and found.st_gid < _FIRST_USER_GROUP):
+    if stat_result.st_gid == 0 or (
+        not ours and stat_result.st_uid == 0 and stat_result.st_gid < _FIRST_USER_GROUP
+    ):
         return _has_list(place)
-    return not _is_private(found.st_gid) or _has_list(place)
+    return not _is_private(stat_result.st_gid) or _has_list(place)
 
 
 def _is_private(group: int) -> bool:

@@ -25,7 +25,7 @@ SUB_PRIORITY_LABEL = "koordinator.sh/priority"
 
 _NAMED = (resources.CPU, resources.MEMORY)
 _QOS = {one.value: one for one in qos.Qos}
-_KUBE = {one.value: one for one in qos.KubeQos}
+_KUBE = {KubeQo.value: KubeQo for KubeQo in qos.KubeQos}
 
 
 def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:

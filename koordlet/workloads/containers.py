@@ -132,9 +132,10 @@ def unmanaged(seen: FoundContainers, pods: Iterable[pod.Pod]) -> tuple[SeenConta
     return tuple(
         sorted(
             (
-                one
-                for one in seen.containers.values()
-                if one.id not in ids and not any(_within(one.group, group) for group in groups)
+                container
+                for container in seen.containers.values()
+                if container.id not in ids
+                and not any(_within(container.group, group) for group in groups)
             ),
             key=lambda one: one.group,
         )

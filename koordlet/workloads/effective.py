@@ -31,9 +31,9 @@ def requests(
     overhead: resources.Amounts,
 ) -> dict[str, int]:
     """The pod's requests."""
-    found = _aggregate(containers, lambda one: one.requests)
-    found.update(_pod_level(of_pod))
-    return resources.total((found, overhead))
+    aggregate = _aggregate(containers, lambda one: one.requests)
+    aggregate.update(_pod_level(of_pod))
+    return resources.total((aggregate, overhead))
 
 
 def limits(
@@ -42,7 +42,7 @@ def limits(
     overhead: resources.Amounts,
 ) -> dict[str, int]:
     """The pod's limits; a name is missing where it has none."""
-    counted = [one for one in containers if one.kind in _COUNTS]
+    counted = [container for container in containers if container.kind in _COUNTS]
     found = {
         name: value
         for name, value in _aggregate(containers, lambda one: one.limits).items()
@@ -54,7 +54,7 @@ def limits(
 
 def _aggregate(containers: Sequence[pod.Container], pick: _Pick) -> dict[str, int]:
     running: list[resources.Amounts] = [
-        pick(one) for one in containers if one.kind is pod.Kind.REGULAR
+        pick(container) for container in containers if container.kind is pod.Kind.REGULAR
     ]
     if len(running) == len(containers):
         # Most pods: nothing but regular containers.

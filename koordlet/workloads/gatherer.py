@@ -102,7 +102,7 @@ class Gatherer:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
         self._tasks = [
             *(asyncio.create_task(self._ask(one)) for one in self._polled.values()),
-            *(asyncio.create_task(self._mirror(*one)) for one in self._mirrors.items()),
+            *(asyncio.create_task(self._mirror(*item)) for item in self._mirrors.items()),
         ]
         if self._unheard:
             try:
@@ -150,25 +150,25 @@ class Gatherer:
             self.newest = replace(self.newest, sources=sources)
         return self.newest
 
-    async def _ask(self, one: source.WorkloadSource) -> None:
+    async def _ask(self, workload_source: source.WorkloadSource) -> None:
         delay = _FIRST
         while True:
-            failed = await self._poll(one)
+            failed = await self._poll(workload_source)
             if failed:
                 pause = delay * (0.5 + self._chance())
-                delay = min(delay * 2, max(one.period, _SLOWEST))
+                delay = min(delay * 2, max(workload_source.period, _SLOWEST))
             else:
-                delay, pause = _FIRST, one.period
+                delay, pause = _FIRST, workload_source.period
             # Even a source that waits inside of its poll lets others have a turn.
             await asyncio.sleep(pause)
 
-    async def _poll(self, one: source.WorkloadSource) -> bool:
+    async def _poll(self, workload_source: source.WorkloadSource) -> bool:
         """Ask once; whether it failed."""
-        health = self._health[one.name]
+        health = self._health[workload_source.name]
         problem = ""
         changed = False
         try:
-            changed = await one.poll()
+            changed = await workload_source.poll()
         except errors.KoordletError as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - a source that breaks costs only itself
@@ -177,9 +177,9 @@ class Gatherer:
             health.last_good = self._clock()
         if changed or problem != health.problem:
             health.problem, health.ok = problem, not problem
-            self._tell(one, problem)
+            self._tell(workload_source, problem)
             self._soon()
-        self._heard(one.name)
+        self._heard(workload_source.name)
         return bool(problem)
 
     async def _mirror(self, name: str, one: informer.Informer[Any]) -> None:
@@ -213,13 +213,13 @@ class Gatherer:
     def _changed(self, *_: object) -> None:
         self._soon()
 
-    def _tell(self, one: source.WorkloadSource, problem: str) -> None:
+    def _tell(self, workload_source: source.WorkloadSource, problem: str) -> None:
         if problem:
             self._repeats.say(
                 log.get().warning,
                 "source.failed",
-                (one.name, problem),
-                source=one.name,
+                (workload_source.name, problem),
+                source=workload_source.name,
                 detail=problem,
             )
 

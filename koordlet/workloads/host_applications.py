@@ -10,19 +10,19 @@ NAMESPACE = "host-application"
 def pods(applications: tuple[nodeslo.HostApplication, ...]) -> tuple[pod.Pod, ...]:
     """One workload for each; of two with one name the first counts."""
     by_name: dict[str, pod.Pod] = {}
-    for one in applications:
-        kind = one.qos or qos.Qos.LS
+    for application in applications:
+        kind = application.qos or qos.Qos.LS
         by_name.setdefault(
-            one.name,
+            application.name,
             pod.Pod(
-                uid=f"{NAMESPACE}/{one.name}",
+                uid=f"{NAMESPACE}/{application.name}",
                 namespace=NAMESPACE,
-                name=one.name,
+                name=application.name,
                 qos=kind,
-                raw_qos=one.qos,
-                band=one.band or qos.Band.default_of(kind),
+                raw_qos=application.qos,
+                band=application.band or qos.Band.default_of(kind),
                 source="host application",
-                match=f"cgroup={one.group}",
+                match=f"cgroup={application.group}",
             ),
         )
     return tuple(by_name.values())

@@ -100,15 +100,15 @@ class Directory:
         """Rule 3."""
         try:
             text = self._text(path)
-            found = manifests.collect(manifests.parse(text or "", path), path)
+            collect = manifests.collect(manifests.parse(text or "", path), path)
         except errors.KoordletError as error:
             into.problems = (f"{error}; its previous content stays in force",)
             return
-        if found.left_out and into.pods:
-            into.problems = (f"{found.left_out[0]}; the file's previous content stays in force",)
+        if collect.left_out and into.pods:
+            into.problems = (f"{collect.left_out[0]}; the file's previous content stays in force",)
             return
-        pods, problems = [], list(found.warnings)
-        for one in found.pods:
+        pods, problems = [], list(collect.warnings)
+        for one in collect.pods:
             if one.match.startswith(("unit=", "cgroup=")):
                 pods.append(_standalone(one))
             else:
@@ -117,7 +117,7 @@ class Directory:
 
     def _gather(self, beyond: int) -> None:
         pods: dict[str, pod.Pod] = {}
-        problems = [why for one in self._files.values() for why in one.problems]
+        problems = [why for file in self._files.values() for why in file.problems]
         for name, one in self._files.items():
             for found in one.pods:
                 if found.key in pods:

@@ -31,7 +31,7 @@ def decode(body: Mapping[str, object], where: str = "NodeMetric") -> nodemetric.
         },
         windows=_windows(node, problems),
     )
-    return replace(made, problems=tuple(f"{where}: {one}" for one in problems))
+    return replace(made, problems=tuple(f"{where}: {problem}" for problem in problems))
 
 
 def _windows(

@@ -35,7 +35,7 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
         colocation=colocation.of_node(labels, annotations, problems),
         conditions=_conditions(status),
         taints=_taints(spec),
-        problems=tuple(f"{where}: {one}" for one in problems),
+        problems=tuple(f"{where}: {problem}" for problem in problems),
     )
 
 
@@ -71,10 +71,10 @@ def _taints(spec: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _texts(body: Mapping[str, object], key: str, problems: list[str]) -> dict[str, str]:
-    found = shapes.section(body, key, problems)
+    section = shapes.section(body, key, problems)
     problems.extend(
         f"{key}: {str(name)[:80]}: expected a text, found {shapes.shown(value)}"
-        for name, value in found.items()
+        for name, value in section.items()
         if not isinstance(value, str)
     )
-    return {str(name): value for name, value in found.items() if isinstance(value, str)}
+    return {str(name): value for name, value in section.items() if isinstance(value, str)}

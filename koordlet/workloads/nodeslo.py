@@ -197,11 +197,11 @@ _USUAL = {
 
 
 def _named(value: object, problems: list[str]) -> str:
-    found = shapes.text(value, problems)
-    if not found or "/" in found or not cgroup.is_plain(found):
-        msg = f"{shapes.shown(found)} is not a name"
+    text = shapes.text(value, problems)
+    if not text or "/" in text or not cgroup.is_plain(text):
+        msg = f"{shapes.shown(text)} is not a name"
         raise ValueError(msg)
-    return found
+    return text
 
 
 def _application(
@@ -260,7 +260,7 @@ def decode(
         found,
         revision=revision,
         uid=uid,
-        problems=tuple(f"{culprit}: {one}" for one in problems),
+        problems=tuple(f"{culprit}: {problem}" for problem in problems),
     )
 
 

@@ -114,7 +114,7 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
         grace_seconds=spec.termination_grace_period_seconds,
         addresses=_addresses(status, problems),
         host_network=bool(spec.host_network),
-        volumes=tuple(_volume(one, problems) for one in spec.volumes or ()),
+        volumes=tuple(_volume(volume, problems) for volume in spec.volumes or ()),
         containers=containers,
         labels=labels,
         annotations=notes,
@@ -137,17 +137,21 @@ def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
         return ""
 
 
-def _volume(one: podwire.WireVolume, problems: list[str]) -> pod.Volume:
+def _volume(wire_volume: podwire.WireVolume, problems: list[str]) -> pod.Volume:
     """Memory, secrets and projected volumes take no room on the node's disk."""
-    emptied = one.empty_dir
-    beside = one.host_path is not None or one.git_repo is not None or one.config_map is not None
+    emptied = wire_volume.empty_dir
+    beside = (
+        wire_volume.host_path is not None
+        or wire_volume.git_repo is not None
+        or wire_volume.config_map is not None
+    )
     local = beside or (emptied is not None and not emptied.get("medium"))
     text = None if emptied is None else emptied.get("sizeLimit")
     if text is None:
-        return pod.Volume(name=one.name, local=local)
-    found = resources.read({"sizeLimit": text}, problems, f"volume {one.name[:80]}")
+        return pod.Volume(name=wire_volume.name, local=local)
+    found = resources.read({"sizeLimit": text}, problems, f"volume {wire_volume.name[:80]}")
     return pod.Volume(
-        name=one.name, local=local, limit=found.get("sizeLimit"), limit_text=str(text)
+        name=wire_volume.name, local=local, limit=found.get("sizeLimit"), limit_text=str(text)
     )
 
 
@@ -187,11 +191,11 @@ def _texts(body: Mapping[str, Any] | None, problems: list[str], what: str) -> di
 
 def _resize(status: podwire.WireStatus) -> str:
     """State of a resize: conditions since 1.33, ``status.resize`` before."""
-    for one in status.conditions or ():
-        if one.status == "True" and one.type == "PodResizePending":
-            return one.reason or "Pending"
-        if one.status == "True" and one.type in _RESIZING:
-            return _RESIZING[one.type]
+    for condition in status.conditions or ():
+        if condition.status == "True" and condition.type == "PodResizePending":
+            return condition.reason or "Pending"
+        if condition.status == "True" and condition.type in _RESIZING:
+            return _RESIZING[condition.type]
     return status.resize or ""
 
 
@@ -223,13 +227,16 @@ def _containers(
 
 
 def _container(
-    one: podwire.WireContainer, now: podwire.ContainerStatus | None, kind: pod.Kind, asked: _Asked
+    wire_container: podwire.WireContainer,
+    now: podwire.ContainerStatus | None,
+    kind: pod.Kind,
+    asked: _Asked,
 ) -> pod.Container:
-    stays = kind is pod.Kind.INIT and one.restart_policy == "Always"
+    stays = kind is pod.Kind.INIT and wire_container.restart_policy == "Always"
     runtime, _, known_as = ((now.container_id or "") if now is not None else "").rpartition("://")
     asks = kind is not pod.Kind.EPHEMERAL
     return pod.Container(
-        name=one.name,
+        name=wire_container.name,
         id=known_as,
         runtime=runtime,
         kind=pod.Kind.SIDECAR if stays else kind,
@@ -241,10 +248,14 @@ def _container(
 
 
 def _filled(
-    one: podwire.WireContainer, more: extended_resources.Extended | None, problems: list[str]
+    wire_container: podwire.WireContainer,
+    more: extended_resources.Extended | None,
+    problems: list[str],
 ) -> _Asked:
     """Rule 4."""
-    requests, limits = _asked(one.resources, problems, f"container {one.name[:80]}")
+    requests, limits = _asked(
+        wire_container.resources, problems, f"container {wire_container.name[:80]}"
+    )
     if more is None:
         return requests, limits
     return {**more.requests, **requests}, {**more.limits, **limits}
@@ -278,4 +289,8 @@ def _counted(
     """Resources that determine the Kubernetes QoS class."""
     if of_pod[0] or of_pod[1]:
         return [of_pod]
-    return [(one.requests, one.limits) for one in containers if one.kind is not pod.Kind.EPHEMERAL]
+    return [
+        (container.requests, container.limits)
+        for container in containers
+        if container.kind is not pod.Kind.EPHEMERAL
+    ]

@@ -30,8 +30,8 @@ def of(status: podwire.ContainerStatus | None) -> str:
     """The runtime's own words; empty where it runs, or where it was nothing of the kind."""
     if status is None or "running" in (status.state or ()):
         return ""
-    for one in _states(status):
-        reason, message = one.get("reason"), one.get("message")
+    for state in _states(status):
+        reason, message = state.get("reason"), state.get("message")
         if reason in _REASONS and isinstance(message, str):
             lower = message.lower()
             if any(word in lower for word in _WORDS):

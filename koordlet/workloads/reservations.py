@@ -51,14 +51,14 @@ def decode(body: objects.Object) -> reservation.Reservation:
         uid=objects.text(body, "uid"),
         phase=_text(status.get("phase")),
         node=_text(status.get("nodeName")),
-        owners=tuple(one for one in owners if isinstance(one, Mapping))
+        owners=tuple(owner for owner in owners if isinstance(owner, Mapping))
         if isinstance(owners, list)
         else (),
         cpus=_cpus(notes, problems),
         cpu_count=_count(_part(status, "allocatable")),
         amounts=resources.read(_part(status, "allocatable"), problems, "allocatable"),
         match=_match(notes, problems),
-        drawn_by=tuple(_text(one.get("uid")) for one in _parts(status, "currentOwners")),
+        drawn_by=tuple(_text(part.get("uid")) for part in _parts(status, "currentOwners")),
         used_at=_used(status),
         annotations={key: str(notes[key]) for key in _PASSED if key in notes},
         problems=tuple(problems),
@@ -138,10 +138,10 @@ def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[st
 
 def _used(status: Mapping[str, Any]) -> float:
     """Time of the last use by an owner; the transition keeps the time of becoming available."""
-    for one in _parts(status, "conditions"):
-        if (one.get("type"), one.get("reason")) == ("Ready", "Succeeded"):
+    for part in _parts(status, "conditions"):
+        if (part.get("type"), part.get("reason")) == ("Ready", "Succeeded"):
             try:
-                return moment.parse(one.get("lastProbeTime"))
+                return moment.parse(part.get("lastProbeTime"))
             except ValueError:
                 return 0.0
     return 0.0

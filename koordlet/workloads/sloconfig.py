@@ -57,15 +57,15 @@ def decode(
     for key, section in _SECTIONS.items():
         choose = _strategy if section in _TWO_LEVELS else _inline
         try:
-            found = _chosen(data.get(key), labels, choose)
+            chosen = _chosen(data.get(key), labels, choose)
         except ValueError as error:
             problems.append(f"{key}: {error}")
             broken.append(section)
             continue
-        if found is not None:
-            spec[section] = found.get("applications") if section == _APPLICATIONS else found
+        if chosen is not None:
+            spec[section] = chosen.get("applications") if section == _APPLICATIONS else chosen
     made = slo.spec(spec, NAME, problems, before=before, broken=broken)
-    return replace(made, problems=tuple(f"{where}: {one}" for one in problems))
+    return replace(made, problems=tuple(f"{where}: {problem}" for problem in problems))
 
 
 def _chosen(

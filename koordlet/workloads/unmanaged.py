@@ -92,7 +92,11 @@ def _pods(
         )
 
 
-def _container(one: containers.SeenContainer) -> pod.Container:
+def _container(seen_container: containers.SeenContainer) -> pod.Container:
     return pod.Container(
-        name=one.id[:_SHORT], id=one.id, runtime=one.runtime, running=True, group=one.group
+        name=seen_container.id[:_SHORT],
+        id=seen_container.id,
+        runtime=seen_container.runtime,
+        running=True,
+        group=seen_container.group,
     )

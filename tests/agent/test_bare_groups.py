@@ -45,7 +45,7 @@ def test_a_group_without_the_controller_is_said_and_left_alone(ram: Path) -> Non
     """No write that the kernel must refuse; one condition names the group and the fix."""
     host, refused, said = lived(ram, b"+cpuset\n")
 
-    assert [] == refused
+    assert refused == []
     assert not [one.path for one in host.calls if "cpu.weight" in one.path]
     (only,) = said
     assert "cpu controller is not enabled for cgroup jobs/batch" in only
@@ -56,5 +56,5 @@ def test_with_the_controller_it_idles(ram: Path) -> None:
     """The same groups, with ``cpu`` handed down."""
     host, refused, said = lived(ram, b"+cpuset +cpu\n")
 
-    assert ([], []) == (refused, said)
-    assert "1" == host.text(host.at(f"{trees.top('v2')}/jobs/batch/cpu.idle")).strip()
+    assert (refused, said) == ([], [])
+    assert host.text(host.at(f"{trees.top('v2')}/jobs/batch/cpu.idle")).strip() == "1"

@@ -56,11 +56,11 @@ def test_a_good_file_is_what_is_started_with(place: Place) -> None:
     """Whatever was good before it."""
     last_config.keep(place.last, agents.HEADER)
     found = place.start()
-    assert ("127.0.0.1:1", None, True) == (
+    assert (
         found.config.config.report.http.address,
         found.refused,
         found.configured,
-    )
+    ) == ("127.0.0.1:1", None, True)
 
 
 @pytest.mark.parametrize("text", ["mod: observe\n", "{", "kind: Pod\n", None])
@@ -69,8 +69,8 @@ def test_the_last_good_one(place: Place, text: str | None) -> None:
     last_config.keep(place.last, GOOD)
     place.file.unlink() if text is None else place.file.write_text(text)
     found = place.start()
-    assert "127.0.0.1:1" == found.config.config.report.http.address
-    assert ("enforce", True) == (found.config.config.mode, found.configured)
+    assert found.config.config.report.http.address == "127.0.0.1:1"
+    assert (found.config.config.mode, found.configured) == ("enforce", True)
     assert str(place.file) in str(found.refused)
     assert f"the last good configuration, {place.last}" == found.instead
 
@@ -85,7 +85,7 @@ def test_without_any_good_one(place: Place, last: str | None, why: str) -> None:
     if last is not None:
         last_config.keep(place.last, last)
     found = place.start()
-    assert ("observe", False) == (found.config.config.mode, found.configured)
+    assert (found.config.config.mode, found.configured) == ("observe", False)
     assert "built-in values, observing only" in found.instead
     assert why in found.instead
     assert str(place.file) in str(found.refused)
@@ -120,7 +120,7 @@ def test_a_recording_has_its_own_time(recorded: root.HostRoot) -> None:
         for args in (untold, told)
     ]
 
-    assert [1002.0, 5.0] == times
+    assert times == [1002.0, 5.0]
 
 
 def test_where_state_is_kept() -> None:
@@ -130,10 +130,10 @@ def test_where_state_is_kept() -> None:
         bootstrap.state_paths(argparse.Namespace(state_dir=one), config) for one in ("/flag", None)
     )
 
-    assert ("/flag/lib/journal", "/from/file/lib/journal") == (
+    assert (
         str(flag.journal),
         str(file.journal),
-    )
+    ) == ("/flag/lib/journal", "/from/file/lib/journal")
 
 
 def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +149,9 @@ def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     )
 
-    assert "" == bootstrap.why_observe(config, found)
+    assert bootstrap.why_observe(config, found) == ""
     assert "mode is observe" in bootstrap.why_observe(agents.effective("mode: observe\n"), found)
     assert "no cgroup hierarchy is mounted" in bootstrap.why_observe(config, cgroup.Layout())
     assert "/c" in bootstrap.why_observe(config, closed)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "not running as root" == bootstrap.why_observe(config, found)
+    assert bootstrap.why_observe(config, found) == "not running as root"

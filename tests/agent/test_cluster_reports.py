@@ -146,7 +146,7 @@ def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
         yield folder / "state" / "run" / "koordlet.sock"
     finally:
         agent.terminate()
-        assert 0 == agent.wait(60), (folder / "log").read_text()[-2000:]
+        assert agent.wait(60) == 0, (folder / "log").read_text()[-2000:]
 
 
 def leave(folder: Path) -> None:
@@ -213,14 +213,14 @@ def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
     assert numbers[0] == 200
     assert b"\nkoordlet_ticks_total " in numbers[1]
     assert others == [401, 401, 403]
-    assert ["Malformed"] == [one["reason"] for one in remarks]
+    assert [one["reason"] for one in remarks] == ["Malformed"]
     assert "LSX" in remarks[0]["note"]
     kept(TOPOLOGY, topology)
     kept(kinds.NODE_METRICS, {"status": metric})
     assert 1000 < int(metric["nodeMetric"]["nodeUsage"]["resources"]["cpu"][:-1]) < 3000
     assert topology["zones"][0]["name"].startswith("node-")
     assert {"koordlet.io/Ready"} <= {one["type"] for one in ready["conditions"]}
-    assert ("n1", "n1") == (report.node, state.summary.name)
+    assert (report.node, state.summary.name) == ("n1", "n1")
     assert report.ready
     assert [one.cpus for one in report.free] == [
         type(report.free[0].cpus).parse(one.cpus) for one in state.free.domains

@@ -140,10 +140,10 @@ def test_run_follows_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
     """Own pods, the Node and own reservations come at once, and changes as they happen."""
     with running(tmp_path, cluster.config) as node:
         first = node()
-        assert {"web"} == names(first)
-        assert "a" == first["labels"]["zone"]
-        assert [("spare", "Available")] == [
-            (one["name"], one["phase"]) for one in first["reservations"]
+        assert names(first) == {"web"}
+        assert first["labels"]["zone"] == "a"
+        assert [(one["name"], one["phase"]) for one in first["reservations"]] == [
+            ("spare", "Available")
         ]
         assert well(first)
         assert {"cluster pods", "cluster node", "cluster NodeSLO", "cluster reservations"} <= {
@@ -162,7 +162,7 @@ def test_run_survives_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
         port = serving.port
         loop.run(serving.stop())
         deadline.until(lambda: not well(node()), "the outage is seen")
-        assert {"web"} == names(node())
+        assert names(node()) == {"web"}
         loop.run(serving.start(port))
         cluster.add("after-outage")
         deadline.until(lambda: "after-outage" in names(node()), "the return")
@@ -172,14 +172,14 @@ def test_run_survives_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
         loop.run(serving.cut())
         cluster.add("after-gone")
         deadline.until(lambda: "after-gone" in names(node()), "listed again")
-        assert 0 == gone.times
+        assert gone.times == 0
 
         serving.tokens = {"second"}
         cluster.token.write_text("second")
         loop.run(serving.cut())
         cluster.add("after-token")
         deadline.until(lambda: "after-token" in names(node()), "the new token")
-        assert "Bearer second" == serving.seen[-1].headers["authorization"]
+        assert serving.seen[-1].headers["authorization"] == "Bearer second"
 
 
 _EXPIRED = json.dumps(

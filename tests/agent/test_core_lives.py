@@ -72,7 +72,7 @@ def test_given_kept_and_taken_back(scene: Scene) -> None:
     scene.settle()
     assert first == scene.host.cookies.of
     done = scene.site.restore()
-    assert ([], [0, 0]) == (list(done.failed), [scene.cookie(name) for name in scene.pids])
+    assert (list(done.failed), [scene.cookie(name) for name in scene.pids]) == ([], [0, 0])
     before = list(scene.host.cookies.changes)
     scene.site.restore()
     assert before == scene.host.cookies.changes
@@ -87,7 +87,7 @@ def test_newcomers_and_those_who_change_their_minds(scene: Scene) -> None:
     none = wishes.Wishes(core_sharing=wishes.CoreSharing(policy="none"))
     scene.pods["web"] = dataclasses.replace(scene.pods["web"], wishes=none)
     scene.settle()
-    assert (0, 0) == (scene.cookie("web"), scene.host.cookies.of[late])
+    assert (scene.cookie("web"), scene.host.cookies.of[late]) == (0, 0)
     assert scene.cookie("job")
 
 
@@ -96,7 +96,7 @@ def test_switched_off(scene: Scene) -> None:
     scene.settle()
     scene.site.config = CONFIG.format("off")
     scene.settle()
-    assert [0, 0] == [scene.cookie(name) for name in scene.pids]
+    assert [scene.cookie(name) for name in scene.pids] == [0, 0]
 
 
 def test_a_refusal_forgets_no_cookie(scene: Scene) -> None:
@@ -105,19 +105,19 @@ def test_a_refusal_forgets_no_cookie(scene: Scene) -> None:
     given = dict(scene.host.cookies.of)
     scene.host.cookies.built = False
     scene.settle()
-    assert ["REFUSED"] * 2 == [one.verdict.name for one in scene.site.restore().failed]
+    assert [one.verdict.name for one in scene.site.restore().failed] == ["REFUSED"] * 2
     assert given == scene.host.cookies.of
     scene.host.cookies.built = True
     done = scene.site.restore()
 
-    assert ((), [0, 0]) == (done.failed, [scene.cookie(name) for name in scene.pids])
+    assert (done.failed, [scene.cookie(name) for name in scene.pids]) == ((), [0, 0])
 
 
 def test_in_the_shadow_nothing_is_given(scene: Scene) -> None:
     """It is only shown."""
     scene.site.config = CONFIG.format("shadow")
     scene.settle()
-    assert [] == scene.host.cookies.changes
+    assert scene.host.cookies.changes == []
 
 
 def test_a_machine_without(scene: Scene) -> None:

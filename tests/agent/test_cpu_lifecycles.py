@@ -279,10 +279,10 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         """Invariant 3: all is put back, once."""
         try:
             if self.who is not None:
-                assert () == self.who.restore().failed
+                assert self.who.restore().failed == ()
                 calls = len(self.host.writes)
                 again = self.who.restore()
-                assert (0, ()) == (again.restored, again.failed)
+                assert (again.restored, again.failed) == (0, ())
                 assert calls == len(self.host.writes)
         finally:
             self._stop()

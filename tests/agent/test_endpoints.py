@@ -47,7 +47,7 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
         await rows.StatusRow(MANNERS, Racing()).bring(store.store, now)
         taint = {"spec": {"taints": [{"key": OURS, "effect": "NoSchedule"}]}}
         await store.store.patch(NODE_REF, objects.Merge(taint))
-        assert (True,) * 3 == await said()
+        assert await said() == (True,) * 3
         await one.stop(final=final)
         assert (not final,) * 3 == await said()
 

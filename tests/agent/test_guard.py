@@ -81,7 +81,7 @@ def test_what_protects_is_never_taken_back(stem: str) -> None:
             def load(second: int, begins: int = begins, rush: float = rush) -> tuple[float, float]:
                 return (rush, 5.0) if second > begins else (1.0, 0.05)
 
-            assert {"100000 100000"} == set(passes(guard, stem, load))
+            assert set(passes(guard, stem, load)) == {"100000 100000"}
             assert not guard.state.rolled_back
 
 
@@ -100,7 +100,7 @@ def test_what_optimises_is_taken_back_under_the_same_load(stem: str) -> None:
     assert (steady[30], steady[31], steady[-1]) == (
         "100000 100000", "50000 100000", "50000 100000",
     )  # fmt: skip
-    assert {"100000 100000"} == set(rises)
+    assert set(rises) == {"100000 100000"}
 
 
 def test_switched_off_it_takes_nothing_back() -> None:
@@ -109,7 +109,7 @@ def test_switched_off_it_takes_nothing_back() -> None:
     guard.on = False
 
     values = passes(guard, "cpu_burst", lambda at: (1.0, 5.0 if at > 20 else 0.05))
-    assert {"100000 100000"} == set(values)
+    assert set(values) == {"100000 100000"}
 
 
 def test_only_steps_of_triable_policies_count() -> None:
@@ -117,10 +117,10 @@ def test_only_steps_of_triable_policies_count() -> None:
     refused = did("cpu_burst")._replace(verdict=result.Verdict.REFUSED)
     several = [did("cpu_burst"), did("adaptive"), did("cpu_burst", undo=True), refused]
 
-    assert {"cpu_burst": {TARGET: "50000 100000"}} == agent_guard.steps(
-        several, frozenset(OPTIMISING)
-    )
-    assert {} == agent_guard.steps(several[1:], frozenset(OPTIMISING))
+    assert agent_guard.steps(several, frozenset(OPTIMISING)) == {
+        "cpu_burst": {TARGET: "50000 100000"}
+    }
+    assert agent_guard.steps(several[1:], frozenset(OPTIMISING)) == {}
 
 
 def test_what_had_no_text_before_is_not_done_again() -> None:
@@ -131,8 +131,9 @@ def test_what_had_no_text_before_is_not_done_again() -> None:
         (write("x"), asked, other), {asked.target: None, TARGET: "max 100000"}
     )
 
-    assert [("/c/web/cpu.max", "max 100000"), ("/c/api/cpu.max", "100000 100000")] == [
-        (one.target, one.value) for one in left if isinstance(one, action.WriteFile)
+    assert [(one.target, one.value) for one in left if isinstance(one, action.WriteFile)] == [
+        ("/c/web/cpu.max", "max 100000"),
+        ("/c/api/cpu.max", "100000 100000"),
     ]
 
 

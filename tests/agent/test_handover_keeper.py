@@ -100,12 +100,12 @@ def test_before_a_restart_the_limits_stay(scene: Scene) -> None:
     """A deadline is recorded and somebody waits for it; nothing is restored."""
     said = scene.keeper().after_stop("success", 120)
 
-    assert "koordlet.service comes back: limits stay for 120 s" == said
-    assert (220.0, ["koordlet-restore.service"], []) == (
+    assert said == "koordlet.service comes back: limits stay for 120 s"
+    assert (
         scene.recorded(),
         scene.started,
         scene.restored,
-    )
+    ) == (220.0, ["koordlet-restore.service"], [])
 
 
 def test_a_crash_loop_does_not_move_its_deadline(scene: Scene) -> None:
@@ -114,7 +114,7 @@ def test_a_crash_loop_does_not_move_its_deadline(scene: Scene) -> None:
     for scene.now in (100.0, 150.0, 900.0):
         scene.keeper().after_stop("exit-code", 120)
 
-    assert 220.0 == scene.recorded()
+    assert scene.recorded() == 220.0
 
 
 def test_a_final_stop_restores_at_once(scene: Scene) -> None:
@@ -122,8 +122,8 @@ def test_a_final_stop_restores_at_once(scene: Scene) -> None:
     scene.unit = STOPPING
     scene.deadline.record(220.0)
 
-    assert DONE == scene.keeper().after_stop("success", 120)
-    assert ([(100.0, True)], None, []) == (scene.restored, scene.recorded(), scene.started)
+    assert scene.keeper().after_stop("success", 120) == DONE
+    assert (scene.restored, scene.recorded(), scene.started) == ([(100.0, True)], None, [])
 
 
 def test_where_nobody_can_wait_it_is_restored_at_once(
@@ -132,8 +132,8 @@ def test_where_nobody_can_wait_it_is_restored_at_once(
     """Without an answer from systemd no deadline would be kept."""
     scene.trouble = units.SystemdError("no bus")
 
-    assert DONE == scene.keeper().after_stop("signal", 120)
-    assert [(100.0, True)] == scene.restored
+    assert scene.keeper().after_stop("signal", 120) == DONE
+    assert scene.restored == [(100.0, True)]
     assert "no bus" in capsys.readouterr().err
 
 
@@ -147,7 +147,7 @@ def test_another_agent_is_left_alone(scene: Scene, unit: units.SystemdUnit) -> N
 
     assert isinstance(said, str)
     assert "another koordlet is running" in said
-    assert (None, [], []) == (scene.recorded(), scene.restored, scene.started)
+    assert (scene.recorded(), scene.restored, scene.started) == (None, [], [])
 
 
 def test_a_restore_that_is_at_work_is_waited_for(scene: Scene) -> None:
@@ -156,8 +156,8 @@ def test_a_restore_that_is_at_work_is_waited_for(scene: Scene) -> None:
     scene.agent.acquire()
     scene.plot[102.0] = scene.agent.release
 
-    assert DONE == scene.keeper().after_stop("success", 120)
-    assert [(102.0, True)] == scene.restored
+    assert scene.keeper().after_stop("success", 120) == DONE
+    assert scene.restored == [(102.0, True)]
 
 
 def test_a_ready_agent_ends_the_wait(scene: Scene) -> None:
@@ -168,7 +168,7 @@ def test_a_ready_agent_ends_the_wait(scene: Scene) -> None:
     said = scene.keeper().when_overdue(120, scene.left_over)
 
     assert isinstance(said, str)
-    assert (150.0, []) == (scene.now, scene.restored)
+    assert (scene.now, scene.restored) == (150.0, [])
 
 
 def test_without_a_deadline_there_is_nothing_to_wait_for(scene: Scene) -> None:
@@ -176,15 +176,15 @@ def test_without_a_deadline_there_is_nothing_to_wait_for(scene: Scene) -> None:
     handover.Handover(scene.where / "handover.json", "another boot").record(5.0)
 
     assert isinstance(scene.keeper().when_overdue(120, scene.left_over), str)
-    assert (100.0, []) == (scene.now, scene.restored)
+    assert (scene.now, scene.restored) == (100.0, [])
 
 
 def test_the_deadline_passes(scene: Scene) -> None:
     """At the deadline everything goes; the deadline itself stays for the next crash."""
     scene.deadline.record(102.5)
 
-    assert DONE == scene.keeper().when_overdue(120, scene.left_over)
-    assert ([(102.5, False)], 102.5) == (scene.restored, scene.recorded())
+    assert scene.keeper().when_overdue(120, scene.left_over) == DONE
+    assert (scene.restored, scene.recorded()) == ([(102.5, False)], 102.5)
 
 
 def test_the_deadline_passes_while_a_crash_loop_has_the_lock(scene: Scene) -> None:
@@ -193,8 +193,8 @@ def test_the_deadline_passes_while_a_crash_loop_has_the_lock(scene: Scene) -> No
     scene.agent.acquire()
     scene.plot[130.0] = scene.agent.release
 
-    assert DONE == scene.keeper().when_overdue(120, scene.left_over)
-    assert [(130.0, False)] == scene.restored
+    assert scene.keeper().when_overdue(120, scene.left_over) == DONE
+    assert scene.restored == [(130.0, False)]
 
 
 def test_an_agent_that_becomes_ready_late_keeps_its_limits(scene: Scene) -> None:
@@ -204,7 +204,7 @@ def test_an_agent_that_becomes_ready_late_keeps_its_limits(scene: Scene) -> None
     scene.plot[140.0] = scene.deadline.clear
 
     assert isinstance(scene.keeper().when_overdue(120, scene.left_over), str)
-    assert [] == scene.restored
+    assert scene.restored == []
 
 
 def test_told_to_stop(scene: Scene) -> None:
@@ -212,16 +212,16 @@ def test_told_to_stop(scene: Scene) -> None:
     scene.deadline.record(220.0)
     scene.told = 110.0
 
-    assert "told to stop: limits stay" == scene.keeper().when_overdue(120, scene.left_over)
-    assert (110.0, [], 220.0) == (scene.now, scene.restored, scene.recorded())
+    assert scene.keeper().when_overdue(120, scene.left_over) == "told to stop: limits stay"
+    assert (scene.now, scene.restored, scene.recorded()) == (110.0, [], 220.0)
 
 
 def test_an_end_of_which_nothing_was_recorded(scene: Scene) -> None:
     """Killed with all that would have recorded it: the deadline counts from who looks first."""
     scene.left = True
 
-    assert DONE == scene.keeper().when_overdue(120, scene.left_over)
-    assert [(220.0, False)] == scene.restored
+    assert scene.keeper().when_overdue(120, scene.left_over) == DONE
+    assert scene.restored == [(220.0, False)]
 
 
 def test_an_agent_that_runs_gets_no_deadline(scene: Scene) -> None:
@@ -232,7 +232,7 @@ def test_an_agent_that_runs_gets_no_deadline(scene: Scene) -> None:
     said = scene.keeper().when_overdue(120, scene.left_over)
 
     assert "another koordlet is running" in str(said)
-    assert (None, []) == (scene.recorded(), scene.restored)
+    assert (scene.recorded(), scene.restored) == (None, [])
 
 
 def test_stopped_together_with_a_unit_that_was_down(scene: Scene) -> None:
@@ -240,8 +240,8 @@ def test_stopped_together_with_a_unit_that_was_down(scene: Scene) -> None:
     scene.unit, scene.helper = FAILED, STOPPING
     scene.deadline.record(220.0)
 
-    assert DONE == scene.keeper().after_wait()
-    assert ([(100.0, True)], None) == (scene.restored, scene.recorded())
+    assert scene.keeper().after_wait() == DONE
+    assert (scene.restored, scene.recorded()) == ([(100.0, True)], None)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +260,8 @@ def test_somebody_else_sees_to_it(
     scene.unit, scene.helper = unit, helper
     scene.deadline.record(220.0)
 
-    assert "the rest is up to koordlet.service" == scene.keeper().after_wait()
-    assert ([], 220.0) == (scene.restored, scene.recorded())
+    assert scene.keeper().after_wait() == "the rest is up to koordlet.service"
+    assert (scene.restored, scene.recorded()) == ([], 220.0)
 
 
 def test_after_the_wait_systemd_is_silent(scene: Scene) -> None:
@@ -269,7 +269,7 @@ def test_after_the_wait_systemd_is_silent(scene: Scene) -> None:
     scene.deadline.record(220.0)
     scene.trouble = units.SystemdError("no bus")
 
-    assert DONE == scene.keeper().after_wait()
+    assert scene.keeper().after_wait() == DONE
 
 
 def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
@@ -297,8 +297,8 @@ def test_a_start_that_fails_is_its_own_helper(scene: Scene) -> None:
     for scene.now in (100.0, 160.0, 230.0, 290.0):
         said.append(scene.keeper("").after_failed_start(120))
 
-    assert ["limits of an earlier agent stay for 120 s", DONE, DONE] == [said[0], *said[2:]]
-    assert [(230.0, False), (290.0, False)] == scene.restored
+    assert [said[0], *said[2:]] == ["limits of an earlier agent stay for 120 s", DONE, DONE]
+    assert scene.restored == [(230.0, False), (290.0, False)]
 
 
 def test_a_start_that_fails_beside_an_agent_does_nothing(scene: Scene) -> None:
@@ -306,4 +306,4 @@ def test_a_start_that_fails_beside_an_agent_does_nothing(scene: Scene) -> None:
     scene.agent.acquire()
 
     assert isinstance(scene.keeper("").after_failed_start(120), str)
-    assert (None, []) == (scene.recorded(), scene.restored)
+    assert (scene.recorded(), scene.restored) == (None, [])

@@ -51,7 +51,7 @@ def test_every_change_is_audited(site: agents.Site) -> None:
     for record in records:
         assert {"at", "policy", "reason", "target", "value", "was", "verdict"} <= set(record)
         assert record["reason"]
-    assert {True, False} == {record["undo"] for record in records}
+    assert {record["undo"] for record in records} == {True, False}
     assert {"host/web"} <= {record.get("pod") for record in records if not record["undo"]}
 
 
@@ -105,7 +105,7 @@ def test_descriptors_are_given_back(site: agents.Site) -> None:
     with site.agent() as who:
         agents.settle(who, site.clock)
 
-    assert 0 == site.host.open_handles
+    assert site.host.open_handles == 0
 
 
 def test_policies_remember_across_agents(site: agents.Site) -> None:
@@ -116,7 +116,7 @@ def test_policies_remember_across_agents(site: agents.Site) -> None:
 
     two = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/two/cpuset.cpus"))
     one = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/one/cpuset.cpus"))
-    assert ("1\n", "1-3\n") == (two, one)
+    assert (two, one) == ("1\n", "1-3\n")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"state": {"wishes": 7}}'])
@@ -128,8 +128,8 @@ def test_a_broken_checkpoint_costs_one_memory(site: agents.Site, content: bytes)
         one.write_bytes(content)
     site.settle()
 
-    assert () == site.restore().failed
-    assert {} == images.difference(before, site.image())
+    assert site.restore().failed == ()
+    assert images.difference(before, site.image()) == {}
 
 
 def test_an_audit_log_that_cannot_be_written_costs_its_lines(site: agents.Site) -> None:
@@ -180,10 +180,10 @@ def test_a_failing_policy_leaves_its_changes(ram: Path) -> None:
         view = who.publisher.view
 
     assert view is not None
-    assert {"fixed": 1} == dict(view.counters.failures)
-    assert "1\n" == site.host.text(site.host.at("/sys/fs/cgroup/cpuset/extra/cpuset.cpus"))
-    assert "2-3\n" == site.host.text(site.host.at("/sys/fs/cgroup/cpuset/web/cpuset.cpus"))
-    assert ["policies"] == [check.name for check in view.checks if not check.ok]
+    assert dict(view.counters.failures) == {"fixed": 1}
+    assert site.host.text(site.host.at("/sys/fs/cgroup/cpuset/extra/cpuset.cpus")) == "1\n"
+    assert site.host.text(site.host.at("/sys/fs/cgroup/cpuset/web/cpuset.cpus")) == "2-3\n"
+    assert [check.name for check in view.checks if not check.ok] == ["policies"]
 
 
 @pytest.mark.parametrize("mode", [plan.Mode.OFF, plan.Mode.SHADOW])
@@ -194,7 +194,7 @@ def test_a_policy_that_is_switched_off_puts_back(site: agents.Site, mode: plan.M
     site.modes = {"shared_pools": mode}
     site.settle()
 
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_hand_over(site: agents.Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_hand_over(site: agents.Site, monkeypatch: pytest.MonkeyPatch) -> None:
         kept = who.handover.read()
         who.restore()
 
-    assert (120.0, False, True) == (seconds, early, late)
+    assert (seconds, early, late) == (120.0, False, True)
     assert restored.restored > 3
     assert isinstance(kept, handover.Deadline)
     assert None is who.handover.read()
@@ -231,7 +231,7 @@ def test_switching_to_observe_and_back(site: agents.Site) -> None:
         again = site.image()
 
     assert {} == images.difference(before, ceased) == images.difference(before, watched)
-    assert {} == images.difference(placed, again)
+    assert images.difference(placed, again) == {}
 
 
 def test_an_observer_changes_nothing(site: agents.Site) -> None:
@@ -244,7 +244,7 @@ def test_an_observer_changes_nothing(site: agents.Site) -> None:
         who.close()
 
     assert view is not None
-    assert [] == site.host.calls
+    assert site.host.calls == []
     assert {plan.Mode.SHADOW} == {step.mode for step in view.plan.steps}
 
 
@@ -284,7 +284,7 @@ def test_a_container_is_admitted_before_anybody_lists_its_pod(site: agents.Site)
         second = who.admit(newcomer("two"), "main")
         again = who.admit(newcomer("one"), "main")
 
-    assert ("1", "3", "1") == (str(first.cpus), str(second.cpus), str(again.cpus))
+    assert (str(first.cpus), str(second.cpus), str(again.cpus)) == ("1", "3", "1")
     assert {"t/one", "t/two"} <= held(site).keys()
 
 
@@ -297,7 +297,7 @@ def test_a_pod_that_was_announced_and_never_came(site: agents.Site) -> None:
         who.tick.announcements.pods.departed("uid-one")
         site.clock.tick()
         who.one_pass(slow=False)
-        assert {"t/two"} == held(site).keys() & {"t/one", "t/two"}
+        assert held(site).keys() & {"t/one", "t/two"} == {"t/two"}
         for _ in range(61):
             site.clock.tick()
         who.one_pass(slow=False)
@@ -355,7 +355,7 @@ def test_links_are_not_followed(site: agents.Site, ram: Path) -> None:
     site.settle()
     site.restore()
 
-    assert "precious" == precious.read_text()
+    assert precious.read_text() == "precious"
 
 
 def test_an_entry_of_the_journal_that_is_none_of_ours(site: agents.Site) -> None:
@@ -372,5 +372,5 @@ def test_an_entry_of_the_journal_that_is_none_of_ours(site: agents.Site) -> None
         assert forged.target not in who.book.entries
         assert any("never writes to '/proc/sys/kernel/core_pattern'" in x for x in who.book.damage)
 
-    assert () == site.restore().failed
-    assert {} == images.difference(before, site.image())
+    assert site.restore().failed == ()
+    assert images.difference(before, site.image()) == {}

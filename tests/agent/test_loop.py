@@ -37,17 +37,18 @@ def test_from_start_to_stop(life: Life) -> None:
 
     async def act(life: Life) -> None:
         await life.ready()
-        assert "2-3" == life.text(WEB)
-        assert ["READY=1", "STATUS=all surfaces up, enforce, 5 files under control"] == [
-            one for one in life.heard.told if one != "WATCHDOG=1"
+        assert life.text(WEB) == "2-3"
+        assert [one for one in life.heard.told if one != "WATCHDOG=1"] == [
+            "READY=1",
+            "STATUS=all surfaces up, enforce, 5 files under control",
         ]
-        assert [("http://here/",)] == life.greeted
+        assert life.greeted == [("http://here/",)]
 
     life.run(act)
 
-    assert ["start", "stop"] == life.shown.events
+    assert life.shown.events == ["start", "stop"]
     assert life.heard.told.index("READY=1") < life.heard.told.index("STOPPING=1")
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -62,7 +63,7 @@ def test_signals_end_it(life: Life, number: signal.Signals) -> None:
 
     life.run(act)
 
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_stopped_before_the_surfaces_are_up(life: Life) -> None:
@@ -73,8 +74,8 @@ def test_stopped_before_the_surfaces_are_up(life: Life) -> None:
 
     life.run(act)
 
-    assert ["start", "stop"] == life.shown.events
-    assert {} == images.difference(life.before, life.site.image())
+    assert life.shown.events == ["start", "stop"]
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_the_watchdog_hears_of_good_passes(life: Life) -> None:
@@ -103,7 +104,7 @@ def test_protective_limits_are_watched_between_ticks(
 
     life.run(act)
 
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_the_kernel_tells_of_memory(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,12 +151,12 @@ def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(life.who.tick, "run_once", broken)
         count = len(life.shown.views)
         await life.shown.next(lambda: len(life.shown.views) > count)
-        assert 2 == len(failed)
+        assert len(failed) == 2
         assert failed[0] == failed[1]
 
     life.run(act)
 
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_a_changed_file_is_taken(life: Life) -> None:
@@ -168,7 +169,7 @@ def test_a_changed_file_is_taken(life: Life) -> None:
 
     life.run(act)
 
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_a_bad_file_keeps_the_old_configuration(life: Life) -> None:
@@ -179,7 +180,7 @@ def test_a_bad_file_keeps_the_old_configuration(life: Life) -> None:
         life.file.write_text("nonsense: true\n")
         life.daemon.hup()
         await life.shown.next(lambda: not life.checks()["configuration"])
-        assert "2-3" == life.text(WEB)
+        assert life.text(WEB) == "2-3"
 
     life.run(act)
 
@@ -195,7 +196,7 @@ def test_switching_to_observe_while_running(life: Life) -> None:
         life.file.write_text(life.file.read_text() + "mode: observe\n")
         life.daemon.hup()
         await life.shown.next(lambda: life.who.publisher.mode == "observe")
-        assert {} == images.difference(life.before, life.site.image())
+        assert images.difference(life.before, life.site.image()) == {}
 
     life.run(act)
 
@@ -209,10 +210,10 @@ def test_a_stop_that_hands_over(ram: Path) -> None:
 
     life.run(act)
 
-    assert "2-3" == life.text(WEB)
+    assert life.text(WEB) == "2-3"
     assert life.site.paths.handover.exists()
-    assert () == life.site.restore().failed
-    assert {} == images.difference(life.before, life.site.image())
+    assert life.site.restore().failed == ()
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_a_surface_that_fails_is_shown(life: Life) -> None:
@@ -225,7 +226,7 @@ def test_a_surface_that_fails_is_shown(life: Life) -> None:
 
     life.run(act)
 
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_an_agent_that_cannot_begin_leaves_nothing(
@@ -242,5 +243,5 @@ def test_an_agent_that_cannot_begin_leaves_nothing(
     with pytest.raises(errors.HostError, match="nothing was changed"):
         life.run(act)
 
-    assert [] == life.site.host.calls
-    assert [] == life.shown.events
+    assert life.site.host.calls == []
+    assert life.shown.events == []

@@ -104,12 +104,12 @@ def test_exclusive_cpus_below_a_tier_that_goes_back(version: Cgroup, tmp_path: P
     ls = kube("p1", Qos.LS, KubeQos.BURSTABLE)
     reserve = "policies: {reserved_cpus: {cpus: 0-1}, exclusive_cpus: {mode: enforce}}\n"
     node.passed(ls, config=reserve)
-    assert "2-7" == node.cpus(KUBE.tier(KubeQos.BURSTABLE))
+    assert node.cpus(KUBE.tier(KubeQos.BURSTABLE)) == "2-7"
 
     anywhere = kube("p2", Qos.SYSTEM, KubeQos.BURSTABLE)
     exclusive = kube("p3", Qos.LSE, KubeQos.BURSTABLE, "0-3")
     exclusive = replace(exclusive, requests={"cpu": 4000}, band=qos.Band.PROD)
     node.passed(ls, anywhere, exclusive)
 
-    assert "0-7" == node.cpus(KUBE.tier(KubeQos.BURSTABLE))
-    assert "0-3" == node.cpus(KUBE.pod(KubeQos.BURSTABLE, "p3"))
+    assert node.cpus(KUBE.tier(KubeQos.BURSTABLE)) == "0-7"
+    assert node.cpus(KUBE.pod(KubeQos.BURSTABLE, "p3")) == "0-3"

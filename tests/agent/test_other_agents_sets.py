@@ -37,8 +37,8 @@ def test_what_another_agent_left_in_containers(version: Cgroup, tmp_path: Path) 
     for _ in range(3):
         said = node.passed(WEB, config=RESERVE)
 
-        assert ["1-7"] * 4 == [node.cpus(path) for path in (TIER, POD, BOX, OTHER)]
-        assert [] == said
+        assert [node.cpus(path) for path in (TIER, POD, BOX, OTHER)] == ["1-7"] * 4
+        assert said == []
     node.site.restore()
 
     assert before == node.site.image()
@@ -52,7 +52,7 @@ def test_what_a_workload_makes_inside_is_its_own(version: Cgroup, tmp_path: Path
         node.make(path, cpus)
     node.passed(WEB, config=RESERVE)
 
-    assert ["1-7", "2-3"] == [node.cpus(path) for path in (BOX, f"{BOX}/inner")]
+    assert [node.cpus(path) for path in (BOX, f"{BOX}/inner")] == ["1-7", "2-3"]
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -85,11 +85,11 @@ def test_room_for_what_a_static_kubelet_writes(tmp_path: Path) -> None:
         node.make(path)
     node.passed(WEB, be, config=RESERVE, told=static(), passes=2)
     node.make(BOX, "0-7")
-    assert "0-7" == node.cpus(BOX)
+    assert node.cpus(BOX) == "0-7"
 
     node.passed(WEB, be, config=RESERVE, told=static(), passes=2)
 
-    assert ["0-7", "1-7"] == [node.cpus(path) for path in (POD, BOX)]
+    assert [node.cpus(path) for path in (POD, BOX)] == ["0-7", "1-7"]
 
 
 def test_a_pod_that_another_agent_left_too_narrow(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_pod_that_another_agent_left_too_narrow(tmp_path: Path) -> None:
     for _ in range(3):
         node.passed(WEB, config=RESERVE, told=static(), passes=2)
 
-        assert ["0-7", "0-7", "1-7"] == [node.cpus(path) for path in (TIER, POD, BOX)]
+        assert [node.cpus(path) for path in (TIER, POD, BOX)] == ["0-7", "0-7", "1-7"]
     node.site.restore()
 
     assert before == node.site.image()
@@ -116,14 +116,14 @@ def test_a_kubelet_that_has_not_said_its_policy(tmp_path: Path) -> None:
     for path in (POD, KUBE.pod(KubeQos.BEST_EFFORT, "p2")):
         node.make(path)
 
-    assert ["CPUManagerPolicyUnknown node"] == node.passed(*pods, config=RESERVE, passes=2)
+    assert node.passed(*pods, config=RESERVE, passes=2) == ["CPUManagerPolicyUnknown node"]
     node.make(BOX, "0-7")
     node.passed(*pods, config=RESERVE)
-    assert ["0-7", "0-7", "1-7"] == [node.cpus(path) for path in (TIER, POD, BOX)]
+    assert [node.cpus(path) for path in (TIER, POD, BOX)] == ["0-7", "0-7", "1-7"]
 
     said = kubelet.Kubelet(configuration=kubelet.Configuration())
-    assert [] == node.passed(*pods, config=RESERVE, told=said)
-    assert ["1-7", "1-7", "1-7"] == [node.cpus(path) for path in (TIER, POD, BOX)]
+    assert node.passed(*pods, config=RESERVE, told=said) == []
+    assert [node.cpus(path) for path in (TIER, POD, BOX)] == ["1-7", "1-7", "1-7"]
 
 
 def test_v2_what_an_unknown_kubelet_may_hold_alone(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_v2_what_an_unknown_kubelet_may_hold_alone(tmp_path: Path) -> None:
     box = node.make(f"{KUBE.pod(KubeQos.GUARANTEED, 'p1')}/{'a' * 64}", "2-3")
     one = replace(kube("p1", Qos.LS, KubeQos.GUARANTEED, boxes="a"), source="cluster")
     node.passed(one, config=RESERVE)
-    assert "2-3" == node.cpus(box)
+    assert node.cpus(box) == "2-3"
 
     said = kubelet.Kubelet(configuration=kubelet.Configuration())
     node.passed(one, config=RESERVE, told=said)
-    assert "1-7" == node.cpus(box)
+    assert node.cpus(box) == "1-7"

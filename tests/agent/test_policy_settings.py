@@ -42,22 +42,22 @@ def test_workloads() -> None:
     ).config
     one, two = policy_settings.workloads(config)
 
-    assert ("host/a", qos.Qos.LSE, "unit=a.service", 9000) == (
+    assert (
         one.key,
         one.qos,
         one.match,
         one.priority,
-    )
+    ) == ("host/a", qos.Qos.LSE, "unit=a.service", 9000)
     assert (cpuset.CPUSet.parse("1-2"), None) == (one.cpus, one.cpu_count)
-    assert (None, 2, "cgroup=x/b") == (two.cpus, two.cpu_count, two.match)
+    assert (two.cpus, two.cpu_count, two.match) == (None, 2, "cgroup=x/b")
 
 
 def test_the_node() -> None:
     """The node is named by the file, or by its host."""
     named = agents.effective("node: {name: n7, labels: {a: b}}\n").config
 
-    assert ("n7", {"a": "b"}) == (
+    assert (
         policy_settings.node(named, "h").name,
         policy_settings.node(named, "h").labels,
-    )
-    assert "h" == policy_settings.node(agents.effective().config, "h").name
+    ) == ("n7", {"a": "b"})
+    assert policy_settings.node(agents.effective().config, "h").name == "h"

@@ -124,7 +124,7 @@ def test_a_start_with_the_last_good_one(ram: Path) -> None:
 
     async def act(life: Life) -> None:
         await life.ready()
-        assert ("2-3", True) == (life.text(WEB), told(life).ready)
+        assert (life.text(WEB), told(life).ready) == ("2-3", True)
         assert life.checks()["configuration"] is False
         assert "in force: the last good configuration, last-config.yaml" in condition(life)
         assert any("in force: the last good" in one for one in life.heard.statuses)
@@ -145,17 +145,17 @@ def test_an_agent_without_any_is_not_ready(ram: Path) -> None:
 
     async def act(life: Life) -> None:
         await life.ready()
-        assert (False, "observe") == (told(life).ready, told(life).mode)
+        assert (told(life).ready, told(life).mode) == (False, "observe")
         assert "no valid configuration" in told(life).unready
         assert "the built-in values" in condition(life)
-        assert {} == images.difference(limited, life.site.image()), "nobody has refused them yet"
+        assert images.difference(limited, life.site.image()) == {}, "nobody has refused them yet"
         deadline = life.who.handover.read()
         assert deadline is not None
         assert deadline.boottime > machine.boottime()
         life.who.handover.clear()
         life.who.handover.record(machine.boottime() - 1)
         await life.shown.next(lambda: not life.who.book.entries)
-        assert {} == images.difference(life.before, life.site.image())
+        assert images.difference(life.before, life.site.image()) == {}
         assert last_config.load(life.site.paths.last_config) is None
 
     life.run(act)
@@ -178,7 +178,7 @@ def test_the_first_good_one_begins_anew(ram: Path) -> None:
 
     life.run(act)
 
-    assert {} == images.difference(limited, life.site.image())
+    assert images.difference(limited, life.site.image()) == {}
 
 
 def test_a_stop_is_for_good(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,8 +202,8 @@ def test_a_stop_is_for_good(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     life.run(act)
 
-    assert ([False], False) == (ended, life.daemon.again)
-    assert {} == images.difference(life.before, life.site.image())
+    assert (ended, life.daemon.again) == ([False], False)
+    assert images.difference(life.before, life.site.image()) == {}
 
 
 def test_a_final_stop_of_an_agent_without_any(ram: Path) -> None:
@@ -217,4 +217,4 @@ def test_a_final_stop_of_an_agent_without_any(ram: Path) -> None:
 
     life.run(act)
 
-    assert {} == images.difference(life.before, life.site.image())
+    assert images.difference(life.before, life.site.image()) == {}

@@ -118,7 +118,7 @@ class RivalLives(Lifecycles):
             return
         conditions = self.seen.draft.plan.conditions
         narrow = [one.subject for one in conditions if one.type == "CPUSetTooNarrow"]
-        assert [] == [key for key in narrow if not self._spared(key)], conditions
+        assert [key for key in narrow if not self._spared(key)] == [], conditions
 
     def _spared(self, key: str) -> bool:
         one = self.lodgers.get(key.rpartition("/")[2])

@@ -61,8 +61,8 @@ def test_over_a_boot(tmp_path: Path) -> None:
     save(learned(), tmp_path)
     back = expectation.Expectation()
 
-    assert [] == memory(back, tmp_path, "boot-2", 5.0).revive()
-    assert 100 == len(back)
+    assert memory(back, tmp_path, "boot-2", 5.0).revive() == []
+    assert len(back) == 100
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_damage_costs_one_part(tmp_path: Path, damage: bytes) -> None:
     back = expectation.Expectation()
     problems = memory(back, tmp_path, "boot-2", 5.0).revive()
 
-    assert 1 == len(problems)
+    assert len(problems) == 1
     assert "expectation-03" in problems[0]
     assert 80 < len(back) < 100
 
@@ -87,22 +87,22 @@ def test_truncated_anywhere(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in range(len(whole) - 1):
         path.write_bytes(whole[:size])
-        assert 1 == len(memory(expectation.Expectation(), tmp_path, "boot-1", 60.0).revive())
+        assert len(memory(expectation.Expectation(), tmp_path, "boot-1", 60.0).revive()) == 1
 
 
 def test_nothing_is_written_for_nobody(tmp_path: Path) -> None:
     """Without workloads there are no files; who is gone goes from his file."""
     models = expectation.Expectation()
     save(models, tmp_path)
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
     models.train("uid-1", 1.0, 1.0, 50.0)
     save(models, tmp_path)
     models.forget(10_000.0)
     save(models, tmp_path)
     back = expectation.Expectation()
-    assert [] == memory(back, tmp_path, "boot-1", 60.0).revive()
-    assert 0 == len(back)
+    assert memory(back, tmp_path, "boot-1", 60.0).revive() == []
+    assert len(back) == 0
 
 
 USE = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**30}
@@ -133,11 +133,11 @@ def test_samples_are_there_again_after_a_restart(tmp_path: Path) -> None:
     old.close()
     back = series.History()
 
-    assert [] == remembered(back, tmp_path, "boot-1", 1010.0).revive()
+    assert remembered(back, tmp_path, "boot-1", 1010.0).revive() == []
     seen_again(back, 1010.0)
     whole = back.node.window("", meter.CPU, 1010.0, 300.0)
     assert whole is not None
-    assert 1.5 == pytest.approx(whole.average, rel=1e-4)
+    assert pytest.approx(whole.average, rel=1e-4) == 1.5
     assert 285 <= whole.covered <= 295
     for name, cores in (("a", 0.25), ("b", 0.5)):
         found = back.groups.window(name, meter.CPU, 1010.0, 300.0)
@@ -152,7 +152,7 @@ def test_samples_age_while_nobody_looks(tmp_path: Path) -> None:
     old.close()
     for at, suspended in ((1200.0, 0.0), (1001.0, 200.0)):
         back = series.History()
-        assert [] == remembered(back, tmp_path, "boot-1", at, suspended).revive()
+        assert remembered(back, tmp_path, "boot-1", at, suspended).revive() == []
         seen_again(back, at, suspended)
         assert back.node.window("", meter.CPU, at, 300.0) is None
 
@@ -298,17 +298,17 @@ def test_the_last_valid_strategy_holds_after_a_restart(ram: Path, source: str) -
     second, third = cluster.lived(), cluster.lived()
 
     assert good is not None
-    assert 40 == good.threshold.cpu_suppress_threshold_percent
+    assert good.threshold.cpu_suppress_threshold_percent == 40
     for found in (second, third):
         assert found is not None
         assert good.threshold == found.threshold
         assert found.unread
-        assert 1 == len(found.problems)
+        assert len(found.problems) == 1
     mended = json.loads(json.dumps(body).replace("40", "30"))
     cluster.patch(kind, body, {key: mended[key] for key in ("spec", "data") if key in mended})
     fourth = cluster.lived()
     assert fourth is not None
-    assert 30 == fourth.threshold.cpu_suppress_threshold_percent
+    assert fourth.threshold.cpu_suppress_threshold_percent == 30
     assert not fourth.unread
 
 
@@ -325,7 +325,7 @@ def test_what_was_taken_back_does_not_come_again(ram: Path, source: str) -> None
     found = cluster.lived()
 
     assert found is not None
-    assert 65 == found.threshold.cpu_suppress_threshold_percent
+    assert found.threshold.cpu_suppress_threshold_percent == 65
 
 
 def test_a_damaged_strategy_costs_itself(ram: Path) -> None:
@@ -340,10 +340,10 @@ def test_a_damaged_strategy_costs_itself(ram: Path) -> None:
         cluster.record.write_bytes(damage)
         found = cluster.lived()
         assert found is not None
-        assert (True, 65) == (
+        assert (
             found.threshold.enable,
             found.threshold.cpu_suppress_threshold_percent,
-        )
+        ) == (True, 65)
 
 
 class Held:
@@ -364,7 +364,7 @@ class Held:
 def test_only_strategies_are_kept_and_only_when_they_change(tmp_path: Path) -> None:
     """No other part of an object is on the disk; without a change nothing is written."""
     keeping, held = remembered(series.History(), tmp_path, "boot-1", 1.0), Held()
-    assert [] == keeping.follow(held)
+    assert keeping.follow(held) == []
     keeping.tick()
     keeping.close()
     assert not (tmp_path / "strategies.json").exists()
@@ -377,8 +377,8 @@ def test_only_strategies_are_kept_and_only_when_they_change(tmp_path: Path) -> N
     keeping.close()
     after = Held()
 
-    assert [] == remembered(series.History(), tmp_path, "boot-2", 1.0).follow(after)
-    assert {THRESHOLD: GOOD, "cpuBurstStrategy": {"policy": "x"}} == after.words
+    assert remembered(series.History(), tmp_path, "boot-2", 1.0).follow(after) == []
+    assert after.words == {THRESHOLD: GOOD, "cpuBurstStrategy": {"policy": "x"}}
     assert written == (tmp_path / "strategies.json").stat().st_mtime_ns
 
 
@@ -396,5 +396,5 @@ def test_words_beyond_the_bound_are_not_kept(tmp_path: Path) -> None:
             keeping.close()
         after = Held()
 
-        assert [] == remembered(series.History(), tmp_path, "boot-1", 1.0).follow(after)
+        assert remembered(series.History(), tmp_path, "boot-1", 1.0).follow(after) == []
         assert after.words is None

@@ -48,7 +48,7 @@ def test_what_is_asked(sections: dict[str, Any], runs: object, wants: object) ->
 
     assert (runs, wants) == (found.kubelet, found.kube)
     assert (not (runs or wants)) is found.standalone
-    assert 2 == len(found.why)
+    assert len(found.why) == 2
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_kubeconfig_that_is_not_there(
     )
     places = {"FILE": str(tmp_path / "c.yaml"), "STATE": str(tmp_path / "state")}
 
-    assert 2 == cli.main([places.get(one, one) for one in words])
+    assert cli.main([places.get(one, one) for one in words]) == 2
     said = capsys.readouterr().err.splitlines()
     assert said[-1].startswith("koordlet: /nowhere/config: no usable credentials: there is no such")
     assert not [one for one in said if "source_missing" in one or "source.failed" in one]
@@ -87,8 +87,8 @@ def test_what_was_not_heard() -> None:
         )
     )
 
-    assert ["not known: a, c: Connection refused"] == sources.unheard(told)
-    assert [] == sources.unheard(None)
+    assert sources.unheard(told) == ["not known: a, c: Connection refused"]
+    assert sources.unheard(None) == []
 
 
 def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_certificate_of_its_own_needs_no_setting(tmp_path: Path) -> None:
         name: [one["problem"] for one in said["sources"] if one["name"] == "kubelet"]
         for name, said in found.items()
     }
-    assert [""] == problems["node-1"]
+    assert problems["node-1"] == [""]
     (why,) = problems["node-2"]
     assert "kubelet.serverName" in why
     assert "node-2" in why
@@ -196,7 +196,7 @@ def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any
     ill = checked(written(tmp_path / "ill.yaml", kubelet=kubelet))
 
     assert not well["standalone"]
-    assert [True] * 7 == [one["ok"] for one in well["sources"]]
+    assert [one["ok"] for one in well["sources"]] == [True] * 7
     assert "kube-system/etcd-n1" in {one["workload"] for one in well["workloads"]}
     assert "returned 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
 
@@ -214,11 +214,11 @@ def test_thresholds_are_held_against_those_of_the_kubelet(
         report={"http": {"enabled": False}},
     )
 
-    assert 0 == cli.main(["explain", "eviction", "--config", str(config)])
+    assert cli.main(["explain", "eviction", "--config", str(config)]) == 0
     said = capsys.readouterr().out
     late = "memory.available<100Mi is not earlier than the kubelet's 100Mi"
     assert "conditions: EvictionThresholdLate" in said
-    assert 2 == said.count(late), "with its signal, and in the condition"
+    assert said.count(late) == 2, "with its signal, and in the condition"
     assert "pid.available<" not in said
 
 

@@ -37,7 +37,7 @@ def test_an_agent_told_while_it_imports(tmp_path: Path, number: signal.Signals) 
     one = importing(tmp_path, "run", "--state-dir", str(tmp_path / "state"))
     one.send_signal(number)
     _, said = one.communicate(timeout=deadline.PATIENCE)
-    assert 0 == one.returncode, said[-2000:]
+    assert one.returncode == 0, said[-2000:]
     assert "daemon.ready" not in said, "nothing is begun for the sake of ending it"
 
 
@@ -46,7 +46,7 @@ def test_another_command_told_while_it_imports(tmp_path: Path) -> None:
     one = importing(tmp_path, "config")
     one.send_signal(signal.SIGTERM)
     one.communicate(timeout=deadline.PATIENCE)
-    assert -signal.SIGTERM == one.returncode
+    assert one.returncode == -signal.SIGTERM
 
 
 def test_what_is_ignored_stays_ignored() -> None:
@@ -60,7 +60,7 @@ def test_what_is_ignored_stays_ignored() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
     )
-    assert "False True\nTrue\n" == done.stdout
+    assert done.stdout == "False True\nTrue\n"
 
 
 def test_a_person_who_says_it_twice() -> None:
@@ -69,4 +69,4 @@ def test_a_person_who_says_it_twice() -> None:
         "import signal, os; from koordlet.agent import stop_signal; stop_signal.listen();"
         "os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)"
     )
-    assert 130 == subprocess.run([sys.executable, "-c", code], check=False).returncode
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130

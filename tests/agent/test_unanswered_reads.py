@@ -98,7 +98,7 @@ class Life:
         self.before = scene.site.image()
         self.entries = dict(who.book.entries)
         self.look(40)
-        assert {} == images.difference(self.before, scene.site.image())
+        assert images.difference(self.before, scene.site.image()) == {}
         self.paths = list(scene.host.read_so_far)
 
     def look(self, passes: int) -> None:
@@ -151,14 +151,14 @@ def campaign(version: Cgroup, state: Path, every: int) -> dict[str, str]:
 @versions
 def test_no_silence_undoes_anything(ram: Path, version: Cgroup) -> None:
     """A read of a tick without an answer, one file or all, changes nothing on the machine."""
-    assert {} == campaign(version, ram, _SAMPLE)
+    assert campaign(version, ram, _SAMPLE) == {}
 
 
 @pytest.mark.soak
 @versions
 def test_no_silence_of_any_file_undoes_anything(ram: Path, version: Cgroup) -> None:
     """The same of every file that a tick reads."""
-    assert {} == campaign(version, ram, 1)
+    assert campaign(version, ram, 1) == {}
 
 
 @versions
@@ -174,7 +174,7 @@ def test_a_successor_that_hears_nothing(ram: Path, version: Cgroup) -> None:
         for _ in range(5):
             scene.site.clock.tick()
             who.one_pass(slow=True)
-        assert {} == images.difference(before, scene.site.image())
+        assert images.difference(before, scene.site.image()) == {}
         assert any(not one.held for one in who.tick.look().unanswered)
 
 
@@ -206,7 +206,7 @@ def test_a_restore_that_hears_nothing_forgets_nothing(ram: Path) -> None:
     after = {path: text for path, text in scene.site.image().items() if path in before}
 
     assert silent
-    assert {} == images.difference(before, after)
+    assert images.difference(before, after) == {}
 
 
 def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
@@ -235,7 +235,7 @@ def test_it_is_said_once() -> None:
     first = told.conditions([one, other])
     assert first == told.conditions([other, one])
     assert "/a (EIO) and others" in told.why
-    assert () == told.conditions([])
+    assert told.conditions([]) == ()
     assert not told.why
 
 

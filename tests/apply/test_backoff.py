@@ -10,7 +10,7 @@ def test_the_pause_doubles_up_to_a_bound() -> None:
     pauses = backoff.Backoff()
     delays = [pauses.failed("a", float(at)) for at in range(0, 1000, 100)]
 
-    assert [1, 2, 4, 8, 16, 32, 60, 60, 60, 60] == delays
+    assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
 
 
 def test_a_target_waits_for_its_own_pause_only() -> None:
@@ -18,12 +18,12 @@ def test_a_target_waits_for_its_own_pause_only() -> None:
     pauses = backoff.Backoff()
     pauses.failed("a", 10.0)
 
-    assert (1.0, 0.25, 0.0, 0.0) == (
+    assert (
         pauses.waiting("a", 10.0),
         pauses.waiting("a", 10.75),
         pauses.waiting("a", 11.0),
         pauses.waiting("b", 10.0),
-    )
+    ) == (1.0, 0.25, 0.0, 0.0)
 
 
 def test_one_success_right_after_does_not_forgive() -> None:
@@ -35,7 +35,7 @@ def test_one_success_right_after_does_not_forgive() -> None:
     still = pauses.failed("a", 7.0)
     pauses.succeeded("a", 7.0 + 8 + 8)
 
-    assert (8, 1) == (still, pauses.failed("a", 23.0))
+    assert (still, pauses.failed("a", 23.0)) == (8, 1)
 
 
 def test_targets_that_nobody_wants_are_forgotten() -> None:
@@ -45,4 +45,4 @@ def test_targets_that_nobody_wants_are_forgotten() -> None:
     pauses.failed("b", 0.0)
     pauses.keep_only({"b"})
 
-    assert (0.0, 1.0) == (pauses.waiting("a", 0.0), pauses.waiting("b", 0.0))
+    assert (pauses.waiting("a", 0.0), pauses.waiting("b", 0.0)) == (0.0, 1.0)

@@ -64,7 +64,7 @@ def fitted(
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_a_burst_is_cut_to_the_quota_of_the_same_plan(version: str) -> None:
     """Not to what its policy thinks the limit is."""
-    assert "50000" == fitted(version, *pair(version))["burst"]
+    assert fitted(version, *pair(version))["burst"] == "50000"
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -72,9 +72,9 @@ def test_a_burst_is_cut_to_the_quota_that_is_there(version: str) -> None:
     """Where nobody wants another one; no quota is no bound."""
     burst = pair(version)[1]
 
-    assert {"burst": "70000"} == fitted(version, burst, quota="70000")
-    assert {"burst": "100000"} == fitted(version, burst, quota="-1")
-    assert {"burst": "100000"} == fitted(version, burst)
+    assert fitted(version, burst, quota="70000") == {"burst": "70000"}
+    assert fitted(version, burst, quota="-1") == {"burst": "100000"}
+    assert fitted(version, burst) == {"burst": "100000"}
 
 
 def test_a_quota_that_goes_back() -> None:
@@ -83,15 +83,15 @@ def test_a_quota_that_goes_back() -> None:
 
     for there, back in (("70000", "90000"), ("90000", "70000")):
         found = fitted("v2", burst, quota=f"{there} 100000", back={"quota": f"{back} 100000"})
-        assert {"burst": "70000"} == found
+        assert found == {"burst": "70000"}
 
 
 def test_the_burst_of_somebody_else_makes_way() -> None:
     """It is lowered with the quota; one that goes back below it anyway just goes back."""
     quota = pair("v2")[0]
 
-    assert "50000" == fitted("v2", quota, burst="80000")["burst"]
-    assert "50000" == fitted("v2", quota, burst="20000", back={"burst": "80000"})["burst"]
+    assert fitted("v2", quota, burst="80000")["burst"] == "50000"
+    assert fitted("v2", quota, burst="20000", back={"burst": "80000"})["burst"] == "50000"
     assert "burst" not in fitted("v2", quota, burst="80000", back={"burst": "0"})
     assert "burst" not in fitted("v2", quota, burst="40000")
 
@@ -210,5 +210,5 @@ def test_a_burst_of_before(version: Cgroup, tmp_path: Path) -> None:
     node = Node(version, tmp_path)
     node.write(BOX, 1, "100000")
 
-    assert ("80000", "80000") == node.settled(burst=False, ratio=True)[1]
-    assert ("100000", "100000") == node.settled(burst=False, ratio=False)[1]
+    assert node.settled(burst=False, ratio=True)[1] == ("80000", "80000")
+    assert node.settled(burst=False, ratio=False)[1] == ("100000", "100000")

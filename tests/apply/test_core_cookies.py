@@ -48,32 +48,32 @@ def test_a_new_cookie_is_announced_by_its_process() -> None:
     """What is on disk before it is made, so that a killed agent's can be found."""
     made = completed(seen(p5=0, p6=0), {})
 
-    assert ("", False) == (made.cookie, made.settled)
-    assert "of process 5" == kinds.value(made)
+    assert (made.cookie, made.settled) == ("", False)
+    assert kinds.value(made) == "of process 5"
     assert not kinds.satisfied(made, None)
 
 
 def test_ours_is_known_by_its_number_or_its_process() -> None:
     """Both mean the same; then only who has it not is given it."""
     for values in (("7f",), ("of process 5",)):
-        assert ("7f", False) == (
+        assert (
             (found := completed(seen(p5=0x7F, p6=0), entry(*values))).cookie,
             found.settled,
-        )
+        ) == ("7f", False)
         assert completed(seen(p5=0x7F, p6=0x7F), entry(*values)).settled
 
 
 def test_a_cookie_that_nobody_has_any_more_is_not_looked_for() -> None:
     """Everybody ended and was started anew: a new one is made."""
-    assert "" == completed(seen(p5=0, p6=0), entry("7f")).cookie
+    assert completed(seen(p5=0, p6=0), entry("7f")).cookie == ""
 
 
 def test_somebody_else_s_cookie_stays() -> None:
     """Who has one stays out and is counted; one of another group of ours is exchanged."""
     foreign = completed(seen(p5=9, p6=0), {})
-    assert ((6,), 1) == (foreign.members, foreign.foreign)
+    assert (foreign.members, foreign.foreign) == ((6,), 1)
     moved = completed(seen(p5=0x7F, p6=0), entry("7f", target="/cores/group/a"))
-    assert ((5, 6), 0, False) == (moved.members, moved.foreign, moved.settled)
+    assert (moved.members, moved.foreign, moved.settled) == ((5, 6), 0, False)
 
 
 def test_strays_have_this_one() -> None:
@@ -81,7 +81,7 @@ def test_strays_have_this_one() -> None:
     one = dataclasses.replace(WANTED, strays=(8, 9))
     found = completed(seen(p5=7, p6=7, p8=7, p9=3), entry("7"), one)
 
-    assert ((8,), False) == (found.strays, found.settled)
+    assert (found.strays, found.settled) == ((8,), False)
 
 
 def test_made_copied_and_taken_from_strays() -> None:
@@ -105,8 +105,8 @@ def test_when_all_that_had_it_ended() -> None:
     gone = dataclasses.replace(WANTED, members=(one,), cookie="7f")
     with pytest.raises(OSError, match="cores") as found:
         core_cookies.carry_out(host, gone)
-    assert errno.ESRCH == found.value.errno
-    assert [] == host.cookies.changes
+    assert found.value.errno == errno.ESRCH
+    assert host.cookies.changes == []
 
 
 def test_somebody_else_s_is_told() -> None:
@@ -126,8 +126,8 @@ def test_taken_back_from_everybody(*, known: bool) -> None:
     value = cookie if known else f"of process {one}"
     undone = core_cookies.undo(entry(value)[WANTED.target])
 
-    assert ("0", "") == core_cookies.carry_out(host, undone)
-    assert [0, 0, 3] == [host.cookies.of[pid] for pid in (one, heir, other)]
+    assert core_cookies.carry_out(host, undone) == ("0", "")
+    assert [host.cookies.of[pid] for pid in (one, heir, other)] == [0, 0, 3]
     before = list(host.cookies.changes)
     core_cookies.carry_out(host, undone)
     assert before == host.cookies.changes
@@ -148,8 +148,8 @@ def test_who_is_forked_meanwhile_loses_it_too(monkeypatch: pytest.MonkeyPatch) -
         return answers
 
     monkeypatch.setattr(host.cookies, "copy", forking)
-    assert ("0", "") == core_cookies.carry_out(host, undone)
-    assert {0} == set(host.cookies.of.values())
+    assert core_cookies.carry_out(host, undone) == ("0", "")
+    assert set(host.cookies.of.values()) == {0}
     host.cookies.of[one], forks[0] = int(cookie, 16), 99
     with pytest.raises(BlockingIOError):
         core_cookies.carry_out(host, undone)
@@ -162,4 +162,4 @@ def test_where_the_agent_itself_has_a_cookie() -> None:
     core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
     with pytest.raises(OSError, match="has no cookie"):
         host.cores().without()
-    assert 0 == host.cookies.of.get(free, 0)
+    assert host.cookies.of.get(free, 0) == 0

@@ -67,12 +67,12 @@ def test_the_living_are_looked_after(ram: Path) -> None:
     before = agents.Site(host, ram / "calm").image()
     with site.agent() as who:
         made = agents.settle(who, site.clock)
-        assert () == who.publisher.view.plan.failures if who.publisher.view else ()
+        assert who.publisher.view.plan.failures == () if who.publisher.view else ()
         assert not [target for target in who.book.entries if "dead" in target]
 
     assert made < 8
     for path in ("web", "batch", "batch/one"):
-        assert "1-3" == host.text(host.at(f"{top}/{path}/cpuset.cpus")).strip()
+        assert host.text(host.at(f"{top}/{path}/cpuset.cpus")).strip() == "1-3"
     assert haunted.asked >= DEAD
-    assert () == site.restore().failed
+    assert site.restore().failed == ()
     assert before == agents.Site(host, ram / "calm").image()

@@ -50,7 +50,7 @@ def test_each_device_is_a_write_of_its_own() -> None:
     host = Lines()
     shown, problem = devices.write(host, write("8:0 rbps=100\n8:16 wbps=200"))
 
-    assert ("8:0 rbps=100\n8:16 wbps=200", "") == (shown, problem)
+    assert (shown, problem) == ("8:0 rbps=100\n8:16 wbps=200", "")
     assert "7:0" in host.lines
 
 
@@ -58,7 +58,7 @@ def test_a_device_that_is_refused_costs_itself() -> None:
     """The others are written, and the answer is told; where all are refused, it is an error."""
     host = Lines()
     shown, problem = devices.write(host, write("9:9 rbps=1\n8:0 rbps=100"))
-    assert ("8:0 rbps=100", "refused: 9:9 rbps=1: ENODEV") == (shown, problem)
+    assert (shown, problem) == ("8:0 rbps=100", "refused: 9:9 rbps=1: ENODEV")
 
     with pytest.raises(OSError, match="No such device"):
         devices.write(host, write("9:9 rbps=1"))
@@ -100,7 +100,7 @@ def test_a_device_that_is_not_wanted_any_more_goes_back() -> None:
     made = devices.complete(write("8:0 rbps=9"), known)
 
     assert isinstance(made, action.WriteFile)
-    assert "8:0 rbps=9\n8:16 rbps=7\n8:32 wbps=max" == made.value
+    assert made.value == "8:0 rbps=9\n8:16 rbps=7\n8:32 wbps=max"
     assert write("8:0 rbps=9") == devices.complete(write("8:0 rbps=9"), entry("", "8:0 rbps=9"))
     assert write("8:0 rbps=9") == devices.complete(write("8:0 rbps=9"), None)
 
@@ -110,7 +110,7 @@ def test_another_writers_devices_become_originals_and_ours_do_not() -> None:
     known = entry("8:16 rbps=7", "8:0 rbps=9\n8:16 rbps=9")
 
     found = devices.original(known, write(""), "8:0 rbps=1\n8:16 rbps=9\n7:0 rbps=3")
-    assert "8:0 rbps=1\n7:0 rbps=3\n8:16 rbps=7" == found
+    assert found == "8:0 rbps=1\n7:0 rbps=3\n8:16 rbps=7"
 
 
 def test_other_files_are_none_of_it() -> None:

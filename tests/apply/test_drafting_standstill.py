@@ -59,7 +59,7 @@ def test_trust_ends_with_news_and_by_itself() -> None:
 
     trust.begins(2)
 
-    assert 9 == [trust.lasts(2) for _ in range(20)].count(True)
+    assert [trust.lasts(2) for _ in range(20)].count(True) == 9
 
 
 def test_only_what_is_to_be_done_ends_it() -> None:

@@ -51,7 +51,7 @@ def test_a_refusal_costs_one_item(
     }
     host.refuse(refused, number, times=0)
     site.restore()
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_what_relied_on_a_refused_write_is_not_tried(ram: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_other_writer_s_value_becomes_the_original(site: agents.Site, host: 
     ours = host.text(target)
     site.restore()
 
-    assert ("2-3\n", "1-4\n") == (ours, host.text(target))
+    assert (ours, host.text(target)) == ("2-3\n", "1-4\n")
 
 
 def test_protective_limits_come_back_at_once(site: agents.Site, host: KernelHost) -> None:
@@ -126,7 +126,7 @@ def test_protective_limits_come_back_at_once(site: agents.Site, host: KernelHost
             host.write(target, b"0-4")
             assert who.protection_broken()
             who.one_pass(slow=False)
-            assert "2-3\n" == host.text(target)
+            assert host.text(target) == "2-3\n"
             assert not who.protection_broken()
 
 
@@ -143,7 +143,7 @@ def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: Ker
             host.write(host.at(f"{directory}/cpuset.mems"), b"0")
             host.write(host.at(f"{directory}/cpuset.cpus"), b"0-4")
             found = site_pass(who)[f"{directory}/cpuset.cpus"]
-            assert (Verdict.DONE, False) == (found.verdict, found.contested)
+            assert (found.verdict, found.contested) == (Verdict.DONE, False)
 
 
 def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHost) -> None:
@@ -177,12 +177,12 @@ def test_a_full_journal_stops_changes_and_not_restoring(
         host.calls.clear()
         with pytest.raises(errors.HostError, match="nothing was changed"):
             who.one_pass(slow=True)
-        assert [] == host.calls
+        assert host.calls == []
         host.write(host.at(trees.file(TREE, "c")), b"2-3")
         done = who.restore()
 
-    assert () == done.failed
-    assert {} == images.difference(before, site.image())
+    assert done.failed == ()
+    assert images.difference(before, site.image()) == {}
 
 
 def test_a_group_that_is_refused_its_first_files_is_not_left_behind(ram: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_group_that_is_refused_its_first_files_is_not_left_behind(ram: Path) -
     site.restore()
 
     assert Verdict.REFUSED is found["/sys/fs/cgroup/cpuset/koordlet-demo/ls"].verdict
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM, 9999])

@@ -37,4 +37,4 @@ def test_below_use_and_margin_is_held(value: str, held: bool) -> None:
 @pytest.mark.parametrize("one", [limit("1", "memory.high"), limit("1", "cpu.max")])
 def test_other_files_are_not_held(one: action.WriteFile) -> None:
     """memory.high throttles and kills nobody; other files have no use to compare with."""
-    assert "" == headroom.problem(Machine("0-1", cgroup="v2"), one)
+    assert headroom.problem(Machine("0-1", cgroup="v2"), one) == ""

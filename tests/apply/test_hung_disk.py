@@ -83,15 +83,15 @@ def test_nothing_is_written_before_its_original_is_on_disk(
     clock.now = 13.0
     who.one_pass(slow=True)
 
-    assert ([], {}) == (host.calls, dict(who.book.entries))
+    assert (host.calls, dict(who.book.entries)) == ([], {})
     assert "/state does not answer: more than 10 s for the journal of originals; put" in said
     assert said == check(who)
     gate.set()
     for one in who.disks:
         one.settle(20.0)
     who.one_pass(slow=True)
-    assert ("0-1", "2-3") == (text(host, "a"), text(host, "c"))
-    assert "" == check(who)
+    assert (text(host, "a"), text(host, "c")) == ("0-1", "2-3")
+    assert check(who) == ""
 
 
 def test_what_the_journal_knows_goes_on(
@@ -109,7 +109,7 @@ def test_what_the_journal_knows_goes_on(
     clock.now += 1.0
     found = site_pass(who)
 
-    assert ("2-3", "4") == (text(host, "c"), text(host, "d"))
+    assert (text(host, "c"), text(host, "d")) == ("2-3", "4")
     assert Verdict.WAITING is found[trees.file(TREE, "d")].verdict
     assert "journal's disk" in found[trees.file(TREE, "d")].detail
 
@@ -129,13 +129,13 @@ def test_leaving_does_not_wait(
     clock.now += 100.0
     done = who.restore()
 
-    assert ((), 4) == (done.failed, done.restored)
-    assert {"0-4"} == {text(host, path) for path in ("a", "a/b", "c", "d")}
+    assert (done.failed, done.restored) == ((), 4)
+    assert {text(host, path) for path in ("a", "a/b", "c", "d")} == {"0-4"}
     gate.set()
     who.disks[0].settle(20.0)
     who.book.flush()
     who.disks[0].settle(20.0)
-    assert {} == _on_disk(who, site)
+    assert _on_disk(who, site) == {}
 
 
 def test_a_deadline_that_cannot_be_written_is_no_hand_over(
@@ -151,7 +151,7 @@ def test_a_deadline_that_cannot_be_written_is_no_hand_over(
     gate.clear()
     who.hand_over()
 
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_a_deadline_that_is_refused_is_no_hand_over(
@@ -167,7 +167,7 @@ def test_a_deadline_that_is_refused_is_no_hand_over(
     monkeypatch.setattr("koordlet.state.checkpoint.write_atomically", full)
     who.hand_over()
 
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_an_agent_that_ceased_to_act_hears_of_its_disk(
@@ -192,7 +192,7 @@ def test_an_agent_that_ceased_to_act_hears_of_its_disk(
     who.one_pass(slow=False)
 
     assert "the journal of originals" in said
-    assert "" == check(who)
+    assert check(who) == ""
 
 
 def test_a_start_gives_up(

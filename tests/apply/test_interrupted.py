@@ -103,7 +103,7 @@ def test_the_next_start_repairs(ram: Path, scene: Make) -> None:
     wanted = whole.image()
     for site, _ in every_death(scene, ram, "settle"):
         site.settle()
-        assert {} == images.difference(wanted, site.image())
+        assert images.difference(wanted, site.image()) == {}
 
 
 @scenes
@@ -111,8 +111,8 @@ def test_restore_from_every_interrupted_start(ram: Path, scene: Make) -> None:
     """Whatever change the kill came at, restoring gives back the machine of before."""
     for site, before in every_death(scene, ram, "settle"):
         done = site.restore()
-        assert {} == images.difference(before, site.image())
-        assert () == done.failed
+        assert images.difference(before, site.image()) == {}
+        assert done.failed == ()
 
 
 @scenes
@@ -120,10 +120,10 @@ def test_restore_from_every_interrupted_restore(ram: Path, scene: Make) -> None:
     """A killed restore is finished by the next one; one more does nothing."""
     for site, before in every_death(scene, ram, "restore"):
         site.restore()
-        assert {} == images.difference(before, site.image())
+        assert images.difference(before, site.image()) == {}
         count = len(site.host.calls)
         again = site.restore()
-        assert (0, (), ()) == (again.restored, again.left, again.failed)
+        assert (again.restored, again.left, again.failed) == (0, (), ())
         assert count == len(site.host.calls)
 
 
@@ -134,9 +134,9 @@ def test_an_agent_after_an_interrupted_restore(ram: Path, scene: Make) -> None:
     whole.settle()
     for site, before in every_death(scene, ram, "restore")[::3]:
         site.settle()
-        assert {} == images.difference(whole.image(), site.image())
+        assert images.difference(whole.image(), site.image()) == {}
         site.restore()
-        assert {} == images.difference(before, site.image())
+        assert images.difference(before, site.image()) == {}
 
 
 of = cpuset.CPUSet.parse
@@ -168,7 +168,7 @@ def test_any_tree_killed_anywhere(
     site.dies(site.settle, max(1, number // 2), done=not done)
     site.restore()
 
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_nothing_is_changed_before_its_original_is_on_disk(ram: Path) -> None:
@@ -205,5 +205,5 @@ def test_a_value_on_the_way_is_known_after_two_deaths(ram: Path) -> None:
     halfway = host.text(host.at(trees.file(world, "a")))
     done = site.restore()
 
-    assert ("0-2\n", ()) == (halfway, done.left)
-    assert {} == images.difference(before, site.image())
+    assert (halfway, done.left) == ("0-2\n", ())
+    assert images.difference(before, site.image()) == {}

@@ -63,7 +63,7 @@ def test_directories_and_tasks() -> None:
         for one in (MAKE, REMOVE)
     ]
 
-    assert [(False, False), (True, False)] == found
+    assert found == [(False, False), (True, False)]
     assert kinds.satisfied(MAKE, kinds.PRESENT)
     assert kinds.satisfied(MOVE, "")
     assert not kinds.satisfied(MOVE, "/c/other")
@@ -86,8 +86,11 @@ def test_phases_follow_each_other() -> None:
 
 def test_only_removal_has_no_original() -> None:
     """Everything that can be undone is journaled."""
-    assert [True, True, True, False] == [
-        kinds.journaled(one) for one in (MAKE, write("0"), MOVE, REMOVE)
+    assert [kinds.journaled(one) for one in (MAKE, write("0"), MOVE, REMOVE)] == [
+        True,
+        True,
+        True,
+        False,
     ]
 
 

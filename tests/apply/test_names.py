@@ -41,12 +41,12 @@ def test_nobody_escapes_by_a_name(ram: Path) -> None:
     site.settle()
     top = trees.top("v1")
     for name in nameless.NAMES:
-        assert "1-3" == site.host.text(site.host.at(f"{top}/batch/{name}/cpuset.cpus")).strip()
+        assert site.host.text(site.host.at(f"{top}/batch/{name}/cpuset.cpus")).strip() == "1-3"
 
     said = [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
     groups = {one["group"].removeprefix("batch/") for one in said if one["verdict"] == "done"}
     assert set(nameless.NAMES) <= groups
-    assert () == site.restore().failed
+    assert site.restore().failed == ()
     assert before == site.image()
 
 
@@ -58,5 +58,5 @@ def test_killed_among_them(ram: Path, version: Cgroup) -> None:
     with pytest.raises(dying.Killed):
         site.settle(dying.DyingHost(site.host, 2, done=True))
 
-    assert () == site.restore().failed
+    assert site.restore().failed == ()
     assert before == site.image()

@@ -59,7 +59,7 @@ def test_ours_before_us_goes_all_the_same() -> None:
     there = present.Present(texts={SHAPED.target: TREE})
     made = undoing.undo(now, there, [ENTRY._replace(original=TREE)], [])
 
-    assert [queueing.NONE] == [kinds.value(each) for each in made.actions]
+    assert [kinds.value(each) for each in made.actions] == [queueing.NONE]
 
 
 def test_a_helper_without_the_network_forgets_nothing() -> None:
@@ -68,12 +68,12 @@ def test_a_helper_without_the_network_forgets_nothing() -> None:
     there = present.Present(inodes={SHAPED.target: 8})
     made = undoing.undo(now, there, [ENTRY._replace(inode=7)], [])
 
-    assert [(False, True)] == [(each.forget, each.tell) for each in made.left]
-    assert [] == made.actions
+    assert [(each.forget, each.tell) for each in made.left] == [(False, True)]
+    assert made.actions == []
 
 
 def test_a_recording_has_no_network(tmp_path: Path) -> None:
     """Nothing of the machine that reads it is changed."""
     with pytest.raises(OSError, match="network is not available") as found:
         network.carry_out(directory.DirHost(str(tmp_path)), SHAPED)
-    assert errno.EOPNOTSUPP == found.value.errno
+    assert found.value.errno == errno.EOPNOTSUPP

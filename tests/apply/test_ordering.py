@@ -43,36 +43,36 @@ def test_parents_are_widened_before_children() -> None:
     """v1 refuses a child outside its parent."""
     found = ordered(*sets(a__b="0-3", a="0-3"), a="0", a__b="0")
 
-    assert [("a", "0-3", False), ("a/b", "0-3", False)] == found
+    assert found == [("a", "0-3", False), ("a/b", "0-3", False)]
 
 
 def test_children_are_narrowed_before_parents() -> None:
     """v1 refuses a parent that drops a CPU of its child."""
     found = ordered(*sets(a="0", a__b="0"), a="0-3", a__b="0-3")
 
-    assert [("a/b", "0", False), ("a", "0", False)] == found
+    assert found == [("a/b", "0", False), ("a", "0", False)]
 
 
 def test_a_set_that_moves_has_both_on_the_way() -> None:
     """Where old and new have nothing in common, the parent has both while its child changes."""
     found = ordered(*sets(a="2-3", a__b="2-3"), a="0-1", a__b="0-1")
 
-    assert [("a", "0-3", True), ("a/b", "2-3", False), ("a", "2-3", False)] == found
+    assert found == [("a", "0-3", True), ("a/b", "2-3", False), ("a", "2-3", False)]
 
 
 def test_a_cpu_is_given_up_before_another_group_gets_it() -> None:
     """Siblings that swap a CPU: the giver comes first, whatever the names."""
     found = ordered(*sets(a__a="0-1", a__z="2"), a__a="0", a__z="1-2")
 
-    assert [("a/z", "2", False), ("a/a", "0-1", False)] == found
+    assert found == [("a/z", "2", False), ("a/a", "0-1", False)]
 
 
 def test_a_set_that_reaches_beyond_its_parent_waits_for_it() -> None:
     """v2 takes it, and its tasks would have what the parent is about to lose."""
     found = ordered(*sets(a="0", a__b="0-4"), a="0-1", a__b="0")
-    assert [("a", "0", False), ("a/b", "0-4", False)] == found
+    assert found == [("a", "0", False), ("a/b", "0-4", False)]
     found = ordered(*sets(a="0-1", a__b="0-4"), a="0-2", a__b="0")
-    assert [("a/b", "0-1", True), ("a", "0-1", False), ("a/b", "0-4", False)] == found
+    assert found == [("a/b", "0-1", True), ("a", "0-1", False), ("a/b", "0-4", False)]
 
 
 def test_memory_nodes_come_before_cpus() -> None:
@@ -87,8 +87,9 @@ def test_memory_nodes_come_before_cpus() -> None:
     )
     found = ordering.order([*sets(a="0"), mems], {})
 
-    assert ["cpuset.mems", "cpuset.cpus"] == [
-        one.action.knob for one in found if isinstance(one.action, action.WriteFile)
+    assert [one.action.knob for one in found if isinstance(one.action, action.WriteFile)] == [
+        "cpuset.mems",
+        "cpuset.cpus",
     ]
 
 
@@ -104,4 +105,4 @@ def test_groups_are_made_from_the_top_and_removed_from_the_bottom() -> None:
     ]
     found = ordering.order([*gone, *sets(n="0"), *made], {})
 
-    assert ["n", "n/m", "n", "o/p", "o"] == [one.action.group for one in found]
+    assert [one.action.group for one in found] == ["n", "n/m", "n", "o/p", "o"]

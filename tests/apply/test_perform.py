@@ -37,7 +37,7 @@ def test_a_value_is_one_line_and_read_back() -> None:
     host = machine()
     effect = done(host, write("0,1,2"))
 
-    assert (b"0,1,2\n", "0-2", "") == (host.writes[-1].data, effect.value, effect.difference)
+    assert (host.writes[-1].data, effect.value, effect.difference) == (b"0,1,2\n", "0-2", "")
 
 
 def test_an_empty_value_is_an_empty_line() -> None:
@@ -46,7 +46,7 @@ def test_an_empty_value_is_an_empty_line() -> None:
     done(host, write("1"))
     effect = done(host, write(""))
 
-    assert (b"\n", "") == (host.writes[-1].data, effect.value)
+    assert (host.writes[-1].data, effect.value) == (b"\n", "")
 
 
 def test_a_set_that_is_not_in_effect_is_told() -> None:
@@ -57,7 +57,7 @@ def test_a_set_that_is_not_in_effect_is_told() -> None:
     host.mkdir(host.at(f"{TOP}/g/c"))
     effect = done(host, write("2-3", "g/c"))
 
-    assert "asked for 2-3, in effect is 0-1" == effect.difference
+    assert effect.difference == "asked for 2-3, in effect is 0-1"
 
 
 def test_a_group_is_made_with_its_first_files() -> None:
@@ -104,4 +104,4 @@ def test_identity_is_that_of_the_group() -> None:
         intents.inode_of(host, kinds.directory(one)) for one in (write("1"), removal)
     ]
     done(host, removal)
-    assert [0, 0] == [intents.inode_of(host, kinds.directory(one)) for one in (write("1"), removal)]
+    assert [intents.inode_of(host, kinds.directory(one)) for one in (write("1"), removal)] == [0, 0]

@@ -51,7 +51,7 @@ def test_a_race_twice_over_is_a_refusal(host: KernelHost, one: action.Action) ->
     """There is no third time."""
     host.refuse(one.target, errno.EAGAIN, times=99)
 
-    assert ([errno.EAGAIN] * 2, errno.EAGAIN) == tried(host, one)
+    assert tried(host, one) == ([errno.EAGAIN] * 2, errno.EAGAIN)
 
 
 @pytest.mark.parametrize("one", [WRITE, MAKE], ids=["a file", "another kind"])
@@ -59,9 +59,9 @@ def test_a_race_that_is_over(host: KernelHost, one: action.Action) -> None:
     """The second call is the answer."""
     host.refuse(one.target, errno.EAGAIN)
 
-    assert ([errno.EAGAIN, 0], None) == tried(host, one)
+    assert tried(host, one) == ([errno.EAGAIN, 0], None)
 
 
 def test_what_is_taken_is_asked_once(host: KernelHost) -> None:
     """The usual case costs one call."""
-    assert ([0], None) == tried(host, WRITE)
+    assert tried(host, WRITE) == ([0], None)

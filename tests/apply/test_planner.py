@@ -31,7 +31,7 @@ def test_the_earlier_policy_keeps_a_contested_file() -> None:
     """One write, of the earlier row's value; the other is reported as a conflict."""
     made = draft(says("first", "2"), says("second", "3"))
 
-    assert ["2"] == [s.action.value for s in made.steps if isinstance(s.action, action.WriteFile)]
+    assert [s.action.value for s in made.steps if isinstance(s.action, action.WriteFile)] == ["2"]
     assert (
         plan.Conflict(
             target=TARGET, kept="2", kept_policy="first", dropped="3", dropped_policy="second"
@@ -43,7 +43,7 @@ def test_agreement_is_no_conflict() -> None:
     """Two policies that want the same value get it once."""
     made = draft(says("first", "2"), says("second", "2"))
 
-    assert (1, ()) == (len(made.steps), made.conflicts)
+    assert (len(made.steps), made.conflicts) == (1, ())
 
 
 def narrowing(stem: str, value: str, *, narrows: bool) -> chain.Outcome:
@@ -83,26 +83,26 @@ def test_a_set_is_owned_by_one_policy_and_narrowed_by_another(
             for s in made.steps
             if isinstance(s.action, action.WriteFile)
         ]
-        assert () == made.conflicts
+        assert made.conflicts == ()
 
 
 def test_shadow_never_displaces_enforcement() -> None:
     """A later policy that enforces wins over an earlier one that only shows what it would do."""
     made = draft(says("first", "2", plan.Mode.SHADOW), says("second", "3"))
 
-    assert [("second", plan.Mode.ENFORCE)] == [(s.action.policy, s.mode) for s in made.steps]
+    assert [(s.action.policy, s.mode) for s in made.steps] == [("second", plan.Mode.ENFORCE)]
 
 
 def test_shadow_is_in_the_plan_and_marked() -> None:
     """What would be done is shown as what it is."""
     made = draft(says("first", "2", plan.Mode.SHADOW))
 
-    assert [plan.Mode.SHADOW] == [step.mode for step in made.steps]
+    assert [step.mode for step in made.steps] == [plan.Mode.SHADOW]
 
 
 def test_what_is_so_already_is_no_step() -> None:
     """A plan holds changes only."""
-    assert () == draft(says("first", "2"), there="2").steps
+    assert draft(says("first", "2"), there="2").steps == ()
 
 
 def quota(stem: str, value: str) -> chain.Outcome:
@@ -121,5 +121,5 @@ def test_the_least_of_two_limits_counts() -> None:
         (step,) = made.steps
 
         assert isinstance(step.action, action.WriteFile)
-        assert ("50000", ()) == (step.action.value, made.conflicts)
+        assert (step.action.value, made.conflicts) == ("50000", ())
         assert "least of first and second" in step.action.reason

@@ -55,7 +55,7 @@ def test_every_write_is_accepted(ram: Path, world: trees.World) -> None:
     done = site.restore()
 
     assert {0} >= {call.errno for call in host.calls}
-    assert ((), ()) == (done.left, done.failed)
+    assert (done.left, done.failed) == ((), ())
 
 
 @search.examples(25)
@@ -70,8 +70,8 @@ def test_the_way_back_is_as_safe(ram: Path, world: trees.World) -> None:
     count = len(host.calls)
     again = site.restore()
 
-    assert {} == images.difference(before, site.image())
-    assert (0, (), ()) == (again.restored, again.left, again.failed)
+    assert images.difference(before, site.image()) == {}
+    assert (again.restored, again.left, again.failed) == (0, (), ())
     assert count == len(host.calls)
 
 
@@ -93,7 +93,7 @@ def test_a_second_plan_starts_where_the_first_ended(
     site.settings = {"fixed": agents.Sets()}
     site.settle()
 
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_a_parent_that_was_never_set(ram: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_parent_that_was_never_set(ram: Path) -> None:
     site = trees.site(world, host, fresh(ram))
     site.settle(agents.Watched(host, promises(world, host, homes)))
 
-    assert "3\n" == host.text(host.at(trees.file(world, "p/c")))
+    assert host.text(host.at(trees.file(world, "p/c"))) == "3\n"
     site.restore(agents.Watched(host, promises(world, host, homes)))
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_a_busy_group_that_had_no_set_and_shall_have_none(ram: Path) -> None:

@@ -57,10 +57,10 @@ def test_what_the_snapshot_holds_is_not_read_again() -> None:
     seen = cgroup.Group(path="g", inode=7, values={"cpuset.cpus": "0"})
     found = present.read(host, dataclasses.replace(now, groups={"g": seen}), [write("g")], ())
 
-    assert ("0", 7) == (
+    assert (
         found.texts[f"{TOP}/g/cpuset.cpus"],
         found.inodes[f"{TOP}/g/cpuset.cpus"],
-    )
+    ) == ("0", 7)
 
 
 def test_a_directory_is_there_or_not() -> None:

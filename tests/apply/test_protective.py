@@ -181,7 +181,7 @@ def test_other_writes_are_not_watched() -> None:
     watch = protective.Watch(host)
     watch.follow([limit("3", protects=False)])
 
-    assert ([], 0) == (watch.broken(), host.open_handles)
+    assert (watch.broken(), host.open_handles) == ([], 0)
 
 
 def test_descriptors_are_given_back() -> None:
@@ -198,4 +198,4 @@ def test_descriptors_are_given_back() -> None:
     watch.follow([limit()])
     watch.close()
 
-    assert (1, 0, 0) == (held, dropped, host.open_handles)
+    assert (held, dropped, host.open_handles) == (1, 0, 0)

@@ -51,9 +51,9 @@ def test_every_machine_is_limited_and_put_back(ram: Path, rdt: str) -> None:
     assert count == len(site.host.calls)
 
     done = site.restore()
-    assert ((), ()) == (done.left, done.failed)
-    assert {} == images.difference(before, site.image())
-    assert 0 == site.restore().restored
+    assert (done.left, done.failed) == ((), ())
+    assert images.difference(before, site.image()) == {}
+    assert site.restore().restored == 0
 
 
 @pytest.mark.parametrize("act", ["settle", "restore"])
@@ -73,8 +73,8 @@ def test_killed_at_any_change(ram: Path, act: str, reused: bool) -> None:
         if act == "settle":
             site.settle()
         found = site.restore()
-        assert ((), ()) == (found.left, found.failed), number
-        assert {} == images.difference(before, site.image()), number
+        assert (found.left, found.failed) == ((), ()), number
+        assert images.difference(before, site.image()) == {}, number
 
 
 def _adopted(host: KernelHost) -> None:
@@ -99,8 +99,8 @@ def test_one_bad_domain_costs_itself(ram: Path) -> None:
     found, difference = resctrl.write(host, one)
 
     assert "MB:0=50" in found
-    assert "L3:1=5: EINVAL The mask 5 has non-consecutive 1-bits" == difference
-    assert {0: 0xF, 1: 0xFFF} == kit.values(host, "BE")["L3"]
+    assert difference == "L3:1=5: EINVAL The mask 5 has non-consecutive 1-bits"
+    assert kit.values(host, "BE")["L3"] == {0: 0xF, 1: 0xFFF}
     del site
 
 
@@ -113,10 +113,10 @@ def test_nothing_taken_is_a_refusal_in_the_kernels_words() -> None:
     with pytest.raises(resctrl.RefusedError) as caught:
         resctrl.write(host, one)
 
-    assert (errno.EINVAL, "L3:0=0: EINVAL Mask out of range") == (
+    assert (
         caught.value.errno,
         resctrl.words(caught.value),
-    )
+    ) == (errno.EINVAL, "L3:0=0: EINVAL Mask out of range")
 
 
 def test_what_was_forked_meanwhile_comes_along() -> None:
@@ -144,7 +144,7 @@ def test_what_was_forked_meanwhile_comes_along() -> None:
     )
     said = resctrl.move(Forking(host, lambda: None), one)
 
-    assert ("2 threads", "") == said
+    assert said == ("2 threads", "")
     assert [parent, *children] == kit.inside(host, "BE")
 
 
@@ -169,7 +169,7 @@ def test_who_forked_nothing_is_not_listed_again() -> None:
         taken_from=(f"{kit.PLACE}/tasks",),
     )
 
-    assert ("1 threads", "") == resctrl.move(Reading(host, lambda: None), one)
+    assert resctrl.move(Reading(host, lambda: None), one) == ("1 threads", "")
     assert [f"{kit.PLACE}/tasks"] * 2 == read
 
 
@@ -185,7 +185,7 @@ def test_a_thread_that_ended_is_where_it_should_be() -> None:
         taken_from=(f"{kit.PLACE}/tasks",),
     )
 
-    assert ("0 threads", "") == resctrl.move(host, one)
+    assert resctrl.move(host, one) == ("0 threads", "")
 
 
 def test_foreign_groups_are_never_touched(ram: Path) -> None:
@@ -199,7 +199,7 @@ def test_foreign_groups_are_never_touched(ram: Path) -> None:
     site.settle()
 
     assert [thread] == kit.inside(host, "alien")
-    assert [] == [call for call in host.calls if "alien" in call.path]
+    assert [call for call in host.calls if "alien" in call.path] == []
 
 
 def test_a_group_deleted_under_us_comes_back(ram: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_group_deleted_under_us_comes_back(ram: Path) -> None:
         site.host.rmdir(site.host.at(f"{kit.PLACE}/BE"))
         agents.settle(who, site.clock)
 
-    assert {0: 0xF, 1: 0xF} == kit.values(site.host, "BE")["L3"]
+    assert kit.values(site.host, "BE")["L3"] == {0: 0xF, 1: 0xF}
     assert kit.pids(site.host, "batch") == kit.inside(site.host, "BE")
 
 
@@ -228,8 +228,8 @@ def test_unmounted_under_us_costs_one_event(ram: Path) -> None:
         assert count == len(site.host.calls)
         done = who.restore()
 
-    assert ["ResctrlUnmounted"] == said
-    assert ((), ()) == (done.left, done.failed)
+    assert said == ["ResctrlUnmounted"]
+    assert (done.left, done.failed) == ((), ())
 
 
 def test_somebody_else_changes_one_domain(ram: Path) -> None:
@@ -241,10 +241,10 @@ def test_somebody_else_changes_one_domain(ram: Path) -> None:
         agents.settle(who, site.clock)
         host.write(host.at(f"{kit.PLACE}/BE/schemata"), b"L3:1=3f\n")
         agents.settle(who, site.clock)
-        assert {0: 0xF, 1: 0xF} == kit.values(host, "BE")["L3"]
+        assert kit.values(host, "BE")["L3"] == {0: 0xF, 1: 0xF}
         who.restore()
 
-    assert {0: 0xFF, 1: 0x3F} == kit.values(host, "BE")["L3"]
+    assert kit.values(host, "BE")["L3"] == {0: 0xFF, 1: 0x3F}
 
 
 def test_his_value_stays_when_it_still_stands(ram: Path) -> None:
@@ -256,8 +256,8 @@ def test_his_value_stays_when_it_still_stands(ram: Path) -> None:
     host.write(host.at(f"{kit.PLACE}/BE/schemata"), b"L3:1=3f\n")
     done = site.restore()
 
-    assert {0: 0xFF, 1: 0x3F} == kit.values(host, "BE")["L3"]
-    assert ["another program has written L3:1=3f since"] == [one.detail for one in done.left]
+    assert kit.values(host, "BE")["L3"] == {0: 0xFF, 1: 0x3F}
+    assert [one.detail for one in done.left] == ["another program has written L3:1=3f since"]
 
 
 def test_a_domain_that_is_back_or_gone_already_is_nobodys_write() -> None:
@@ -281,12 +281,12 @@ def test_a_cache_goes_offline_and_comes_back_full(ram: Path) -> None:
         for cpu in range(4, 8):
             site.host.set_online(cpu, online=False)
         agents.settle(who, site.clock)
-        assert {0: 0xF} == kit.values(site.host, "BE")["L3"]
+        assert kit.values(site.host, "BE")["L3"] == {0: 0xF}
         for cpu in range(4, 8):
             site.host.set_online(cpu, online=True)
         agents.settle(who, site.clock)
 
-    assert {0: 0xF, 1: 0xF} == kit.values(site.host, "BE")["L3"]
+    assert kit.values(site.host, "BE")["L3"] == {0: 0xF, 1: 0xF}
 
 
 def test_what_we_mounted_we_unmount(ram: Path) -> None:
@@ -294,11 +294,11 @@ def test_what_we_mounted_we_unmount(ram: Path) -> None:
     host = kit.machine("intel,cdp,cbm=20", mount=None)
     site = kit.site(host, ram, ", mount: true, mountOptions: [cdp]")
     site.settle()
-    assert 0x3F == kit.values(host, "BE")["L3CODE"][0]
+    assert kit.values(host, "BE")["L3CODE"][0] == 0x3F
 
     host.mkdir(host.at(f"{kit.PLACE}/alien"))
     kept = site.restore()
-    assert ["it holds the groups alien"] == [o.detail.split(": ")[1] for o in kept.left]
+    assert [o.detail.split(": ")[1] for o in kept.left] == ["it holds the groups alien"]
     assert "alien" in host.list(host.at(kit.PLACE))
 
 
@@ -310,9 +310,9 @@ def test_an_own_mount_goes_at_the_end(ram: Path) -> None:
     site.settle()
     done = site.restore()
 
-    assert [] == host.list(host.at(kit.PLACE))
-    assert {} == images.difference(before, site.image())
-    assert () == done.failed
+    assert host.list(host.at(kit.PLACE)) == []
+    assert images.difference(before, site.image()) == {}
+    assert done.failed == ()
 
 
 def test_no_room_is_explained_once(ram: Path) -> None:
@@ -325,7 +325,7 @@ def test_no_room_is_explained_once(ram: Path) -> None:
         made_ = who.tick.run_once(who.book.entries)
         results = list(who.executor.run(made_.draft, made_.snapshot))
 
-    assert {"ENOSPC"} == {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")}
+    assert {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")} == {"ENOSPC"}
     assert kit.pids(host, "web") == kit.inside(host, "LSR")
 
 
@@ -341,7 +341,7 @@ def test_half_written_by_ourselves_is_not_contested() -> None:
 
     assert resctrl.undisturbed(entry, "L3:0=00f;1=fff")
     assert not resctrl.undisturbed(entry, "L3:0=00f;1=0ff")
-    assert "L3:0=fff;1=ff" == resctrl.original(entry, "L3:0=00f;1=0ff")
+    assert resctrl.original(entry, "L3:0=00f;1=0ff") == "L3:0=fff;1=ff"
 
 
 def test_nothing_is_tried_in_a_group_that_cannot_be_made(ram: Path) -> None:

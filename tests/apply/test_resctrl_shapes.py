@@ -71,11 +71,11 @@ def test_no_shape_is_written_wrongly(ram: Path, processor: str, options: str, se
     before = site.image()
     site.settle()
     refused = [one for one in site.host.calls if one.errno and one.kind != "mkdir"]
-    assert [] == refused
+    assert refused == []
     count = len(site.host.calls)
     site.settle()
     assert count == len(site.host.calls), "a quiet pass writes nothing"
 
     done = site.restore()
-    assert ((), ()) == (done.left, done.failed)
-    assert {} == images.difference(before, site.image())
+    assert (done.left, done.failed) == ((), ())
+    assert images.difference(before, site.image()) == {}

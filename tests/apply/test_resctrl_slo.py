@@ -37,12 +37,12 @@ def test_what_the_cluster_says_is_in_force(
     host = kit.machine(rdt, mount=options)
     site = kit.site(host, ram, ", beClass: {mbaPercent: 10}")
     said = nodeslo.decode(SAID)
-    assert () == said.problems
+    assert said.problems == ()
     with site.agent() as who:
         who.tick.observation.take = lambda: observed.Observed(slo=said)
         agents.settle(who, site.clock)
         found = kit.values(host, "BE")
-        assert expected == {name: found[name][0] for name in expected}
+        assert {name: found[name][0] for name in expected} == expected
         assert set(kit.pids(host, "batch")) == set(kit.inside(host, "BE"))
         assert set(kit.pids(host, "api")) == set(kit.inside(host, "LS"))
         assert not host.exists(host.at(f"{kit.PLACE}/LSR"))

@@ -80,9 +80,9 @@ def test_a_foreign_set_in_between_bounds_the_way_back(ram: Path) -> None:
     host.write(host.at(trees.file(world, "a/b")), b"0-1")
     done = site.restore()
 
-    assert {0} == {call.errno for call in host.calls}
+    assert {call.errno for call in host.calls} == {0}
     sets = {path: text(world, host, path) for path in ("a", "a/b", "a/b/c")}
-    assert {"a": "0-4", "a/b": "0-1", "a/b/c": "0-1"} == sets
+    assert sets == {"a": "0-4", "a/b": "0-1", "a/b/c": "0-1"}
     assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)
 
 
@@ -96,11 +96,11 @@ def test_what_we_once_wrote_on_the_way_is_a_foreign_value(ram: Path, version: Cg
     site = trees.site(world, host, ram)
     site.settle()
     ours = [call.text.strip() for call in host.writes if call.path == trees.file(world, "a")]
-    assert ["0-4", "0,2-4"] == ours
+    assert ours == ["0-4", "0,2-4"]
     host.write(host.at(trees.file(world, "a")), b"0-4")
     done = site.restore()
 
-    assert ("0-4", "1") == (text(world, host, "a"), text(world, host, "a/b"))
+    assert (text(world, host, "a"), text(world, host, "a/b")) == ("0-4", "1")
     assert [trees.file(world, "a")] == [one.target for one in done.left]
 
 
@@ -114,8 +114,8 @@ def test_a_value_that_went_back_by_itself_is_nobody_s_business(ram: Path) -> Non
     host.calls.clear()
     done = site.restore()
 
-    assert [] == host.calls
-    assert ((), ()) == (done.left, done.failed)
+    assert host.calls == []
+    assert (done.left, done.failed) == ((), ())
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -134,8 +134,8 @@ def test_a_group_made_anew_is_not_touched(ram: Path, version: Cgroup) -> None:
     host.calls.clear()
     done = site.restore()
 
-    assert [] == host.calls
-    assert () == done.failed
+    assert host.calls == []
+    assert done.failed == ()
 
 
 def test_vanished_groups_are_forgotten(ram: Path) -> None:
@@ -150,13 +150,13 @@ def test_vanished_groups_are_forgotten(ram: Path) -> None:
     host.rmdir(host.at("/sys/fs/cgroup/a"))
     done = site.restore()
 
-    assert ((), ()) == (done.left, done.failed)
-    assert {"/sys/fs/cgroup/a"} == {
+    assert (done.left, done.failed) == ((), ())
+    assert {
         path.partition("/a/")[0] + "/a" if "/a/" in path else path
         for path in images.difference(before, site.image())
         if path.startswith("/sys/fs/cgroup/a")
-    }
-    assert 0 == site.restore().restored
+    } == {"/sys/fs/cgroup/a"}
+    assert site.restore().restored == 0
 
 
 def test_offline_cpus_are_left_out_on_the_way_back(ram: Path) -> None:
@@ -168,8 +168,8 @@ def test_offline_cpus_are_left_out_on_the_way_back(ram: Path) -> None:
     host.set_online(4, online=False)
     done = site.restore()
 
-    assert "0-3" == text(world, host, "a")
-    assert () == done.failed
+    assert text(world, host, "a") == "0-3"
+    assert done.failed == ()
 
 
 def test_a_foreign_group_under_our_name_is_not_removed(ram: Path) -> None:
@@ -193,7 +193,7 @@ def test_processes_that_came_later_are_moved_out(ram: Path) -> None:
     site.restore()
     site.host.exit(pid)
 
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
 
 
 def test_nothing_journaled_nothing_done(ram: Path) -> None:
@@ -201,8 +201,8 @@ def test_nothing_journaled_nothing_done(ram: Path) -> None:
     site = agents.Site(Machine("0-1"), ram)
     done = site.restore()
 
-    assert (0, (), ()) == (done.restored, done.left, done.failed)
-    assert [] == site.host.calls
+    assert (done.restored, done.left, done.failed) == (0, (), ())
+    assert site.host.calls == []
 
 
 def test_a_v2_wish_grows_with_its_parent_again(ram: Path) -> None:
@@ -215,9 +215,9 @@ def test_a_v2_wish_grows_with_its_parent_again(ram: Path) -> None:
     done = site.restore()
     host.write(host.at(trees.file(world, "a")), b"0-4")
 
-    assert () == done.failed
-    assert "1-4" == text(world, host, "a/b")
-    assert "1-4\n" == host.text(host.at("/sys/fs/cgroup/a/b/cpuset.cpus.effective"))
+    assert done.failed == ()
+    assert text(world, host, "a/b") == "1-4"
+    assert host.text(host.at("/sys/fs/cgroup/a/b/cpuset.cpus.effective")) == "1-4\n"
 
 
 def test_v1_groups_that_were_born_empty_are_empty_again(ram: Path) -> None:
@@ -238,8 +238,8 @@ def test_v1_groups_that_were_born_empty_are_empty_again(ram: Path) -> None:
     assert before != site.image()
     done = site.restore()
 
-    assert {} == images.difference(before, site.image())
-    assert ((), ()) == (done.left, done.failed)
+    assert images.difference(before, site.image()) == {}
+    assert (done.left, done.failed) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ def test_a_v2_group_with_processes_that_was_empty(
     site = trees.site(world, host, ram)
     before = site.image()
     site.settle()
-    assert "1" == text(world, host, "a")
+    assert text(world, host, "a") == "1"
     done = site.restore()
 
-    assert ((), ()) == (done.left, done.failed)
+    assert (done.left, done.failed) == ((), ())
     assert left == text(world, host, "a")
-    assert "0-4\n" == host.text(host.at("/sys/fs/cgroup/a/cpuset.cpus.effective"))
-    assert {} == images.difference(before, site.image())
+    assert host.text(host.at("/sys/fs/cgroup/a/cpuset.cpus.effective")) == "0-4\n"
+    assert images.difference(before, site.image()) == {}
 
 
 def test_an_original_that_could_not_be_read_is_never_guessed_at(ram: Path) -> None:
@@ -278,10 +278,10 @@ def test_an_original_that_could_not_be_read_is_never_guessed_at(ram: Path) -> No
     host.calls.clear()
     done = site.restore()
 
-    assert [] == host.calls
-    assert ["1"] == [text(world, host, "a")]
+    assert host.calls == []
+    assert [text(world, host, "a")] == ["1"]
     assert ["could not be read" in one.detail for one in done.left] == [True]
-    assert 0 == len(site.restore().left), "it is said once"
+    assert len(site.restore().left) == 0, "it is said once"
 
 
 def test_a_kill_before_the_write_is_no_contest(ram: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_kill_before_the_write_is_no_contest(ram: Path) -> None:
         made = who.tick.run_once(who.book.entries)
         results = who.executor.run(made.draft, made.snapshot)
 
-    assert [("done", False)] == [(one.verdict.value, one.contested) for one in results]
+    assert [(one.verdict.value, one.contested) for one in results] == [("done", False)]
 
 
 def test_another_cgroup_root_restores_below_the_one_of_the_journal(ram: Path) -> None:
@@ -310,8 +310,8 @@ def test_another_cgroup_root_restores_below_the_one_of_the_journal(ram: Path) ->
     host.set_online(4, online=False)
     done = site.restore()
 
-    assert (1, (), ()) == (done.restored, done.left, done.failed)
-    assert {"0-3"} == {text(world, host, "k/a")}
+    assert (done.restored, done.left, done.failed) == (1, (), ())
+    assert {text(world, host, "k/a")} == {"0-3"}
     assert before[trees.file(world, "k/a")] == site.image()[trees.file(world, "k/a")]
 
 
@@ -329,7 +329,7 @@ def test_an_agent_with_another_root_puts_the_old_one_back_first(ram: Path) -> No
     with site.agent() as who:
         root, known = who.book.root, set(who.book.entries)
 
-    assert ["1", "0-4", "0-2"] == [call.text.strip() for call in host.writes]
+    assert [call.text.strip() for call in host.writes] == ["1", "0-4", "0-2"]
     assert ("", {trees.file(world, "k/a")}) == (root, known)
 
 
@@ -342,5 +342,5 @@ def test_a_foreign_set_below_holds_the_one_above(ram: Path) -> None:
     host.write(host.at(trees.file(world, "a/b")), b"1-2")
     done = site.restore()
 
-    assert ("0-2", "1-2") == (text(world, host, "a"), text(world, host, "a/b"))
+    assert (text(world, host, "a"), text(world, host, "a/b")) == ("0-2", "1-2")
     assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)

@@ -170,8 +170,8 @@ def test_the_kernel_takes_every_write_once(world: World) -> None:
         host.write(host.at(one.target), one.value.encode())
 
     assert len({one.target for one in writes}) == len(writes)
-    assert {} == converged(world, host)
-    assert [] == plan(world, host)
+    assert converged(world, host) == {}
+    assert plan(world, host) == []
 
 
 @search.examples(40)
@@ -184,7 +184,7 @@ def test_any_interruption_is_repaired(world: World, stop: int) -> None:
     for one in plan(world, host):
         host.write(host.at(one.target), one.value.encode())
 
-    assert {} == converged(world, host)
+    assert converged(world, host) == {}
 
 
 @search.examples(150)
@@ -252,9 +252,9 @@ def test_turns_in_one_group(old: dict[str, int], new: dict[str, int], expected: 
     ]
     texts = {f"/g/{name}": str(value) for name, value in old.items()}
 
-    assert expected == [
+    assert [
         one.action.target.rpartition("/")[2] for one in ordering.order(actions, texts)
-    ]
+    ] == expected
 
 
 def test_a_device_has_its_cost_before_a_weight_on_it() -> None:
@@ -280,6 +280,8 @@ def test_a_device_has_its_cost_before_a_weight_on_it() -> None:
             for row, values in files.items()
         ]
         done = [one.action.target for one in ordering.order(writes, {})]
-        assert ["io.cost.model", "io.cost.qos", "io.weight"] == [
-            target.rpartition("/")[2] for target in done
+        assert [target.rpartition("/")[2] for target in done] == [
+            "io.cost.model",
+            "io.cost.qos",
+            "io.weight",
         ]

@@ -38,8 +38,8 @@ def test_our_value_goes_back_to_the_original() -> None:
     """A file that still holds what we wrote."""
     found = undone(ENTRY, "2").actions
 
-    assert [("1024", TARGET)] == [
-        (one.value, one.target) for one in found if isinstance(one, action.WriteFile)
+    assert [(one.value, one.target) for one in found if isinstance(one, action.WriteFile)] == [
+        ("1024", TARGET)
     ]
 
 
@@ -56,8 +56,8 @@ def test_everything_else_is_left(entry: journal.Entry, text: str | None, inode: 
     """Nothing is written, and why is known."""
     found = undone(entry, text, inode)
 
-    assert [] == found.actions
-    assert [TARGET] == [one.target for one in found.left if one.why]
+    assert found.actions == []
+    assert [one.target for one in found.left if one.why] == [TARGET]
 
 
 def test_files_go_with_the_group_that_we_made() -> None:
@@ -70,8 +70,8 @@ def test_files_go_with_the_group_that_we_made() -> None:
     )
     found = undoing.undo(NOW, there, [ENTRY, directory], ())
 
-    assert ["/c/g"] == [one.target for one in found.actions]
-    assert ["removed with its cgroup"] == [one.why for one in found.left]
+    assert [one.target for one in found.actions] == ["/c/g"]
+    assert [one.why for one in found.left] == ["removed with its cgroup"]
 
 
 def test_a_v1_group_without_memory_nodes_keeps_those_that_it_was_given(ram: Path) -> None:

@@ -39,8 +39,8 @@ ENTRY = journal.Entry(
 def test_what_is_put_back_names_what_was_ours() -> None:
     """The unit's own properties come back, only where it still has one of ours."""
     back = units.undo(ENTRY)
-    assert (("AllowedCPUs", "ay:"),) == back.properties
-    assert ((("AllowedCPUs", "ay:02"),),) == back.only_if
+    assert back.properties == (("AllowedCPUs", "ay:"),)
+    assert back.only_if == ((("AllowedCPUs", "ay:02"),),)
 
 
 @pytest.mark.parametrize(("text", "left"), [("1", True), ("0-1", False), ("", False)])
@@ -49,7 +49,7 @@ def test_a_file_that_keeps_our_value(text: str, *, left: bool) -> None:
     found = units.after_reset(ENTRY, units.undo(ENTRY), text)
     assert left is (found is not None)
     if found is not None:
-        assert ("WriteFile", "", "") == (found.kind, found.original, found.unit)
+        assert (found.kind, found.original, found.unit) == ("WriteFile", "", "")
 
 
 # Killed while systemd is asked -------------------------------------------------------------------
@@ -147,13 +147,13 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         who.one_pass(slow=False)
         assert who.publisher.view is not None
         assert result.Verdict.WAITING in {one.verdict for one in who.publisher.view.results}
-        assert 0 == who.publisher.counters.contested
+        assert who.publisher.counters.contested == 0
         systemd.gate.set()
         assert who.executor.worker.drain(deadline.PATIENCE)
         site.clock.tick()
         who.one_pass(slow=False)
 
-        assert 1 == who.publisher.counters.contested
+        assert who.publisher.counters.contested == 1
         (told,) = [one for one in who.publisher.view.results if one.contested]
         assert (f"{batch}/cpuset.cpus", result.Verdict.DONE) == (told.target, told.verdict)
         assert "systemd, at a daemon-reload or when a property" in told.detail
@@ -185,14 +185,14 @@ def test_a_file_that_goes_with_its_property(ram: Path) -> None:
     systemd = unit_manager.Systemd(host, {"user.slice": f"{TOP}/user.slice"})
     site = Site(ram, host, systemd, SLICE)
     site.settle()
-    assert "1-3" == host.text(host.at(Withdrawing.going)).strip()
+    assert host.text(host.at(Withdrawing.going)).strip() == "1-3"
 
     done = site.restore(Withdrawing(host, systemd))
 
     assert not host.exists(host.at(Withdrawing.going)), "the controller was taken away meanwhile"
-    assert () == done.failed
-    assert {} == systemd.set_now
-    assert 0 == site.restore().restored
+    assert done.failed == ()
+    assert systemd.set_now == {}
+    assert site.restore().restored == 0
 
 
 def deaths(act: Callable[[Site], Callable[[], object]], ram: Path) -> Iterator[Site]:
@@ -212,9 +212,9 @@ def calm(ram: Path) -> tuple[Any, Any]:
     site = Site.of_services(ram / "calm")
     site.settle()
     wanted = site.everything()
-    assert b"\x0e" == wanted[1]["web.service", "AllowedCPUs"]
+    assert wanted[1]["web.service", "AllowedCPUs"] == b"\x0e"
     site.restore()
-    assert {} == site.systemd.set_now
+    assert site.systemd.set_now == {}
     return wanted, site.everything()
 
 
@@ -223,16 +223,16 @@ def test_killed_while_systemd_is_asked(ram: Path, calm: tuple[Any, Any]) -> None
     for site in deaths(lambda one: one.settle, ram):
         site.settle()
         assert calm[0] == site.everything()
-        assert () == site.restore().failed
+        assert site.restore().failed == ()
         assert calm[1] == site.everything()
 
 
 def test_restored_after_a_kill_while_systemd_is_asked(ram: Path) -> None:
     """Without another start: systemd has nothing of ours any more."""
     for site in deaths(lambda one: one.settle, ram):
-        assert () == site.restore().failed
-        assert {} == site.systemd.set_now
-        assert 0 == site.restore().restored
+        assert site.restore().failed == ()
+        assert site.systemd.set_now == {}
+        assert site.restore().restored == 0
 
 
 def test_killed_while_systemd_is_asked_to_undo(ram: Path, calm: tuple[Any, Any]) -> None:
@@ -243,6 +243,6 @@ def test_killed_while_systemd_is_asked_to_undo(ram: Path, calm: tuple[Any, Any])
         return site.restore
 
     for site in deaths(undo, ram):
-        assert () == site.restore().failed
+        assert site.restore().failed == ()
         assert calm[1] == site.everything()
-        assert 0 == site.restore().restored
+        assert site.restore().restored == 0

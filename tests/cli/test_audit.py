@@ -30,9 +30,9 @@ def log(tmp_path: Path) -> Path:
 
 def asked(log: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     """The pods of the records that answer a question, newest first."""
-    assert 0 == cli.main(["audit", "--state-dir", str(log), "-o", "json", *words])
+    assert cli.main(["audit", "--state-dir", str(log), "-o", "json", *words]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert "version" == next(iter(document))
+    assert next(iter(document)) == "version"
     return [one["pod"] for one in document["records"]]
 
 
@@ -51,25 +51,25 @@ def test_questions(
     log: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: list[str]
 ) -> None:
     """By time, pod and policy, across both files, newest first."""
-    assert expected == asked(log, capsys, *words)
+    assert asked(log, capsys, *words) == expected
 
 
 def test_the_table_for_people(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """When, what, which pod and why; what is damaged is said."""
-    assert 0 == cli.main(["audit", "--state-dir", str(log)])
+    assert cli.main(["audit", "--state-dir", str(log)]) == 0
     shown = capsys.readouterr().out.splitlines()
 
     assert shown[0].split() == ["WHEN", "VERDICT", "POLICY", "POD", "FILE", "WAS", "VALUE", "WHY"]
     assert "1970-01-01 00:05:00" in shown[1]
     assert shown[1].endswith("the BE pool")
-    assert "1 damaged lines are left out" == shown[-1]
+    assert shown[-1] == "1 damaged lines are left out"
 
 
 def test_a_place_without_a_log_has_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No agent ever ran: said with the place, and no error."""
-    assert 0 == cli.main(["audit", "--state-dir", str(tmp_path)])
+    assert cli.main(["audit", "--state-dir", str(tmp_path)]) == 0
     assert str(tmp_path) in capsys.readouterr().out
 
 
@@ -80,7 +80,7 @@ def test_questions_that_make_no_sense(
     log: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], culprit: str
 ) -> None:
     """A usage error that names the option and the fix."""
-    assert 2 == cli.main(["audit", "--state-dir", str(log), "-o", "json", *words])
+    assert cli.main(["audit", "--state-dir", str(log), "-o", "json", *words]) == 2
     error = json.loads(capsys.readouterr().err)["error"]
 
     assert culprit == error["culprit"]
@@ -91,5 +91,5 @@ def test_a_log_that_may_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixtur
     """What stands in its place is named."""
     (tmp_path / "log" / "audit.jsonl").mkdir(parents=True)
 
-    assert 1 == cli.main(["audit", "--state-dir", str(tmp_path)])
+    assert cli.main(["audit", "--state-dir", str(tmp_path)]) == 1
     assert "audit.jsonl" in capsys.readouterr().err

@@ -22,10 +22,11 @@ def test_several() -> None:
     """Each by its key, the value as text, the origin as it is spelled; nothing is nothing."""
     found = read("--set", "mode=observe", "--set", "state.dir=/a=b")
 
-    assert {"mode": "observe", "state.dir": "/a=b"} == {
-        key: one.value for key, one in found.items() if isinstance(one, sourced.Flag)
+    assert {key: one.value for key, one in found.items() if isinstance(one, sourced.Flag)} == {
+        "mode": "observe",
+        "state.dir": "/a=b",
     }
-    assert {} == read()
+    assert read() == {}
 
 
 @pytest.mark.parametrize(

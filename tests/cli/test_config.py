@@ -50,16 +50,16 @@ def path(tmp_path: Path) -> str:
 
 def test_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has version, config and the origin of each value by its path."""
-    assert 0 == cli.main(["config", "--config", path, "-o", "json"])
+    assert cli.main(["config", "--config", path, "-o", "json"]) == 0
 
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert ("version", "v1") == (next(iter(found)), found["version"])
+    assert (next(iter(found)), found["version"]) == ("version", "v1")
     assert {"version", "config", "origins"} <= set(found)
-    assert ("observe", "off") == (
+    assert (
         found["config"]["mode"],
         found["config"]["policies"]["shared_pools"]["mode"],
-    )
-    assert "built-in" == found["origins"]["state.handoverSeconds"]
+    ) == ("observe", "off")
+    assert found["origins"]["state.handoverSeconds"] == "built-in"
     assert f"{path}:3" == found["origins"]["mode"]
     assert f"{path}:8" == found["origins"]["workloads[0].qos"]
 
@@ -70,10 +70,10 @@ def test_table(
     """The table has one line for each value with its origin, variables among them."""
     monkeypatch.setenv("KOORDLET_STATE__HANDOVER_SECONDS", "7")
 
-    assert 0 == cli.main(["config", "--config", path])
+    assert cli.main(["config", "--config", path]) == 0
 
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["KEY", "VALUE", "ORIGIN"] == lines[0]
+    assert lines[0] == ["KEY", "VALUE", "ORIGIN"]
     assert ["mode", "observe", f"{path}:3"] in lines
     assert ["state.handoverSeconds", "7", "KOORDLET_STATE__HANDOVER_SECONDS"] in lines
     assert ["policies.shared_pools.mode", '"off"', f"{path}:6"] in lines
@@ -81,7 +81,7 @@ def test_table(
 
 def test_yaml(path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The YAML is a configuration file that says the same, with the origins as comments."""
-    assert 0 == cli.main(["config", "--config", path, "-o", "yaml"])
+    assert cli.main(["config", "--config", path, "-o", "yaml"]) == 0
 
     text = capsys.readouterr().out
     again = tmp_path / "again.yaml"
@@ -108,7 +108,7 @@ def _everywhere(found: schema.Config) -> dict[str, str]:
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON schema is printed without reading any file."""
-    assert 0 == cli.main(["config", "--schema", "--config", "/does/not/exist"])
+    assert cli.main(["config", "--schema", "--config", "/does/not/exist"]) == 0
 
     assert schema.json_schema() == json.loads(capsys.readouterr().out)
 
@@ -118,7 +118,7 @@ def test_bad_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: enfroce\n")
 
-    assert 2 == cli.main(["config", "--config", str(path), "-o", "json"])
+    assert cli.main(["config", "--config", str(path), "-o", "json"]) == 2
 
     out, err = capsys.readouterr()
     error = json.loads(err)["error"]
@@ -140,7 +140,7 @@ def test_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
 
     assert ("empty" in err, "empty:" in out) == (True, False)
-    assert 1 == len(document["warnings"])
+    assert len(document["warnings"]) == 1
 
 
 SLO = """\
@@ -165,15 +165,15 @@ def test_what_the_cluster_says_stands_beside_the_file(
     status = cli.main([*words, "-o", form])
     out = capsys.readouterr().out
 
-    assert 0 == status
+    assert status == 0
     key = "resourceUsedThresholdWithBE.cpuSuppressThresholdPercent"
     if form == "json":
         said = json.loads(out)["cluster"]
-        assert (60, "slo-controller-config") == (said["values"][key], said["origins"][key])
+        assert (said["values"][key], said["origins"][key]) == (60, "slo-controller-config")
         assert any("sometimes" in one for one in said["problems"])
         return
     [line] = [one for one in out.splitlines() if key in one]
-    assert ["60", "slo-controller-config"] == line.split()[-2:]
+    assert line.split()[-2:] == ["60", "slo-controller-config"]
     assert "sometimes" in out
     if form == "yaml":
         assert (
@@ -195,12 +195,12 @@ def test_thresholds_are_held_against_the_kubelets(
     kubelet.write_text(f"{head}evictionHard: {{memory.available: 200Mi}}\n")
     words = ["config", "--config", str(ours)]
 
-    assert 0 == cli.main(words)
+    assert cli.main(words) == 0
     assert "--kubelet-config" in capsys.readouterr().err
-    assert 2 == cli.main([*words, "--kubelet-config", str(kubelet)])
+    assert cli.main([*words, "--kubelet-config", str(kubelet)]) == 2
     said = capsys.readouterr().err
     assert f"{ours}:6" in said
     assert "memory.available<200Mi is not earlier than the kubelet's 200Mi" in said
     kubelet.write_text(f"{head}evictionHard: {{memory.available: 100Mi}}\n")
-    assert 0 == cli.main([*words, "--kubelet-config", str(kubelet)])
+    assert cli.main([*words, "--kubelet-config", str(kubelet)]) == 0
     assert not capsys.readouterr().err

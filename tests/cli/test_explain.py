@@ -32,7 +32,7 @@ def words(tmp_path: Path) -> list[str]:
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """What is printed."""
-    assert 0 == cli.main(["explain", *words])
+    assert cli.main(["explain", *words]) == 0
     return capsys.readouterr().out
 
 
@@ -60,8 +60,8 @@ def test_a_cpu_as_json(words: list[str], capsys: pytest.CaptureFixture[str]) -> 
     """One document, version first, and the numbers of the machine."""
     found = json.loads(asked(capsys, "cpu", "1", *words, "-o", "json"))
 
-    assert "version" == next(iter(found))
-    assert ("LSE", "host/db", 0) == (found["owner"], found["holder"], found["node"])
+    assert next(iter(found)) == "version"
+    assert (found["owner"], found["holder"], found["node"]) == ("LSE", "host/db", 0)
 
 
 def test_a_pod(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_a_pod(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing is wrong" in db
     assert "! ExclusiveCPUsRefused: CPUs 9: 9 belong to another exclusive workload" in bad
     document = json.loads(asked(capsys, "pod", "host/db", *words, "-o", "json"))
-    assert "1,9" == document["holds"]["cpus"]
+    assert document["holds"]["cpus"] == "1,9"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_is_not_there(
     fix: str,
 ) -> None:
     """The error names the culprit and what there is."""
-    assert 2 == cli.main(["explain", *question, *words])
+    assert cli.main(["explain", *question, *words]) == 2
     said = capsys.readouterr().err
 
     assert culprit in said
@@ -100,10 +100,10 @@ def test_what_is_not_there(
 
 def test_owners_are_colours(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """The picture of the machine has a class for the owner of each CPU, if that is asked for."""
-    assert 0 == cli.main(["topology", "-o", "svg", "--owners", *words])
+    assert cli.main(["topology", "-o", "svg", "--owners", *words]) == 0
     coloured = capsys.readouterr().out
-    assert 0 == cli.main(["topology", "-o", "svg", *words])
+    assert cli.main(["topology", "-o", "svg", *words]) == 0
     plain = capsys.readouterr().out
 
-    assert {True} == {f"owner-{word}" in coloured for word in ("reserved", "lse", "ls")}
+    assert {f"owner-{word}" in coloured for word in ("reserved", "lse", "ls")} == {True}
     assert "owner-" not in plain.replace(".owner-", "")

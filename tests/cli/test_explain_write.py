@@ -50,9 +50,9 @@ def test_before_anything_was_done(site: agents.Site) -> None:
     now = explained(site)
     [wish] = explain_source.rows(now, "wanted")
 
-    assert ("to be written", None, "host/web") == (now["verdict"], now["before"], now["pod"])
+    assert (now["verdict"], now["before"], now["pod"]) == ("to be written", None, "host/web")
     assert wish["value"] == explain_source.rows(now, "actions")[0]["value"]
-    assert "cpuset.cpus" == explain_source.part(now, "file")["name"]
+    assert explain_source.part(now, "file")["name"] == "cpuset.cpus"
     assert f"wanted   {wish['value']} by shared_pools: {wish['reason']}" in said(site)
 
 
@@ -63,7 +63,7 @@ def test_once_it_was_done(site: agents.Site) -> None:
     kept = site.paths.journal.read_bytes()
     now = explained(site)
 
-    assert "as it is wanted" == now["verdict"]
+    assert now["verdict"] == "as it is wanted"
     before = explain_source.part(now, "before")
     assert (original, [now["value"]]) == (before["original"], before["ours"])
     assert now["value"] == explain_source.rows(now, "records")[0]["value"]
@@ -104,21 +104,21 @@ def test_a_journal_of_another_boot_says_nothing(site: agents.Site) -> None:
     """Its groups are gone with their boot."""
     site.settle()
 
-    assert {} == journal.peek(site.paths.journal, machine_id="another", boot_id="another")
+    assert journal.peek(site.paths.journal, machine_id="another", boot_id="another") == {}
 
 
 def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One document; neither journal nor log of the machine that it is looked at on."""
     machines.to_directory(machines.xeon_2s_smt2(), tmp_path)
-    assert 0 == cli.main(["explain", "write", CPUS, "--root", str(tmp_path), "-o", "json"])
+    assert cli.main(["explain", "write", CPUS, "--root", str(tmp_path), "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert "version" == next(iter(found))
-    assert (CPUS, None, []) == (found["path"], found["before"], found["records"])
+    assert next(iter(found)) == "version"
+    assert (found["path"], found["before"], found["records"]) == (CPUS, None, [])
 
 
 @pytest.mark.parametrize("path", ["web/cpuset.cpus", "/sys/../etc/passwd", "/a//b"])
 def test_what_is_no_path(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A usage error that says how to name one."""
-    assert 2 == cli.main(["explain", "write", path])
+    assert cli.main(["explain", "write", path]) == 2
     assert "koordlet plan" in capsys.readouterr().err

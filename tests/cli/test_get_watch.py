@@ -25,37 +25,37 @@ def address(serve: Serve) -> str:
 
 def test_get_node(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A line for a person, one document for a program."""
-    assert 0 == cli.main(["get", "node", "--address", address])
+    assert cli.main(["get", "node", "--address", address]) == 0
     table = capsys.readouterr().out
-    assert 0 == cli.main(["get", "node", "n1", "--address", address, "-o", "json"])
+    assert cli.main(["get", "node", "n1", "--address", address, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
 
     assert "2-3,4-6" in table
-    assert ["version", "node"] == list(document)
-    assert "n1" == document["node"]["summary"]["name"]
-    assert 1500 == document["node"]["workloads"]["workloads"][0]["usageMilli"]
-    assert views.WALL == document["node"]["observedAt"]
+    assert list(document) == ["version", "node"]
+    assert document["node"]["summary"]["name"] == "n1"
+    assert document["node"]["workloads"]["workloads"][0]["usageMilli"] == 1500
+    assert document["node"]["observedAt"] == views.WALL
 
 
 @pytest.mark.parametrize("name", ["web", "default/web"])
 def test_get_workloads(address: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All of them, or one by its name."""
-    assert 0 == cli.main(["get", "workloads", "--address", address])
-    assert 3 == len(capsys.readouterr().out.splitlines())
-    assert 0 == cli.main(["get", "workloads", name, "--address", address, "-o", "json"])
+    assert cli.main(["get", "workloads", "--address", address]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert cli.main(["get", "workloads", name, "--address", address, "-o", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["workloads"]
 
-    assert ("web", "LS", "2-6") == (found["name"], found["qos"], found["cpus"])
+    assert (found["name"], found["qos"], found["cpus"]) == ("web", "LS", "2-6")
 
 
 @pytest.mark.parametrize("what", ["node", "workloads"])
 def test_watch(address: str, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One document a line, until enough were shown."""
-    assert 0 == cli.main(["watch", what, "--count", "1", "--address", address, "-o", "json"])
-    assert 0 == cli.main(["watch", what, "--count", "1", "--address", address])
+    assert cli.main(["watch", what, "--count", "1", "--address", address, "-o", "json"]) == 0
+    assert cli.main(["watch", what, "--count", "1", "--address", address]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
 
-    assert "v1" == json.loads(first)["version"]
+    assert json.loads(first)["version"] == "v1"
     assert rest
 
 
@@ -66,13 +66,13 @@ def test_what_is_not_there(
     address: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A name that nobody has, a service that is not there: exit 1, and a sentence."""
-    assert 1 == cli.main([*words, "--address", address])
+    assert cli.main([*words, "--address", address]) == 1
     assert "koordlet: " in capsys.readouterr().err
 
 
 def test_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The error says what to do; as JSON where JSON was asked for."""
-    assert 1 == cli.main(["get", "node", "--state-dir", str(tmp_path), "-o", "json"])
+    assert cli.main(["get", "node", "--state-dir", str(tmp_path), "-o", "json"]) == 1
     error = json.loads(capsys.readouterr().err)["error"]
 
     assert "nobody answers" in error["message"]
@@ -92,5 +92,5 @@ def test_nodes_of_a_scheduler_are_told_in_units() -> None:
         ]
     )
 
-    assert ["n1", "2", "5/8", "9.0Gi/16.0Gi", "yes", "-"] == known.split()
-    assert ["n2", "2", "0/-", "0.0Gi/-", "yes", "-"] == unknown.split()
+    assert known.split() == ["n1", "2", "5/8", "9.0Gi/16.0Gi", "yes", "-"]
+    assert unknown.split() == ["n2", "2", "0/-", "0.0Gi/-", "yes", "-"]

@@ -64,7 +64,7 @@ def test_no_error_steers_the_terminal(
         words = [*words[:-1], str(where)]
     status, out, err = main(capsys, *words, *(["-o", "json"] if form == "json" else []))
 
-    assert (True, "") == (status in (1, 2), out)
+    assert (status in (1, 2), out) == (True, "")
     assert [c for c in err if not c.isprintable() and c != "\n"] == []
     assert "\nkoordlet: all is well" not in err
     if err.startswith("{"):
@@ -98,7 +98,7 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name:
     """``--help`` of each command says what it does and shows an example of itself."""
     status, out, err = main(capsys, name, "--help")
 
-    assert (0, "") == (status, err)
+    assert (status, err) == (0, "")
     assert "examples:" in out
     assert f"koordlet {name}" in out.partition("examples:")[2]
 
@@ -110,7 +110,7 @@ def test_the_help_page_lists_every_command(
     """The first page names all commands with a line for each, and has examples."""
     status, out, _ = main(capsys, *words)
 
-    assert 0 == status
+    assert status == 0
     assert "examples:" in out
     for name, line in cli.COMMANDS.items():
         assert name in out
@@ -129,7 +129,7 @@ def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]
     """A command line that makes no sense ends with 2 and says so on stderr."""
     status, out, err = main(capsys, *words)
 
-    assert (2, "") == (status, out)
+    assert (status, out) == (2, "")
     assert "usage:" in err or "koordlet" in err
 
 
@@ -169,7 +169,7 @@ def test_the_word_that_was_meant(capsys: pytest.CaptureFixture[str], words: str,
     """A typing error is answered with the nearest word, by the command that was named."""
     status, out, err = main(capsys, *words.split())
 
-    assert (2, "") == (status, out)
+    assert (status, out) == (2, "")
     assert said == err.splitlines()[-1]
     usage = [line for line in err.splitlines() if line.startswith("usage:")]
     assert all(line.startswith(f"usage: {said.partition(': error')[0]} ") for line in usage)
@@ -180,9 +180,9 @@ def test_errors_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     missing = str(tmp_path / "gone")
     status, out, err = main(capsys, "plan", "--root", missing)
 
-    assert (2, "") == (status, out)
+    assert (status, out) == (2, "")
     assert err.startswith(f"koordlet: {missing}: does not exist (")
-    assert 1 == err.count("\n")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_an_unknown_key_on_the_command_line(
     """The key that was meant, or where all are listed; not hundreds of keys in one line."""
     status, out, err = main(capsys, "plan", "--root", str(tmp_path), "--set", f"{key}=1")
 
-    assert (2, "") == (status, out)
+    assert (status, out) == (2, "")
     assert f"koordlet: --set {key}=1: no key {key} in the configuration ({fix})\n" == err
 
 
@@ -208,9 +208,9 @@ def test_errors_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     status, out, err = main(capsys, "plan", "-o", "json", "--root", missing)
     found = json.loads(err)
 
-    assert (2, "") == (status, out)
-    assert ["version", "error"] == list(found)
-    assert {"code", "message", "culprit", "fix"} == set(found["error"])
+    assert (status, out) == (2, "")
+    assert list(found) == ["version", "error"]
+    assert set(found["error"]) == {"code", "message", "culprit", "fix"}
     assert ("v1", "config", missing) == (
         found["version"],
         found["error"]["code"],
@@ -232,7 +232,7 @@ def test_a_recorded_machine_is_never_changed(tmp_path: Path, words: list[str]) -
         timeout=deadline.PATIENCE,
     )
 
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "unset KOORDLET_ROOT" in done.stderr
     assert not (tmp_path / "state").exists()
 
@@ -242,7 +242,7 @@ def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shel
     """The script for each shell names all commands."""
     status, out, _ = main(capsys, "completion", shell)
 
-    assert 0 == status
+    assert status == 0
     assert all(name in out for name in cli.COMMANDS)
 
 
@@ -251,7 +251,7 @@ def test_completion_is_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     script = tmp_path / "completion"
     script.write_text(main(capsys, "completion", "bash")[1])
 
-    assert 0 == subprocess.run(["bash", "-n", script], check=False).returncode
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
 def test_a_reader_that_has_seen_enough() -> None:
@@ -269,7 +269,7 @@ def test_a_reader_that_has_seen_enough() -> None:
     finally:
         os.close(writing)
 
-    assert (0, b"") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def _words(example: str) -> list[list[str]]:

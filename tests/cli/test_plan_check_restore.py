@@ -54,7 +54,7 @@ def recorded(tmp_path: Path) -> list[str]:
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
     """The one document that a command prints."""
-    assert 0 == cli.main([*words, "-o", "json"])
+    assert cli.main([*words, "-o", "json"]) == 0
     found: dict[str, object] = json.loads(capsys.readouterr().out)
     return found
 
@@ -64,7 +64,7 @@ def test_the_plan_for_programs(capsys: pytest.CaptureFixture[str], recorded: lis
     found = document(capsys, "plan", *recorded)
     writes = found["writes"]
 
-    assert "version" == next(iter(found))
+    assert next(iter(found)) == "version"
     assert {
         "actions",
         "writes",
@@ -74,9 +74,9 @@ def test_the_plan_for_programs(capsys: pytest.CaptureFixture[str], recorded: lis
         "unsupported",
     } <= found.keys()
     assert isinstance(writes, list)
-    assert [("/sys/fs/cgroup/cpuset/web/cpuset.cpus", "2-3", "0-3", "shared_pools", 0)] == [
+    assert [
         (one["path"], one["value"], one["was"], one["policy"], one["order"]) for one in writes
-    ]
+    ] == [("/sys/fs/cgroup/cpuset/web/cpuset.cpus", "2-3", "0-3", "shared_pools", 0)]
     assert "LSR host/web" in writes[0]["reason"]
 
 
@@ -86,7 +86,7 @@ def test_the_plan_is_the_same_twice(
     """The same machine and configuration give the same bytes."""
     printed = []
     for _ in range(2):
-        assert 0 == cli.main(["plan", *recorded, "-o", "json"])
+        assert cli.main(["plan", *recorded, "-o", "json"]) == 0
         printed.append(capsys.readouterr().out)
 
     assert printed[0] == printed[1]
@@ -94,12 +94,12 @@ def test_the_plan_is_the_same_twice(
 
 def test_the_plan_for_people(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
     """A person reads who owns what, each change with its reason."""
-    assert 0 == cli.main(["plan", *recorded])
+    assert cli.main(["plan", *recorded]) == 0
     out = capsys.readouterr().out
 
     for part in ("reserved", "LSR", "LS pool", "0-3 → 2-3", "shared_pools: LSR host/web"):
         assert part in out
-    assert [] == [line for line in out.splitlines() if " pool " in line and line.endswith(" ")]
+    assert [line for line in out.splitlines() if " pool " in line and line.endswith(" ")] == []
 
 
 def test_nothing_to_write_is_not_all_is_well() -> None:
@@ -117,7 +117,7 @@ def test_the_plan_is_grouped_by_workload(
     capsys: pytest.CaptureFixture[str], recorded: list[str]
 ) -> None:
     """What changes for a workload stands below its name, with old and new value and reason."""
-    assert 0 == cli.main(["plan", *recorded])
+    assert cli.main(["plan", *recorded]) == 0
     shown = capsys.readouterr().out.splitlines()
     at = shown.index("host/web:")
 
@@ -129,14 +129,15 @@ def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
     """What works and what is missing; ``--strict`` turns a gap into status 1."""
     found = document(capsys, "check", *recorded)
 
-    assert ("v1", "v1") == (found["version"], found["cgroups"])
+    assert (found["version"], found["cgroups"]) == ("v1", "v1")
     assert found["mode"] == "observe"
     workloads = found["workloads"]
     assert isinstance(workloads, list)
-    assert [("host/web", "web"), ("host/gone", None)] == [
-        (one["workload"], one["cgroup"]) for one in workloads
+    assert [(one["workload"], one["cgroup"]) for one in workloads] == [
+        ("host/web", "web"),
+        ("host/gone", None),
     ]
-    assert 1 == cli.main(["check", "--strict", *recorded])
+    assert cli.main(["check", "--strict", *recorded]) == 1
 
 
 def test_check_counts_pods_that_the_scheduler_refuses(
@@ -150,10 +151,10 @@ def test_check_counts_pods_that_the_scheduler_refuses(
     where.write_text(json.dumps({"kind": "List", "items": several}))
 
     found = document(capsys, "check", "--pods", str(where), *recorded)
-    assert {"gang": 1, "quota": 2} == found["refusedByScheduler"]
-    assert 0 == cli.main(["check", "--pods", str(where), *recorded])
+    assert found["refusedByScheduler"] == {"gang": 1, "quota": 2}
+    assert cli.main(["check", "--pods", str(where), *recorded]) == 0
     assert "pods that name a quota: 2" in capsys.readouterr().out
-    assert {} == document(capsys, "check", *recorded)["refusedByScheduler"]
+    assert document(capsys, "check", *recorded)["refusedByScheduler"] == {}
 
 
 def test_nothing_in_the_record_is_changed(recorded: list[str]) -> None:
@@ -162,7 +163,7 @@ def test_nothing_in_the_record_is_changed(recorded: list[str]) -> None:
     before = {path: path.read_bytes() for path in top.rglob("*") if path.is_file()}
     for command in ("plan", "check", "topology"):
         words = recorded if command != "topology" else recorded[:2]
-        assert 0 == cli.main([command, *words])
+        assert cli.main([command, *words]) == 0
 
     assert before == {path: path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
@@ -174,5 +175,5 @@ def test_restore_without_anything_to_restore(
     state = tmp_path / "state"
     found = document(capsys, "restore", "--state-dir", str(state))
 
-    assert {"version": "v1", "restored": 0, "left": [], "failed": []} == found
+    assert found == {"version": "v1", "restored": 0, "left": [], "failed": []}
     assert not state.exists()

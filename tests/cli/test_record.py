@@ -73,12 +73,12 @@ def test_two_frames_a_second_apart(tree: Path, tmp_path: Path) -> None:
 
     said = record.write(directory.DirHost(str(tree)), str(out), clock.plan())
 
-    assert ([1.0], "2 frames") == (clock.waits, said.partition(", ")[2])
-    assert ["frames/0.jsonl", "frames/1.jsonl", "manifest.json"] == names(out)[-3:]
-    assert ["cpu 0"] == member(out, "root/proc/stat")
+    assert (clock.waits, said.partition(", ")[2]) == ([1.0], "2 frames")
+    assert names(out)[-3:] == ["frames/0.jsonl", "frames/1.jsonl", "manifest.json"]
+    assert member(out, "root/proc/stat") == ["cpu 0"]
     when, change = (json.loads(line) for line in member(out, "frames/1.jsonl"))
-    assert ({"frame": 1, "monotonic": 101.0, "wall": 1_000_101.0}) == when
-    assert ({"path": "/proc/stat", "text": "cpu 1\n"}) == change
+    assert when == ({"frame": 1, "monotonic": 101.0, "wall": 1_000_101.0})
+    assert change == ({"path": "/proc/stat", "text": "cpu 1\n"})
 
 
 def test_frames_keep_to_the_schedule(tree: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_frames_keep_to_the_schedule(tree: Path, tmp_path: Path) -> None:
     record.write(directory.DirHost(str(tree)), str(out), clock.plan(60, 20))
 
     times = [json.loads(member(out, f"frames/{n}.jsonl")[0])["monotonic"] for n in range(4)]
-    assert [100, 120, 140, 160] == times
+    assert times == [100, 120, 140, 160]
 
 
 def test_recording_is_a_root(tree: Path, tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_interrupt_keeps_what_there_is(tree: Path, tmp_path: Path) -> None:
 
     said = record.write(directory.DirHost(str(tree)), str(out), clock.plan(60, 1))
 
-    assert "3 frames" == said.partition(", ")[2]
-    assert 3 == json.loads("".join(member(out, "manifest.json")))["frames"]
+    assert said.partition(", ")[2] == "3 frames"
+    assert json.loads("".join(member(out, "manifest.json")))["frames"] == 3
 
 
 def test_only_the_owner_may_read_it(tree: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_only_the_owner_may_read_it(tree: Path, tmp_path: Path) -> None:
 
     record.write(directory.DirHost(str(tree)), str(out), Clock(tree).plan())
 
-    assert 0o600 == stat.S_IMODE(out.stat().st_mode)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
 def test_nothing_is_left_after_a_failure(tree: Path, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_nothing_is_left_after_a_failure(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         record.write(directory.DirHost(str(tree)), str(tmp_path / "out" / "x.tar.gz"), plan)
 
-    assert [] == list((tmp_path / "out").iterdir())
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_place_that_cannot_be_written(tree: Path, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     status = cli.main(["record", str(out), "--root", str(tree), "--for", "0"])
 
     printed = capsys.readouterr()
-    assert (0, "") == (status, printed.out)
+    assert (status, printed.out) == (0, "")
     assert "1 frame" in printed.err
     assert "root/proc/stat" in names(out)
 
@@ -208,6 +208,6 @@ def test_now_is_when_it_was_recorded(tree: Path, tmp_path: Path) -> None:
         times = {int(member.mtime) for member in archive if member.name.startswith("root/")}
         found = [archive.extractfile(f"frames/{number}.jsonl") for number in (0, 1)]
         walls = [json.loads(one.readline())["wall"] for one in found if one is not None]
-    assert (0, {1234567890}) == (status, times)
-    assert [True, True] == [0 <= wall - 1234567890 < 60 for wall in walls]
+    assert (status, times) == (0, {1234567890})
+    assert [0 <= wall - 1234567890 < 60 for wall in walls] == [True, True]
     assert walls[1] - walls[0] >= 0.09

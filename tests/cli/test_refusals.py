@@ -59,7 +59,7 @@ def test_whoever_forgot_sudo_hears_of_it(
     monkeypatch.setattr(os, "geteuid", lambda: _NOBODY)
     status, error = said(capsys, "restore")
 
-    assert 1 == status
+    assert status == 1
     assert f"koordlet: {tmp_path}/roots/journal: {_ROOT}" == error
 
 
@@ -69,7 +69,7 @@ def test_restoring_where_a_folder_is_a_file(
     """No agent was there, so there is nothing to do."""
     (tmp_path / "state").touch()
 
-    assert (0, "") == said(capsys, "restore", "--state-dir", str(tmp_path / "state"))
+    assert said(capsys, "restore", "--state-dir", str(tmp_path / "state")) == (0, "")
 
 
 def test_a_scheduler_in_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_scheduler_in_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
         capsys, "scheduler", "--standalone", "--http", "127.0.0.1:0", "--state-dir", str(closed)
     )
 
-    assert 1 == status
+    assert status == 1
     assert (
         f"koordlet: {closed}/lib: cannot be used: Permission denied"
         " (name a writable directory with --state-dir)"
@@ -89,7 +89,7 @@ def test_checkpoints_in_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
     """What an agent holds cannot be known: that is no empty checkpoint."""
     status, error = said(capsys, "plan", "--defragment", "--state-dir", str(closed))
 
-    assert 1 == status
+    assert status == 1
     assert error.startswith(f"koordlet: {closed}/lib/checkpoint: cannot be read: Permission denied")
 
 
@@ -100,7 +100,7 @@ def test_a_recording_in_a_closed_folder(
     """It may well be there."""
     status, error = said(capsys, *words.split(), str(closed / "node7.tar.gz"))
 
-    assert 2 == status
+    assert status == 2
     assert error.startswith(f"koordlet: {closed}/node7.tar.gz: cannot be read: Permission denied (")
 
 
@@ -139,15 +139,16 @@ def test_a_signal_that_there_is_not(
     """The option has its name, and so has what was meant."""
     status, error = said(capsys, "config", "--eviction-hard", f"{signal}<5%")
 
-    assert 2 == status
+    assert status == 2
     assert error.startswith("koordlet: --eviction-hard: policies.node_pressure.evictionHard")
     assert f"unsupported eviction signal {signal} ({fix}" in error
 
 
 def test_no_cluster_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
     """The answer of nobody is not that of a cluster that says nothing."""
-    assert (0, "note: nobody was asked: no cluster is configured or found here") == said(
-        capsys, "config", "--cluster"
+    assert said(capsys, "config", "--cluster") == (
+        0,
+        "note: nobody was asked: no cluster is configured or found here",
     )
 
 
@@ -157,7 +158,7 @@ def test_a_line_of_a_manifest(capsys: pytest.CaptureFixture[str], tmp_path: Path
     file.write_text("kind: Pod\nmetadata:\n  name: a: b\n")
     status, error = said(capsys, "sim", str(file))
 
-    assert 2 == status
+    assert status == 2
     assert f"koordlet: {file}: neither JSON nor YAML: line 3: mapping values" in error
 
 
@@ -174,15 +175,15 @@ def test_nobody_is_there(
     """Who was asked, in a few words, and who could be started."""
     status, found = said(capsys, *words.split(), "--state-dir", str(tmp_path))
 
-    assert 1 == status
+    assert status == 1
     assert f"koordlet: nobody answers: unix:{tmp_path}{error}" in found
 
 
 def test_nothing_in_the_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """No log is not an empty one; a policy that there is not is named."""
-    assert 0 == cli.main(["audit", "--state-dir", str(tmp_path)])
+    assert cli.main(["audit", "--state-dir", str(tmp_path)]) == 0
     assert "there is no such file" in capsys.readouterr().out
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "audit.jsonl").touch()
-    assert 0 == cli.main(["audit", "--state-dir", str(tmp_path), "--policy", "adaptve"])
+    assert cli.main(["audit", "--state-dir", str(tmp_path), "--policy", "adaptve"]) == 0
     assert 'did you mean "adaptive"?' in capsys.readouterr().out

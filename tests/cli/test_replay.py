@@ -50,7 +50,7 @@ def replay(capsys: pytest.CaptureFixture[str], archive: Path, *words: str) -> st
     config = str(archive.with_name("c.yaml"))
     status = cli.main(["replay", str(archive), "--config", config, *words])
     captured = capsys.readouterr()
-    assert 0 == status, captured.err
+    assert status == 0, captured.err
     return captured.out
 
 
@@ -58,10 +58,10 @@ def test_each_frame_is_a_step(capsys: pytest.CaptureFixture[str], recorded: Path
     """The document of the contract: when, and the plan of that moment."""
     document = json.loads(replay(capsys, recorded, "-o", "json"))
 
-    assert ["version", "steps"] == list(document)
+    assert list(document) == ["version", "steps"]
     assert [1_000_100.0 + n for n in range(4)] == [one["at"] for one in document["steps"]]
     assert all({"writes", "evictions"} <= one["plan"].keys() for one in document["steps"])
-    assert [None, 2000, 2000, 2000] == [one["cpuMilli"]["node"] for one in document["steps"]]
+    assert [one["cpuMilli"]["node"] for one in document["steps"]] == [None, 2000, 2000, 2000]
 
 
 def test_another_threshold_is_shown_beside_the_configured_one(
@@ -72,7 +72,7 @@ def test_another_threshold_is_shown_beside_the_configured_one(
     document = json.loads(replay(capsys, recorded, "-o", "json", *change))
     last = document["steps"][-1]["cpuMilli"]
 
-    assert (6000, 8400) == (last["bestEffortLimit"], last["bestEffortLimitAsConfigured"])
+    assert (last["bestEffortLimit"], last["bestEffortLimitAsConfigured"]) == (6000, 8400)
     table = replay(capsys, recorded, *change)
     assert "AS CONFIGURED" in table
     assert "6.00" in table
@@ -101,11 +101,11 @@ def test_a_bad_change_is_a_usage_error(
     capsys: pytest.CaptureFixture[str], recorded: Path, change: str, words: str
 ) -> None:
     """It names the key and what is wrong with it."""
-    assert 2 == cli.main(["replay", str(recorded), "--set", change])
+    assert cli.main(["replay", str(recorded), "--set", change]) == 2
     assert words in capsys.readouterr().err
 
 
 def test_no_archive_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The name is in it."""
-    assert 2 == cli.main(["replay", str(tmp_path / "none.tar.gz")])
+    assert cli.main(["replay", str(tmp_path / "none.tar.gz")]) == 2
     assert "none.tar.gz" in capsys.readouterr().err

@@ -26,9 +26,9 @@ def test_each_way_has_its_owners(ram: Path) -> None:
     ways = found["domains"][0]["owners"]
     be = next(one for one in found["groups"] if one["name"] == "BE")
 
-    assert [True] * 4 + [False] * 8 == ["BE" in way for way in ways]
+    assert ["BE" in way for way in ways] == [True] * 4 + [False] * 8
     assert all("root" in way for way in ways)
-    assert ({"batch": 1}, "f") == (be["threads"], be["schemata"]["L3"]["0"])
+    assert (be["threads"], be["schemata"]["L3"]["0"]) == ({"batch": 1}, "f")
 
 
 def test_the_table_is_a_picture(ram: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_drawing_is_well_formed(ram: Path) -> None:
     tree = ET.fromstring(resctrl_svg.render(found))  # noqa: S314 -- our own text
     drawn = [one for one in tree.iter() if one.tag.endswith("rect")]
 
-    assert 4 * 2 * 16 + 4 * 2 * 2 == len(drawn)
+    assert len(drawn) == 4 * 2 * 16 + 4 * 2 * 2
 
 
 def test_a_machine_without_says_why(ram: Path) -> None:

@@ -13,6 +13,8 @@ def test_an_object_without_a_name() -> None:
     again = placing.Taken(kind="Pod", namespace="d", name="b", uid="", error="it already exists")
     found = schedule.refused([good, none, again, none], [{}, {"kind": "Pod"}, {}, {}])
 
-    assert [("Pod", "(object 2)"), ("Pod", "d/b"), ("?", "(object 4)")] == [
-        (one["kind"], one["name"]) for one in found
+    assert [(one["kind"], one["name"]) for one in found] == [
+        ("Pod", "(object 2)"),
+        ("Pod", "d/b"),
+        ("?", "(object 4)"),
     ]

@@ -38,10 +38,10 @@ def test_a_full_disk_has_its_name(words: str, unbuffered: str) -> None:
     """What did not arrive is an error with a status, not a traceback, at any time."""
     status, _, err = shell(words, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
 
-    assert 1 == status
+    assert status == 1
     assert "standard output" in err
     assert "No space left on device" in err
-    assert 1 == err.count("\n")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("how", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
@@ -49,7 +49,7 @@ def test_closed_streams_are_nobodys_error(how: str) -> None:
     """Whoever closed them does not want to know."""
     status, _, err = shell("config", how)
 
-    assert (0, "") == (status, err)
+    assert (status, err) == (0, "")
 
 
 def test_closed_streams_are_open_before_files() -> None:
@@ -75,7 +75,7 @@ def test_a_terminal_without_a_character(words: str, encoding: str) -> None:
     """It shows a question mark in its place."""
     status, out, err = shell(words, "", PYTHONIOENCODING=encoding)
 
-    assert (0, "") == (status, err)
+    assert (status, err) == (0, "")
     assert out
 
 
@@ -96,13 +96,13 @@ def test_help_for_a_reader_that_has_gone(words: str) -> None:
     finally:
         os.close(writing)
 
-    assert (0, b"") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("how", ["2>/dev/full", "2>&-"])
 def test_nobody_hears_an_error(how: str) -> None:
     """The status says it all the same."""
-    assert 2 == shell("topology --root /nonexistent", how)[0]
+    assert shell("topology --root /nonexistent", how)[0] == 2
 
 
 def interrupted_at(moment: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
@@ -132,4 +132,4 @@ def test_interrupted_while_importing(moment: str) -> None:
     """Also where an extension module turns the exception into one of its own."""
     done = interrupted_at([moment])
 
-    assert (130, b"", b"") == (done.returncode, done.stdout, done.stderr)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -53,32 +53,32 @@ def test_the_agents_document(capsys: pytest.CaptureFixture[str]) -> None:
     """With an agent, ``--once -o json`` is what the agent says, and nothing else."""
     sent = node_json.document(test_usage_families.shown(), "1.2.3")
     with answering(said(sent)) as address:
-        assert 0 == cli.main(["top", "--once", "-o", "json", "--address", address])
+        assert cli.main(["top", "--once", "-o", "json", "--address", address]) == 0
     found = json.loads(capsys.readouterr().out)
 
     assert json.loads(said(sent)) == found
-    assert "version" == next(iter(found))
-    assert 1.5 == found["workloads"][0]["usage"]["cpuCores"]
+    assert next(iter(found)) == "version"
+    assert found["workloads"][0]["usage"]["cpuCores"] == 1.5
 
 
 def test_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     """Without ``-o json`` it is the screen, once, and nothing about keys."""
     sent = said(node_json.document(views.view(views.pods(40)), "1"))
     with answering(sent) as address:
-        assert 0 == cli.main(["top", "--once", "--address", address])
+        assert cli.main(["top", "--once", "--address", address]) == 0
 
     shown = capsys.readouterr().out
-    assert 40 == shown.count("/pod-000")
+    assert shown.count("/pod-000") == 40
     assert "quit" not in shown
 
 
 def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A root is looked at without asking anybody, and what it lacks is null."""
     machines.to_directory(large_machines.full(8), tmp_path)
-    assert 0 == cli.main(["top", "--once", "-o", "json", "--root", str(tmp_path)])
+    assert cli.main(["top", "--once", "-o", "json", "--root", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert "observe" == found["mode"]
+    assert found["mode"] == "observe"
     assert found["usage"]["cpuCores"] is None
 
 
@@ -91,7 +91,7 @@ def test_somebody_else_answers(
 ) -> None:
     """Who is no agent is named, with exit status 1."""
     with answering(body, status) as address:
-        assert 1 == cli.main(["top", "--once", "-o", "json", "--address", address])
+        assert cli.main(["top", "--once", "-o", "json", "--address", address]) == 1
     error = json.loads(capsys.readouterr().err)["error"]
 
     assert address == error["culprit"]
@@ -101,7 +101,7 @@ def test_somebody_else_answers(
 @pytest.mark.parametrize("words", [["-o", "json"], []])
 def test_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Live needs a terminal, and a document needs ``--once``."""
-    assert 2 == cli.main(["top", *words])
+    assert cli.main(["top", *words]) == 2
     assert "--once" in capsys.readouterr().err
 
 
@@ -118,9 +118,9 @@ def after(keys: str, show: top_screen.Show | None = None) -> top_screen.Show:
 def test_keys() -> None:
     """Sorting, moving, help, pause, quitting; other keys do nothing."""
     assert top.pressed(top_screen.Show(), "q") is None
-    assert "m" == after("m").sort
-    assert 1 == after("jj\x1b[A").first
-    assert 0 == after("kk").first
+    assert after("m").sort == "m"
+    assert after("jj\x1b[A").first == 1
+    assert after("kk").first == 0
     assert after("h").help
     assert not after("h?").help
     assert after(" ").paused
@@ -131,25 +131,25 @@ def test_keys_of_several_characters() -> None:
     """Each is one key: it moves, or does nothing; none is Escape and letters."""
     kept = after("/be\r")
     assert kept is not None
-    assert 1 == after("jj\x1bOA").first
-    assert 9 == after("\x1b[6~k").first
-    assert 0 == after("j\x1b[5~").first
+    assert after("jj\x1bOA").first == 1
+    assert after("\x1b[6~k").first == 9
+    assert after("j\x1b[5~").first == 0
     assert kept == after("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
-    assert "m" == after("\x1bm", kept).sort
+    assert after("\x1bm", kept).sort == "m"
 
 
 def test_typing_a_filter() -> None:
     """While it is typed, keys are text; Enter keeps it, Escape clears it."""
     typing = after("/qmc\x7f")
     assert typing is not None
-    assert ("qm", True) == (typing.filter, typing.typing)
+    assert (typing.filter, typing.typing) == ("qm", True)
     done = after("\n", typing)
     assert done is not None
-    assert ("qm", False) == (done.filter, done.typing)
-    assert "" == after("\x1b", typing).filter
-    assert "" == after("\x1b", done).filter
+    assert (done.filter, done.typing) == ("qm", False)
+    assert after("\x1b", typing).filter == ""
+    assert after("\x1b", done).filter == ""
 
 
 def test_a_terminal_that_is_gone() -> None:
     """Nothing to read any more is the end."""
-    assert [None] == [top.pressed(top_screen.Show(), key) for key in top._split(b"")]
+    assert [top.pressed(top_screen.Show(), key) for key in top._split(b"")] == [None]

@@ -65,7 +65,7 @@ def test_order_and_filter() -> None:
         for how in every
     ]
 
-    assert ["yxz", "xyz", "xyz", "yz", "x"] == ["".join(map(str, one)) for one in names]
+    assert ["".join(map(str, one)) for one in names] == ["yxz", "xyz", "xyz", "yz", "x"]
 
 
 def test_network_is_shown() -> None:
@@ -89,7 +89,7 @@ def test_network_is_shown() -> None:
         "LS 1.50 1.0G 10.0M   system 0.50 1.0M" in line and "LSE" not in line for line in lines
     )
     shown = [line for line in lines if line.startswith("a/")]
-    assert ["a/y", "a/x"] == [line.split()[0] for line in shown]
+    assert [line.split()[0] for line in shown] == ["a/y", "a/x"]
     assert "10.0M" in shown[0]
     assert any("netv" in line for line in lines)
 
@@ -123,7 +123,7 @@ def test_an_agent_of_another_version(part: str, value: object) -> None:
 @pytest.mark.parametrize("sort", sorted(top_screen.SORTS))
 def test_every_order(sort: str) -> None:
     """Each column can be sorted by, also where values are missing."""
-    assert 2 == len(top_screen.chosen(document(), top_screen.Show(sort=sort)))
+    assert len(top_screen.chosen(document(), top_screen.Show(sort=sort))) == 2
 
 
 def test_terminals_without_bars() -> None:
@@ -182,7 +182,7 @@ def test_workloads_have_room(width: int, height: int) -> None:
     lines = out.getvalue().splitlines()
 
     assert height >= len(lines)
-    assert 3 <= len([line for line in lines if line.startswith("d/w") and "1.25" in line])
+    assert len([line for line in lines if line.startswith("d/w") and "1.25" in line]) >= 3
     assert "sort c" in lines[-1]
 
 

@@ -91,7 +91,7 @@ def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
     found = top_source.choose(words(root=str(tmp_path)))
 
     assert isinstance(found, top_source.Self)
-    assert "v1" == found.read()["version"]
+    assert found.read()["version"] == "v1"
     assert isinstance(top_source.choose(words(address="127.0.0.1:1")), top_source.Agent)
 
 
@@ -119,9 +119,9 @@ def test_what_workloads_use_without_an_agent() -> None:
     (web,) = found["workloads"]
 
     assert 1.0 == web["cpuCores"] == web["usage"]["cpuCores"]
-    assert (0.1, 1000, 3) == tuple(
+    assert tuple(
         web["usage"][name] for name in ("throttledRatio", "readBytesPerSecond", "pids")
-    )
+    ) == (0.1, 1000, 3)
 
 
 def test_who_runs_here_without_an_agent(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_another_size(opened: typing.Callable[..., Terminal]) -> None:
     one.until("BE is not limited")
     one.press(b"q")
 
-    assert 0 == one.end()
+    assert one.end() == 0
     assert one.as_before
 
 
@@ -112,14 +112,14 @@ def test_another_alphabet(opened: typing.Callable[..., Terminal]) -> None:
     one.until("sort c m t")
     one.press(b"q")
 
-    assert 0 == one.end(), one.text
+    assert one.end() == 0, one.text
 
 
 def test_a_terminal_that_cannot_go_back(opened: typing.Callable[..., Terminal]) -> None:
     """Where nothing can be drawn over, nothing is: the error names what to do."""
     one = opened(TERM="dumb")
 
-    assert 2 == one.end()
+    assert one.end() == 2
     assert "--once" in one.text
 
 

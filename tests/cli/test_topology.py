@@ -25,7 +25,7 @@ def shown(tree: machines.Tree) -> list[str]:
 
 def test_table() -> None:
     """Sockets, nodes, L3, cores, CPUs, each below the one that holds it."""
-    assert [
+    assert shown(machines.xeon_2s_smt2()) == [
         "2 sockets, 8 cores, 16 CPUs, 2 NUMA nodes, SMT on",
         "GenuineIntel Example CPU x86_64",
         "isolated 2,10",
@@ -40,7 +40,7 @@ def test_table() -> None:
         "    huge pages 16 x 2048kB",
         "    L3 1, 16 MiB, 11 ways: 4 cores, 8 CPUs",
         "      4 cores x 2: 4,12  5,13  6,14  7,15",
-    ] == shown(machines.xeon_2s_smt2())
+    ]
 
 
 def test_core_kinds_are_apart() -> None:
@@ -56,18 +56,18 @@ def test_unknown_is_a_question_mark() -> None:
     table = shown(machines.arm_no_nodes())
 
     assert "    L3 ?: 6 cores, 6 CPUs" in table
-    assert [True, True] == [line.startswith("warning: ") for line in table[-2:]]
+    assert [line.startswith("warning: ") for line in table[-2:]] == [True, True]
 
 
 def test_nodes_without_cpus_are_shown() -> None:
     """Memory that belongs to no CPU is listed after the sockets."""
     table = shown(machines.memory_only_nodes())
 
-    assert [
+    assert table[-3:] == [
         "2 nodes without online CPUs",
         "  node 2: 64 GiB, no CPUs, distances 14 24 10 20",
         "  node 5: no memory, no CPUs, distances 20 20 20 10",
-    ] == table[-3:]
+    ]
 
 
 @pytest.mark.parametrize("cpus", [256, 2048])
@@ -89,9 +89,9 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 def test_empty_machine_is_shown() -> None:
     """A machine of which nothing is known has a table."""
-    assert "sockets unknown, cores unknown, 0 CPUs, no NUMA information, SMT unknown" == (
+    assert (
         command.plain(next(command.lines(topology.Topology())))
-    )
+    ) == "sockets unknown, cores unknown, 0 CPUs, no NUMA information, SMT unknown"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_empty_machine_is_shown() -> None:
 )
 def test_compact(text: str, width: int, expected: str) -> None:
     """A set is written shorter only where it must be."""
-    assert expected == topology_words.compact(cpuset.CPUSet.parse(text), width)
+    assert topology_words.compact(cpuset.CPUSet.parse(text), width) == expected
 
 
 @given(st.frozensets(st.integers(0, 200)), st.integers(30, 60))
@@ -126,7 +126,7 @@ def test_json_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     status = cli.main(["topology", "--root", str(tmp_path), "-o", "json"])
 
     document = json.loads(capsys.readouterr().out)
-    assert (0, "version", 16) == (status, next(iter(document)), len(document["cpus"]))
+    assert (status, next(iter(document)), len(document["cpus"])) == (0, "version", 16)
 
 
 def test_table_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,10 +135,10 @@ def test_table_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
     status = cli.main(["topology", "--root", str(tmp_path)])
 
-    assert (0, "1 socket, 8 cores, 16 CPUs, 1 NUMA node, SMT on") == (
+    assert (
         status,
         capsys.readouterr().out.splitlines()[0],
-    )
+    ) == (0, "1 socket, 8 cores, 16 CPUs, 1 NUMA node, SMT on")
 
 
 def test_no_machine_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +147,7 @@ def test_no_machine_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
     status = cli.main(["topology", "--root", missing, "-o", "json"])
 
-    assert 2 == status
+    assert status == 2
     assert missing == json.loads(capsys.readouterr().err)["error"]["culprit"]
 
 
@@ -160,13 +160,13 @@ def test_devices_are_listed_by_node() -> None:
         tree[f"{at}/numa_node"] = f"{node}\n"
         tree[f"{at}/driver"] = "->../../drivers/ice"
 
-    assert [
+    assert shown(tree)[-5:] == [
         "3 PCI devices",
         "  node 1",
         "    network (ice): 0000:01:00.0  0000:02:00.0",
         "  node ?",
         "    network (ice): 0000:03:00.0",
-    ] == shown(tree)[-5:]
+    ]
 
 
 def test_svg_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,4 +176,4 @@ def test_svg_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     status = cli.main(["topology", "--root", str(tmp_path), "-o", "svg"])
 
     written = capsys.readouterr().out
-    assert (0, True, True) == (status, written.startswith("<svg "), written.endswith("</svg>\n"))
+    assert (status, written.startswith("<svg "), written.endswith("</svg>\n")) == (0, True, True)

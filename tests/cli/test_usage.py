@@ -43,7 +43,7 @@ def test_an_unknown_option_is_refused_by_the_command(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit) as failed:
         parser.parse_args(["--evry=1"])
 
-    assert 2 == failed.value.code
+    assert failed.value.code == 2
     assert 'koordlet top: error: unrecognized arguments: --evry=1 (did you mean "--every"?)' in (
         capsys.readouterr().err
     )
@@ -53,7 +53,7 @@ def test_an_option_without_effect_is_refused() -> None:
     """A clock of one's own is for recordings; elsewhere it would silently do nothing."""
     with pytest.raises(errors.UsageError) as failed:
         usage.check_options(argparse.Namespace(now="2026-01-01", root=None))
-    assert "--now" == failed.value.culprit
+    assert failed.value.culprit == "--now"
 
     for fine in ({"now": "2026-01-01", "root": "/recording"}, {"now": None, "root": None}, {}):
         usage.check_options(argparse.Namespace(**fine))

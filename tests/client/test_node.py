@@ -19,8 +19,8 @@ def test_a_look(serve: Serve) -> None:
     with client.connect(f"unix:{served.path}") as node:
         found = node.get()
 
-    assert "n1" == found.summary.name
-    assert ["2-3", "4-6"] == [one.cpus for one in found.free.domains]
+    assert found.summary.name == "n1"
+    assert [one.cpus for one in found.free.domains] == ["2-3", "4-6"]
 
 
 def test_following_gives_whole_states(serve: Serve) -> None:
@@ -33,8 +33,8 @@ def test_following_gives_whole_states(serve: Serve) -> None:
         served.publish(views.view(usage={"default/web": 7.0}))
         second = next(states)
 
-    assert 1500 == first.workloads.workloads[0].usage_milli
-    assert 7000 == second.workloads.workloads[0].usage_milli
+    assert first.workloads.workloads[0].usage_milli == 1500
+    assert second.workloads.workloads[0].usage_milli == 7000
     assert first.topology == second.topology
     assert second.revision == first.revision + 1
 
@@ -46,13 +46,13 @@ def test_a_restart_is_lived_through(serve: Serve) -> None:
     pauses: list[float] = []
     with client.Node(calls.RpcClient(served.path), sleep=pauses.append) as node:
         states = node.follow()
-        assert views.EPOCH == next(states).epoch
+        assert next(states).epoch == views.EPOCH
         served.loop.run(served.server.stop())
         again = serve(served.path)
         again.publish(views.view(epoch="epoch-2", mode="observe"))
         after = next(states)
 
-    assert ("epoch-2", "observe") == (after.epoch, after.summary.mode)
+    assert (after.epoch, after.summary.mode) == ("epoch-2", "observe")
     assert pauses
     assert max(pauses) <= 15.0
 

@@ -23,7 +23,7 @@ def test_a_valid_one() -> None:
     found = loader.answer(asked(f"{HEADER}mode: observe\n"))
 
     assert isinstance(found, sourced.Effective)
-    assert ("observe", "f:3") == (found.config.mode, found.origin("mode"))
+    assert (found.config.mode, found.origin("mode")) == ("observe", "f:3")
 
 
 @pytest.mark.parametrize(

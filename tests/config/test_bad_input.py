@@ -32,7 +32,7 @@ class TestText:
         """A UTF-8 byte order mark is not part of the first key."""
         path = raw(b"\xef\xbb\xbfapiVersion: koordlet.io/v1\nkind: Config\n")
 
-        assert "observe" != loader.load(path, {}, {}).config.mode
+        assert loader.load(path, {}, {}).config.mode != "observe"
 
     @pytest.mark.parametrize(
         "content", [b"", b"\n\n", b"# nothing\n", b"---\n", b"null\n", b"---\n...\n"]

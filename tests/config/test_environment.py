@@ -68,7 +68,7 @@ def test_every_scalar_has_its_own() -> None:
 )
 def test_not_ours(name: str) -> None:
     """Names of the command line, of tests and of others are left alone."""
-    assert {} == environment.layer({name: "x"}).data
+    assert environment.layer({name: "x"}).data == {}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_unknown(name: str, nearest: str) -> None:
 @pytest.mark.parametrize("name", ["KOORDLET_WORKLOADS", "KOORDLET_NODE__LABELS"])
 def test_no_variable(name: str) -> None:
     """Lists and maps are set in the file only, and the error says so."""
-    assert "set it in the configuration file" == refused({name: "x"}).fix
+    assert refused({name: "x"}).fix == "set it in the configuration file"
 
 
 def test_all_together() -> None:

@@ -62,11 +62,11 @@ def test_the_same_as_here(write: Write) -> None:
     found = examiner.load(path, env, flags)
 
     assert loader.load(path, env, flags) == found
-    assert ("error", "/x", "--state-dir") == (
+    assert (
         found.config.log.level,
         found.config.state.dir,
         found.origin("state.dir"),
-    )
+    ) == ("error", "/x", "--state-dir")
 
 
 def test_a_refusal_is_the_same(write: Write) -> None:
@@ -98,7 +98,7 @@ def test_no_models_are_kept(write: Write) -> None:
 
     ran = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
 
-    assert ["enforce"] == ran.stdout.split()
+    assert ran.stdout.split() == ["enforce"]
 
 
 def test_nobody_hears_of_children(write: Write) -> None:
@@ -109,7 +109,7 @@ def test_nobody_hears_of_children(write: Write) -> None:
 
     ran = subprocess.run(words, capture_output=True, check=False, timeout=60)
 
-    assert b"observe\n" == ran.stdout, ran.stderr
+    assert ran.stdout == b"observe\n", ran.stderr
 
 
 def test_with_threads(write: Write) -> None:
@@ -150,7 +150,7 @@ def test_without_an_answer(program: str) -> None:
     found = examiner.by(make, asked(text)).answer(wait=True)
 
     assert isinstance(found, sourced.Effective)
-    assert "observe" == found.config.mode
+    assert found.config.mode == "observe"
 
 
 def test_no_process_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,14 +166,14 @@ def test_nobody_waits(write: Write) -> None:
     """A changed file is heard of by a later look, and until then nothing is in the way."""
     path = write("mode: observe\n")
     watched = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}), examiner.apart)
-    assert [None, None] == [watched.poll(), watched.poll()]
+    assert [watched.poll(), watched.poll()] == [None, None]
     write("mode: enforce\n")
-    assert [None, None] == [watched.poll(), watched.poll()]
+    assert [watched.poll(), watched.poll()] == [None, None]
 
     found = deadline.until(watched.poll, "an answer")
 
     assert isinstance(found, sourced.Effective)
-    assert ("enforce", None) == (found.config.mode, watched.poll())
+    assert (found.config.mode, watched.poll()) == ("enforce", None)
 
 
 def test_asked_again_meanwhile(write: Write) -> None:
@@ -187,7 +187,7 @@ def test_asked_again_meanwhile(write: Write) -> None:
     found = deadline.until(watched.poll, "an answer")
 
     assert isinstance(found, sourced.Effective)
-    assert "enforce" == found.config.mode
+    assert found.config.mode == "enforce"
 
 
 @pytest.mark.parametrize("heard", ["SIG_DFL", "SIG_IGN"])
@@ -197,4 +197,4 @@ def test_a_question_given_up(heard: str) -> None:
 
     ran = subprocess.run(words, capture_output=True, check=False, timeout=60)
 
-    assert (0, b"") == (ran.returncode, ran.stderr)
+    assert (ran.returncode, ran.stderr) == (0, b"")

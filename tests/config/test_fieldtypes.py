@@ -129,7 +129,7 @@ def test_quantity_spellings(given_value: object, kept: str) -> None:
 
 def test_one_cpu() -> None:
     """A list of one CPU may be written as a number."""
-    assert "3" == TYPES["CpuList"].validate_python(3)
+    assert TYPES["CpuList"].validate_python(3) == "3"
 
 
 @given(

@@ -30,7 +30,7 @@ class TestFile:
 
         effective = loader.load(None, {}, {})
 
-        assert (None, ()) == (effective.path, effective.warnings)
+        assert (effective.path, effective.warnings) == (None, ())
 
     def test_directory(self, tmp_path: Path) -> None:
         """A directory is refused as such."""
@@ -44,7 +44,7 @@ class TestFile:
         path = tmp_path / "fifo"
         os.mkfifo(path)
 
-        assert "a FIFO, not a regular file" == refused(str(path)).message
+        assert refused(str(path)).message == "a FIFO, not a regular file"
 
     @pytest.mark.usefixtures("no_hang")
     def test_fifo_in_between(self, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ class TestFile:
     @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
     def test_device(self, path: str) -> None:
         """A device is not read."""
-        assert "a device, not a regular file" == refused(path).message
+        assert refused(path).message == "a device, not a regular file"
 
     def test_socket(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A socket is refused as such."""
@@ -66,7 +66,7 @@ class TestFile:
         with socket.socket(socket.AF_UNIX) as server:
             server.bind("s")
 
-            assert "a socket, not a regular file" == refused("s").message
+            assert refused("s").message == "a socket, not a regular file"
 
     def test_unreadable(self, write: Write) -> None:
         """A file that may not be read says so and what to do."""

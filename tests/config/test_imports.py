@@ -21,7 +21,7 @@ def test_light(module: str) -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    assert "" == found.stdout.strip()
+    assert found.stdout.strip() == ""
 
 
 def test_page_is_not_loaded() -> None:
@@ -32,4 +32,4 @@ def test_page_is_not_loaded() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    assert "False" == found.stdout.strip()
+    assert found.stdout.strip() == "False"

@@ -42,5 +42,5 @@ def test_nothing_is_asked_by_itself() -> None:
     """The built-in modes leave it to what the node shows."""
     config = schema.defaults()
 
-    assert ("auto", "auto") == (config.kubelet.mode, config.kube.mode)
+    assert (config.kubelet.mode, config.kube.mode) == ("auto", "auto")
     assert not config.kubelet.insecure_skip_verify

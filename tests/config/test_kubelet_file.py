@@ -91,9 +91,9 @@ def test_a_late_threshold_is_refused_at_once(kubelet: Kubelet) -> None:
     assert path in text
     assert '--eviction-hard: policies.node_pressure.evictionHard["memory.available"]' in text
     assert "choose a larger threshold" in text
-    assert ("", ()) == refused(path, "memory.available<201Mi,nodefs.available<11%")
-    assert ("", ()) == refused(path, "memory.available<1Mi", act="null")
-    assert ("", ()) == refused(path, "memory.available<1Mi", act="false")
+    assert refused(path, "memory.available<201Mi,nodefs.available<11%") == ("", ())
+    assert refused(path, "memory.available<1Mi", act="null") == ("", ())
+    assert refused(path, "memory.available<1Mi", act="false") == ("", ())
 
 
 def test_all_of_them_are_named(kubelet: Kubelet) -> None:
@@ -145,9 +145,9 @@ def test_its_defaults_and_its_merging(kubelet: Kubelet) -> None:
     """As the kubelet takes them: all without a map, the missing ones where they are merged."""
     merged = kubelet("mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi}")
 
-    assert "10%" == kubelet_file.texts(kubelet("")).hard_in_force["nodefs.available"]
+    assert kubelet_file.texts(kubelet("")).hard_in_force["nodefs.available"] == "10%"
     found = kubelet_file.texts(kubelet("evictionHard: {memory.available: 1Gi}")).hard_in_force
-    assert {"memory.available": "1Gi"} == found
+    assert found == {"memory.available": "1Gi"}
     merged = kubelet("mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi}")
-    assert "10%" == kubelet_file.texts(merged).hard_in_force["nodefs.available"]
-    assert {} == kubelet_file.texts(kubelet("evictionHard: {}")).hard_in_force
+    assert kubelet_file.texts(merged).hard_in_force["nodefs.available"] == "10%"
+    assert kubelet_file.texts(kubelet("evictionHard: {}")).hard_in_force == {}

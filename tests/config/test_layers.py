@@ -35,7 +35,7 @@ def test_stronger_wins() -> None:
     merged = layers.merge(found)
 
     assert {"a": {"b": layers.Name.FLAGS.value}} == merged.data
-    assert "FLAGS" == merged.origin(("a", "b"))
+    assert merged.origin(("a", "b")) == "FLAGS"
 
 
 def test_maps_merge_lists_do_not() -> None:
@@ -45,7 +45,7 @@ def test_maps_merge_lists_do_not() -> None:
 
     merged = layers.merge([low, high])
 
-    assert {"m": {"a": 1, "b": 2}, "l": [9]} == merged.data
+    assert merged.data == {"m": {"a": 1, "b": 2}, "l": [9]}
     assert merged.origins == {
         ("m", "a"): "FILE",
         ("m", "b"): "ENVIRONMENT",
@@ -58,7 +58,7 @@ def test_null_section() -> None:
     low = layer(layers.Name.FILE, {"m": {"a": 1}})
     high = layer(layers.Name.FLAGS, {"m": None})
 
-    assert {"m": {"a": 1}} == layers.merge([low, high]).data
+    assert layers.merge([low, high]).data == {"m": {"a": 1}}
 
 
 @given(st.lists(TREES, max_size=3))

@@ -49,7 +49,7 @@ def test_within_is_same() -> None:
 
     found, cuts = limits.apply(config)
 
-    assert (True, ()) == (found is config, cuts)
+    assert (found is config, cuts) == (True, ())
 
 
 @given(st.integers(0, 9), st.sets(st.integers(0, 300), min_size=1), st.integers(0, 20_000))

@@ -33,23 +33,23 @@ def test_built_in() -> None:
 
     assert schema.defaults() == effective.config
     assert not effective.origins
-    assert "built-in" == effective.origin("mode")
+    assert effective.origin("mode") == "built-in"
 
 
 def test_defaults_of_the_contract() -> None:
     """The defaults are those that the documentation promises."""
     found = schema.defaults()
 
-    assert ("enforce", 120, "restore") == (
+    assert (
         found.mode,
         found.state.handover_seconds,
         found.state.on_stop,
-    )
-    assert "127.0.0.1:9316" == found.report.http.address
-    assert ("enforce", "enforce") == (
+    ) == ("enforce", 120, "restore")
+    assert found.report.http.address == "127.0.0.1:9316"
+    assert (
         found.policies.reserved_cpus.mode,
         found.policies.shared_pools.mode,
-    )
+    ) == ("enforce", "enforce")
 
 
 def test_full(write: Write) -> None:
@@ -59,17 +59,17 @@ def test_full(write: Write) -> None:
     effective = loader.load(path, {}, {})
 
     found = effective.config
-    assert ("observe", "off", "shadow") == (
+    assert (
         found.mode,
         found.policies.shared_pools.mode,
         found.policies.reserved_cpus.mode,
-    )
-    assert (4, "0-1") == (found.workloads[1].cpus, found.policies.reserved_cpus.cpus)
-    assert {"cpu": "1500m", "memory": "1Gi"} == found.workloads[0].requests
-    assert ("info", ()) == (found.log.level, effective.warnings)
+    ) == ("observe", "off", "shadow")
+    assert (found.workloads[1].cpus, found.policies.reserved_cpus.cpus) == (4, "0-1")
+    assert found.workloads[0].requests == {"cpu": "1500m", "memory": "1Gi"}
+    assert (found.log.level, effective.warnings) == ("info", ())
     assert f"{path}:16" == effective.origins["policies.shared_pools.mode"]
     assert f"{path}:10" == effective.origins["workloads[0].requests.memory"]
-    assert "built-in" == effective.origin("workloads[0].priority")
+    assert effective.origin("workloads[0].priority") == "built-in"
     assert f"{path}:6" == effective.origins['node.annotations["node.koordinator.sh/reservation"]']
 
 
@@ -78,7 +78,7 @@ def test_off(write: Write, word: str) -> None:
     """Off is a mode, also where a tool of YAML 1.1 has rewritten it."""
     path = write(f"policies: {{shared_pools: {{mode: {word}}}}}\n")
 
-    assert "off" == loader.load(path, {}, {}).config.policies.shared_pools.mode
+    assert loader.load(path, {}, {}).config.policies.shared_pools.mode == "off"
 
 
 @pytest.mark.parametrize("key", ["state", "policies", "node", "workloads", "report"])
@@ -95,11 +95,11 @@ def test_precedence(write: Write) -> None:
 
     effective = loader.load(path, env, flags)
 
-    assert ("observe", "--observe") == (effective.config.mode, effective.origins["mode"])
-    assert (2, "KOORDLET_STATE__HANDOVER_SECONDS") == (
+    assert (effective.config.mode, effective.origins["mode"]) == ("observe", "--observe")
+    assert (
         effective.config.state.handover_seconds,
         effective.origins["state.handoverSeconds"],
-    )
+    ) == (2, "KOORDLET_STATE__HANDOVER_SECONDS")
     assert ("error", f"{path}:4") == (effective.config.log.level, effective.origins["log.level"])
 
 
@@ -119,7 +119,7 @@ def test_flag_text() -> None:
 
     found = loader.load(None, {}, flags).config
 
-    assert (5, False) == (found.state.handover_seconds, found.report.http.enabled)
+    assert (found.state.handover_seconds, found.report.http.enabled) == (5, False)
 
 
 def test_flag_bad() -> None:
@@ -127,7 +127,7 @@ def test_flag_bad() -> None:
     with pytest.raises(errors.ConfigError) as caught:
         loader.load(None, {}, {"state.dir": sourced.Flag("x", "--state-dir")})
 
-    assert "--state-dir: state.dir" == caught.value.culprit
+    assert caught.value.culprit == "--state-dir: state.dir"
 
 
 def test_flag_unknown() -> None:
@@ -144,7 +144,7 @@ def test_limits_last(write: Write) -> None:
     effective = loader.load(path, env, {})
 
     key = "policies.reserved_cpus"
-    assert "0-1" == effective.config.policies.reserved_cpus.cpus
+    assert effective.config.policies.reserved_cpus.cpus == "0-1"
     assert f"{path}:3 ({key}.limits.maxCpus)" == effective.origins[f"{key}.cpus"]
     assert (
         f"{key}.cpus: 0-3 exceeds {key}.limits.maxCpus and is reduced to 0-1",
@@ -155,9 +155,9 @@ def test_quantity_without_use(write: Write) -> None:
     """A quantity beside a CPU list is not used, and that is said."""
     path = write("policies: {reserved_cpus: {cpus: '0', quantity: 2}}\n")
 
-    assert ("policies.reserved_cpus.quantity is ignored because cpus is set",) == loader.load(
-        path, {}, {}
-    ).warnings
+    assert loader.load(path, {}, {}).warnings == (
+        "policies.reserved_cpus.quantity is ignored because cpus is set",
+    )
 
 
 def test_frozen() -> None:

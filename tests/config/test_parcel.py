@@ -25,7 +25,7 @@ def test_a_question(text: str | None) -> None:
     again = parcel.question(parcel.of_question(asked))
 
     assert (text, asked.path, True) == (again.text, again.path, again.kept)
-    assert {"KOORDLET_MODE": "observe"} == again.env
+    assert again.env == {"KOORDLET_MODE": "observe"}
     assert asked.flags["mode"] == again.flags["mode"]
     assert sourced.Flag("/x", "command line") == again.flags["state.dir"]
 
@@ -39,11 +39,11 @@ def test_an_answer() -> None:
 
     assert found == again
     assert isinstance(again, sourced.Effective)
-    assert (TEXT, "f:3", "command line") == (
+    assert (
         again.text,
         again.origin("mode"),
         again.origin("state.dir"),
-    )
+    ) == (TEXT, "f:3", "command line")
 
 
 def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     again = parcel.answer(said, asked)
 
     assert isinstance(again, errors.ConfigError)
-    assert ("f", "restart the agent") == (again.culprit, again.fix)
+    assert (again.culprit, again.fix) == ("f", "restart the agent")
     assert "0.0.1 runs" in again.message
 
 

@@ -58,9 +58,9 @@ def test_as_its_model() -> None:
     record: Any = model.record()
 
     assert set(schema.Config.model_fields) == set(record.names)
-    assert ("10.0.0.1",) == record.workloads[0].addresses
+    assert record.workloads[0].addresses == ("10.0.0.1",)
     assert model.workloads[1].match.values() == record.workloads[1].match.values()
-    assert {"unit": None} == record.workloads[1].match.values(but=("cgroup",))
+    assert record.workloads[1].match.values(but=("cgroup",)) == {"unit": None}
 
 
 def test_frozen() -> None:

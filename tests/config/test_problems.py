@@ -155,12 +155,12 @@ class TestKeys:
 
         assert isinstance(error, problems.ConfigErrors)
         lines = [problem.culprit.removeprefix(path) for problem in error.problems]
-        assert [":3:7: mode", ":4:17: node.name", ":5:1: bogus", ":6:14: log.level"] == lines
+        assert lines == [":3:7: mode", ":4:17: node.name", ":5:1: bogus", ":6:14: log.level"]
         assert all(culprit in str(error) for culprit in lines)
 
     def test_at_most_twenty(self, write: Write) -> None:
         """Of very many problems the first twenty are shown, and how many are left."""
         error = refused(write("".join(f"bogus{n}: 1\n" for n in range(50))))
 
-        assert 22 == len(str(error).splitlines())
+        assert len(str(error).splitlines()) == 22
         assert str(error).endswith("… and 30 more")

@@ -17,7 +17,7 @@ from tests.config.refusing import Write
 def watch(path: str) -> reloader.Reloader:
     """A reloader that has looked at the file as it is."""
     found = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}))
-    assert [None, None, None] == [found.poll() for _ in range(3)]
+    assert [found.poll() for _ in range(3)] == [None, None, None]
     return found
 
 
@@ -26,7 +26,7 @@ def test_unchanged(write: Write) -> None:
     watched = watch(path := write("mode: observe\n"))
     Path(path).chmod(0o600)
 
-    assert [None] * 4 == [watched.poll() for _ in range(4)]
+    assert [watched.poll() for _ in range(4)] == [None] * 4
 
 
 def test_changed(write: Write) -> None:
@@ -36,9 +36,9 @@ def test_changed(write: Write) -> None:
 
     noticed, result, after = watched.poll(), watched.poll(), watched.poll()
 
-    assert (None, None) == (noticed, after)
+    assert (noticed, after) == (None, None)
     assert isinstance(result, sourced.Effective)
-    assert ("enforce", "error") == (result.config.mode, result.config.log.level)
+    assert (result.config.mode, result.config.log.level) == ("enforce", "error")
     assert result is watched.effective
 
 
@@ -50,7 +50,7 @@ def test_half_written(write: Write) -> None:
         write("mode: enforce\n" + "# more\n" * length)
         results.append(watched.poll())
 
-    assert [None] * 4 == results
+    assert results == [None] * 4
     assert isinstance(watched.poll(), sourced.Effective)
 
 
@@ -68,7 +68,7 @@ def test_replaced(write: Write, tmp_path: Path) -> None:
     result = watched.poll()
 
     assert isinstance(result, sourced.Effective)
-    assert "enforce" == result.config.mode
+    assert result.config.mode == "enforce"
 
 
 def test_changed_before_the_first_poll(write: Write) -> None:
@@ -79,7 +79,7 @@ def test_changed_before_the_first_poll(write: Write) -> None:
 
     results = [watched.poll() for _ in range(3)]
 
-    assert 1 == sum(isinstance(one, sourced.Effective) for one in results)
+    assert sum(isinstance(one, sourced.Effective) for one in results) == 1
 
 
 def test_bad_once(write: Write) -> None:
@@ -92,7 +92,7 @@ def test_bad_once(write: Write) -> None:
     results += [watched.poll() for _ in range(3)]
 
     found = [one for one in results if one is not None]
-    assert 1 == len(found)
+    assert len(found) == 1
     assert isinstance(found[0], errors.ConfigError)
     assert f"{path}:3:7: mode" == found[0].culprit
     assert ("observe", found[0]) == (watched.effective.config.mode, watched.error)
@@ -106,7 +106,7 @@ def test_bad_then_other_bad(write: Write) -> None:
         write(body)
         results += [watched.poll(), watched.poll()]
 
-    assert [False, True, False, True] == [isinstance(one, errors.ConfigError) for one in results]
+    assert [isinstance(one, errors.ConfigError) for one in results] == [False, True, False, True]
 
 
 def test_mended(write: Write) -> None:
@@ -116,7 +116,7 @@ def test_mended(write: Write) -> None:
     watched.poll(), watched.poll()
     write("mode: observe\n")
 
-    assert [None, None] == [watched.poll(), watched.poll()]
+    assert [watched.poll(), watched.poll()] == [None, None]
     assert watched.error is None
 
 
@@ -129,8 +129,8 @@ def test_vanished_or_empty(write: Write, spoil: Callable[[Path], object]) -> Non
 
     results = [watched.poll() for _ in range(4)]
 
-    assert 1 == sum(isinstance(one, errors.ConfigError) for one in results)
-    assert "observe" == watched.effective.config.mode
+    assert sum(isinstance(one, errors.ConfigError) for one in results) == 1
+    assert watched.effective.config.mode == "observe"
     assert "the last content stays in force" in str(watched.error)
 
 
@@ -145,7 +145,7 @@ def test_became_a_directory(write: Write) -> None:
     (path / "x").touch()
     results += [watched.poll() for _ in range(3)]
 
-    assert 1 == sum(isinstance(one, errors.ConfigError) for one in results)
+    assert sum(isinstance(one, errors.ConfigError) for one in results) == 1
 
 
 def test_empty_from_the_start(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_appears(tmp_path: Path) -> None:
     """A file that was not there at the start is taken when it appears."""
     path = tmp_path / "config.yaml"
     watched = reloader.Reloader(str(path), {}, {}, loader.load(None, {}, {}))
-    assert [None, None] == [watched.poll(), watched.poll()]
+    assert [watched.poll(), watched.poll()] == [None, None]
     path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n")
     watched.poll()
 
@@ -183,7 +183,7 @@ def test_sources_stay(write: Write) -> None:
     watched.poll()
 
     found = watched.effective.config
-    assert ("observe", "error", "json") == (found.mode, found.log.level, found.log.format)
+    assert (found.mode, found.log.level, found.log.format) == ("observe", "error", "json")
 
 
 def test_force(write: Write) -> None:
@@ -196,7 +196,7 @@ def test_force(write: Write) -> None:
     result = watched.force()
 
     assert isinstance(result, sourced.Effective)
-    assert ("enforce", None) == (result.config.mode, watched.poll())
+    assert (result.config.mode, watched.poll()) == ("enforce", None)
 
 
 def test_force_bad(write: Write) -> None:
@@ -206,8 +206,8 @@ def test_force_bad(write: Write) -> None:
 
     assert isinstance(watched.force(), errors.ConfigError)
     assert isinstance(watched.force(), errors.ConfigError)
-    assert [None, None] == [watched.poll(), watched.poll()]
-    assert "observe" == watched.effective.config.mode
+    assert [watched.poll(), watched.poll()] == [None, None]
+    assert watched.effective.config.mode == "observe"
 
 
 class Broken:
@@ -235,13 +235,13 @@ def test_failed(write: Write) -> None:
     assert watched.poll() is None
     with pytest.raises(ImportError):
         watched.poll()
-    assert [None] * 3 == [watched.poll() for _ in range(3)]
+    assert [watched.poll() for _ in range(3)] == [None] * 3
 
     write("mode: enforce\n")
     found = watched.force()
 
     assert isinstance(found, sourced.Effective)
-    assert "enforce" == found.config.mode
+    assert found.config.mode == "enforce"
 
 
 def test_cost(write: Write) -> None:
@@ -269,4 +269,4 @@ def test_changes(write: Write) -> None:
     old = loader.load(None, {}, {}).config
     new = loader.load(write("mode: observe\nnode: {labels: {a: b}}\n"), {}, {}).config
 
-    assert ("mode", "node.labels", "node.labels.a") == reloader.changes(old, new)
+    assert reloader.changes(old, new) == ("mode", "node.labels", "node.labels.a")

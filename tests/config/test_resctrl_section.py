@@ -18,11 +18,11 @@ def test_the_peers_defaults() -> None:
     """Latency-sensitive classes have every way, best-effort work thirty percent; only shown."""
     said = schema.defaults().policies.resctrl
 
-    assert "shadow" == said.mode
-    assert [100, 100, 30] == [
+    assert said.mode == "shadow"
+    assert [
         one.cat_range_end_percent for one in (said.lsr_class, said.ls_class, said.be_class)
-    ]
-    assert {100} == {one.mba_percent for one in (said.lsr_class, said.ls_class, said.be_class)}
+    ] == [100, 100, 30]
+    assert {one.mba_percent for one in (said.lsr_class, said.ls_class, said.be_class)} == {100}
 
 
 def test_a_whole_section(write: Write) -> None:
@@ -30,9 +30,10 @@ def test_a_whole_section(write: Write) -> None:
     parts = "[{name: a, ways: 60, classes: [LSR, LS]}, {name: b, ways: 40, classes: [BE]}]"
     said = load(write, f"beClass: {{catRangeEndPercent: 50, mbaPercent: 40}}, partitions: {parts}")
 
-    assert (50, 40) == (said.be_class.cat_range_end_percent, said.be_class.mba_percent)
-    assert [("a", ("LSR", "LS")), ("b", ("BE",))] == [
-        (one.name, one.classes) for one in said.partitions
+    assert (said.be_class.cat_range_end_percent, said.be_class.mba_percent) == (50, 40)
+    assert [(one.name, one.classes) for one in said.partitions] == [
+        ("a", ("LSR", "LS")),
+        ("b", ("BE",)),
     ]
 
 

@@ -33,7 +33,7 @@ def test_unique_names() -> None:
         schema.Config.model_validate(data)
 
     detail = caught.value.errors()[0]
-    assert ("workloads", 1, "name") == detail["ctx"]["at"]
+    assert detail["ctx"]["at"] == ("workloads", 1, "name")
 
 
 def test_every_field_is_described() -> None:
@@ -59,7 +59,7 @@ def test_json_schema() -> None:
     assert set(plain.document(schema.defaults())) == set(found["properties"])
     assert found["additionalProperties"] is False
     shared = found["$defs"]["SharedPools"]["properties"]
-    assert ["off", "shadow", "enforce"] == shared["mode"]["enum"]
+    assert shared["mode"]["enum"] == ["off", "shadow", "enforce"]
 
 
 def test_plain_round_trip() -> None:

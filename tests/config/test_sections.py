@@ -17,7 +17,7 @@ class Example(sections.Section):
 
 def test_keys_are_camel_case_and_known() -> None:
     """Another key, the Python spelling, or another type is refused."""
-    assert 5 == Example.model_validate({"someSeconds": 5}).some_seconds
+    assert Example.model_validate({"someSeconds": 5}).some_seconds == 5
     for wrong in ({"some_seconds": 5}, {"other": 1}, {"someSeconds": "5"}, {"someSeconds": 1.5}):
         with pytest.raises(pydantic.ValidationError):
             Example.model_validate(wrong)
@@ -30,10 +30,11 @@ def test_a_section_without_content() -> None:
 
 def test_what_a_section_says() -> None:
     """By field, without those that are not wanted."""
-    assert {"some_seconds": 4, "mode": "shadow"} == Example.model_validate(
-        {"someSeconds": 4}
-    ).values()
-    assert {"some_seconds": 3} == Example().values(but=("mode",))
+    assert Example.model_validate({"someSeconds": 4}).values() == {
+        "some_seconds": 4,
+        "mode": "shadow",
+    }
+    assert Example().values(but=("mode",)) == {"some_seconds": 3}
 
 
 def test_sections_that_nobody_wrote_are_one() -> None:
@@ -66,7 +67,7 @@ def _below(section: type[sections.Section]) -> list[type[sections.Section]]:
 
 def test_off_as_yaml_tools_write_it() -> None:
     """``false`` is ``off``; ``true`` is nothing."""
-    assert "off" == Example.model_validate({"mode": False}).mode
+    assert Example.model_validate({"mode": False}).mode == "off"
     with pytest.raises(pydantic.ValidationError):
         Example.model_validate({"mode": True})
 

@@ -13,8 +13,8 @@ def test_origins() -> None:
     """Of what somebody said; all else is built in."""
     found = loader.from_text(TEXT, "f", {}, {"mode": sourced.Flag("observe", "--observe")})
 
-    assert ("f:3", "--observe") == (found.origin("log.level"), found.origin("mode"))
-    assert sourced.BUILT_IN == found.origin("log.format")
+    assert (found.origin("log.level"), found.origin("mode")) == ("f:3", "--observe")
+    assert found.origin("log.format") == sourced.BUILT_IN
     assert "log.format" not in found.origins
 
 

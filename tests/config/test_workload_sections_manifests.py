@@ -11,7 +11,7 @@ from tests.config.refusing import Write
 
 def test_the_usual_directory() -> None:
     """Without a word it is the built-in one, which counts where it exists."""
-    assert sourced.MANIFESTS == schema.defaults().manifests.directory
+    assert schema.defaults().manifests.directory == sourced.MANIFESTS
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_another_or_none(write: Write, said: str, expected: str | None) -> None:
     """A directory by its path; null is none."""
     config = loader.load(write(f"manifests: {{directory: {said}}}"), {}, {}).config
 
-    assert expected == config.manifests.directory
+    assert config.manifests.directory == expected
 
 
 @pytest.mark.parametrize("said", ["7", "[a]", "relative/path", "{a: b}", "true"])

@@ -73,7 +73,7 @@ def test_marks(loader_class: Any) -> None:
     """Every value and every key has its line and column, counted from one."""
     document = yaml_source.parse("a: 1\nb:\n  - c: x\n  - é: 'y'\n", "f", loader_class)
 
-    assert {"a": 1, "b": [{"c": "x"}, {"é": "y"}]} == document.data
+    assert document.data == {"a": 1, "b": [{"c": "x"}, {"é": "y"}]}
     assert places.Mark(4, 5) == document.keys["b", 1, "é"]
     assert places.Mark(4, 8) == document.values["b", 1, "é"]
     assert places.Mark(3, 5) == document.values["b", 0]

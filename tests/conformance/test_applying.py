@@ -52,8 +52,8 @@ async def test_apply_conflicts(world: World) -> None:
         await world.store.patch(ref, apply(ref, "two", ttl="2h"))
 
     assert ".spec.ttl" in str(caught.value)
-    assert [("FieldManagerConflict", ".spec.ttl")] == [
-        (one.reason, one.field) for one in caught.value.causes
+    assert [(one.reason, one.field) for one in caught.value.causes] == [
+        ("FieldManagerConflict", ".spec.ttl")
     ]
     assert (await world.store.get(ref))["spec"] == {"ttl": "1h"}
 
@@ -151,9 +151,9 @@ async def test_a_condition_goes_with_all_of_its_fields(world: World) -> None:
     await say("them", {"type": "example.com/B", "status": "True"})
 
     found = await say("us", {"type": "example.com/C", **rest})
-    assert {"example.com/B", "example.com/C"} == {one["type"] for one in found}
-    assert ["example.com/B"] == [one["type"] for one in await say("us")]
-    assert [] == await say("them")
+    assert {one["type"] for one in found} == {"example.com/B", "example.com/C"}
+    assert [one["type"] for one in await say("us")] == ["example.com/B"]
+    assert await say("them") == []
 
 
 async def test_an_apply_with_a_revision(world: World) -> None:
@@ -168,7 +168,7 @@ async def test_an_apply_with_a_revision(world: World) -> None:
     with pytest.raises(refusals.Conflict) as caught:
         await world.store.patch(ref, objects.Apply(body, "one", force=True))
 
-    assert () == tuple(one for one in caught.value.causes if one.reason == "FieldManagerConflict")
+    assert tuple(one for one in caught.value.causes if one.reason == "FieldManagerConflict") == ()
 
 
 async def test_the_status_of_a_node_has_annotations(world: World) -> None:
@@ -177,8 +177,8 @@ async def test_the_status_of_a_node_has_annotations(world: World) -> None:
     body = {"metadata": {"name": ref.name, "annotations": {"example.com/mark": "1"}}, "status": {
         "capacity": {"kubernetes.io/batch-cpu": "1k"}}}  # fmt: skip
     after = await world.store.patch(ref, objects.Apply(body, "us"), subresource="status")
-    assert "1" == objects.metadata(after)["annotations"]["example.com/mark"]
-    assert "1k" == after["status"]["capacity"]["kubernetes.io/batch-cpu"]
+    assert objects.metadata(after)["annotations"]["example.com/mark"] == "1"
+    assert after["status"]["capacity"]["kubernetes.io/batch-cpu"] == "1k"
 
     plain = {"metadata": {"name": ref.name}, "status": {"phase": "Running"}}
     after = await world.store.patch(ref, objects.Apply(plain, "us"), subresource="status")

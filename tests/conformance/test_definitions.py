@@ -155,15 +155,15 @@ def test_every_writer(config: Path, account: Path) -> None:
     async def body() -> None:
         async with opened(config) as root, opened(account) as client:
             await root.create(kinds.NODES, {"metadata": {"name": node}})
-            assert 1 == await rows.Metric(pasts.used_node()).bring(client, now)
+            assert await rows.Metric(pasts.used_node()).bring(client, now) == 1
             metric = await client.get(objects.Ref(kinds.NODE_METRICS, node))
             assert metric["status"]["updateTime"]
             assert ours == owned(metric, "status", "updateTime")
             for row in every:
                 await row.bring(client, now)
-                assert 0 == await row.bring(client, now), row.name
+                assert await row.bring(client, now) == 0, row.name
             device = await client.get(objects.Ref(kinds.DEVICES, node))
-            assert ["gpu", "rdma"] == [one["type"] for one in device["spec"]["devices"]]
+            assert [one["type"] for one in device["spec"]["devices"]] == ["gpu", "rdma"]
             assert ours == owned(device, "spec", "devices")
             found = await client.get(objects.Ref(kinds.NODES, node))
             assert ours == owned(found, "status", "capacity", resources.BATCH_CPU)
@@ -184,12 +184,12 @@ def test_remarks_are_events(config: Path, account: Path) -> None:
         async with opened(config) as root, opened(account) as client:
             with contextlib.suppress(refusals.AlreadyExists):
                 await root.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
-            assert 1 == await row.bring(client, now)
+            assert await row.bring(client, now) == 1
             clock.now += 3600
-            assert 1 == await row.bring(client, now)
+            assert await row.bring(client, now) == 1
             found = await objects.collect(root.list(kinds.EVENTS, namespace="default"))
             (one,) = (each for each in found.items if each.get("reason") == "Malformed")
-            assert 2 == one["series"]["count"]
+            assert one["series"]["count"] == 2
 
     asyncio.run(asyncio.wait_for(body(), 60))
 
@@ -206,12 +206,12 @@ def test_another_manager_is_left_the_resources(config: Path, account: Path) -> N
         async with opened(config, "koord-manager") as other, opened(account) as client:
             await other.create(kinds.NODES, {"metadata": {"name": ref.name}})
             row = rows.StatusRow(rows.ReportTimes(), Racing(1000.0))
-            assert 1 == await row.bring(client, offering(base, cpu=20_000))
+            assert await row.bring(client, offering(base, cpu=20_000)) == 1
             await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
             changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")
-            assert 1 == await row.bring(client, changed)
+            assert await row.bring(client, changed) == 1
             found = await client.get(ref)
-            assert "77" == found["status"]["allocatable"][resources.BATCH_CPU]
+            assert found["status"]["allocatable"][resources.BATCH_CPU] == "77"
             assert "mode shadow" in str(found["status"]["conditions"])
 
     asyncio.run(asyncio.wait_for(body(), 60))

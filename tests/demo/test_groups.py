@@ -45,8 +45,8 @@ def test_processes_are_moved_where_they_were_started() -> None:
         for wanted in (settings, demo.DemoSettings())
     )
 
-    assert [("/u/koordlet-demo/ls/cgroup.procs", (7,))] == moved
-    assert [] == none
+    assert moved == [("/u/koordlet-demo/ls/cgroup.procs", (7,))]
+    assert none == []
 
 
 def test_the_demo_takes_back_what_came_back() -> None:
@@ -63,4 +63,4 @@ def test_the_demo_takes_back_what_came_back() -> None:
         made = demo.decide(now, series.History(), demo.DemoSettings(), demo.DemoState())
         written.append([o.value for o in made.actions if isinstance(o, action.WriteFile)])
 
-    assert [["0-3"], []] == written
+    assert written == [["0-3"], []]

@@ -28,7 +28,7 @@ def test_percentiles() -> None:
     """The least value that so many of the values do not exceed; nothing of nothing."""
     ordered = [float(one) for one in range(1, 101)]
 
-    assert (50.0, 99.0, 1.0) == tuple(load.percentile(ordered, part) for part in (0.5, 0.99, 0.0))
+    assert tuple(load.percentile(ordered, part) for part in (0.5, 0.99, 0.0)) == (50.0, 99.0, 1.0)
     assert load.percentile([], 0.5) == 0.0
 
 

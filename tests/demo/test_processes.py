@@ -23,7 +23,7 @@ def test_a_process_ends_without_its_parent(name: str, words: list[str]) -> None:
     """Also when the parent was killed before the process could ask who it is."""
     given = [sys.executable, "-S", "-P", str(HERE / f"{name}.py"), _NOBODY, *words]
 
-    assert 0 == subprocess.run(given, stdin=subprocess.DEVNULL, check=False, timeout=30).returncode
+    assert subprocess.run(given, stdin=subprocess.DEVNULL, check=False, timeout=30).returncode == 0
 
 
 def test_all_three_run_and_end() -> None:

@@ -70,7 +70,7 @@ def test_every_write_is_bound() -> None:
         for group, resource, verb in writes
         if (group, resource, WRITING[verb]) not in covered()
     }
-    assert UNBOUND == unbound
+    assert unbound == UNBOUND
 
 
 def test_policies_are_in_force_and_about_the_agents() -> None:
@@ -83,8 +83,8 @@ def test_policies_are_in_force_and_about_the_agents() -> None:
     assert f"system:serviceaccount:{where['namespace']}:{where['name']}" == ACCOUNT
     assert policies.keys() == bindings.keys()
     for name, policy in policies.items():
-        assert ["Deny"] == bindings[name]["validationActions"]
-        assert "Fail" == policy["failurePolicy"]
+        assert bindings[name]["validationActions"] == ["Deny"]
+        assert policy["failurePolicy"] == "Fail"
         (condition,) = policy["matchConditions"]
         assert f'request.userInfo.username == "{ACCOUNT}"' == condition["expression"]
     names = {one["metadata"]["name"] for one in built(DEPLOY / "agent")}
@@ -161,7 +161,7 @@ async def in_force(cluster: Any, folder: Path) -> None:
             (lambda store, node: event(store, node, f"try-{next(tries)}"), nobody),
         )
         for write, store in questions:
-            while "done" == await outcome(write, store, MINE):
+            while await outcome(write, store, MINE) == "done":
                 pass
 
 
@@ -309,11 +309,11 @@ def test_a_real_server_binds_each_write_to_its_node(
                 answers = [await outcome(write, one, MINE) for one in (other, nobody, mine)]
                 found[name] = (*answers, await outcome(write, mine, OTHER))
                 # What is patched next has to be there.
-                assert "done" == await outcome(write, other, OTHER), name
+                assert await outcome(write, other, OTHER) == "done", name
         return found
 
     for name, (other, nobody, mine, about_other) in loop.run(each()).items():
-        assert "done" == mine, (name, mine)
+        assert mine == "done", (name, mine)
         for refused in (other, nobody, about_other):
             assert "ValidatingAdmissionPolicy 'koordlet-own-" in refused, (name, refused)
 
@@ -346,7 +346,7 @@ def test_a_real_server_keeps_the_rest_of_a_node(
             }
 
     answers = loop.run(each())
-    assert "done" == answers.pop("own taint")
+    assert answers.pop("own taint") == "done"
     for name, why in answers.items():
         assert "'koordlet-node-fields'" in why, name
 
@@ -362,7 +362,7 @@ def test_a_real_server_cannot_bind_evictions(
         async with agent(cluster, tmp_path, secret) as mine:
             return await outcome(evict, mine, OTHER)
 
-    assert "done" == loop.run(ask())
+    assert loop.run(ask()) == "done"
 
 
 def test_a_real_server_understands_the_policies(cluster: Any) -> None:
@@ -370,4 +370,4 @@ def test_a_real_server_understands_the_policies(cluster: Any) -> None:
     path = f"/{PATHS['ValidatingAdmissionPolicy']}"
     for policy in cluster.request("GET", path)["items"]:
         warned = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])
-        assert [] == warned, policy["metadata"]["name"]
+        assert warned == [], policy["metadata"]["name"]

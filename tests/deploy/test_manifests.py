@@ -66,9 +66,9 @@ def test_names_that_refer_to_each_other() -> None:
     )
     daemonset = one("DaemonSet")
 
-    assert NAMESPACE == one("Namespace")["metadata"]["name"]
+    assert one("Namespace")["metadata"]["name"] == NAMESPACE
     for each in (account, one("ConfigMap"), daemonset):
-        assert NAMESPACE == each["metadata"]["namespace"], each["kind"]
+        assert each["metadata"]["namespace"] == NAMESPACE, each["kind"]
     assert role["metadata"]["name"] == binding["roleRef"]["name"]
     assert [("ServiceAccount", account["metadata"]["name"], NAMESPACE)] == [
         (each["kind"], each["name"], each["namespace"]) for each in binding["subjects"]
@@ -97,7 +97,7 @@ def test_mounts_have_volumes() -> None:
             assert mounts[name] == volume["hostPath"]["path"], "the same path inside and outside"
     assert one("ConfigMap")["metadata"]["name"] == volumes["config"]["configMap"]["name"]
     (file,) = one("ConfigMap")["data"]
-    assert sourced.DEFAULT_PATH == f"{mounts['config']}/{file}"
+    assert f"{mounts['config']}/{file}" == sourced.DEFAULT_PATH
 
 
 def test_the_configuration_is_valid() -> None:
@@ -105,15 +105,15 @@ def test_the_configuration_is_valid() -> None:
     (text,) = one("ConfigMap")["data"].values()
     found = loader.from_text(text, "config.yaml", variables(), {})
 
-    assert () == found.warnings
-    assert ("handover", "node-1") == (found.config.state.on_stop, found.config.node.name)
+    assert found.warnings == ()
+    assert (found.config.state.on_stop, found.config.node.name) == ("handover", "node-1")
 
 
 def test_every_variable_is_known() -> None:
     """No variable of ours that the loader would refuse, or silently skip."""
     ours = {name for name in variables() if name.startswith("KOORDLET_")}
 
-    assert {"KOORDLET_NODE__NAME", "KOORDLET_STATE__ON_STOP"} == ours
+    assert ours == {"KOORDLET_NODE__NAME", "KOORDLET_STATE__ON_STOP"}
     for name in ours:
         assert environment.layer({name: variables()[name]}).origins
 
@@ -123,7 +123,7 @@ def test_probes_ask_what_is_served() -> None:
     served = set(http_api.Api(lambda: None, version="test").routes())
     probes = {kind: container()[f"{kind}Probe"]["httpGet"] for kind in PROBES}
 
-    assert PROBES == {kind: each["path"] for kind, each in probes.items()}
+    assert {kind: each["path"] for kind, each in probes.items()} == PROBES
     assert set(PROBES.values()) <= served
     for each in probes.values():
         address = f"{each['host']}:{each['port']}"
@@ -138,21 +138,21 @@ def test_one_agent_at_a_time() -> None:
     """A second one on a node refuses to start, so a rollout must not begin with it."""
     rolling = one("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
 
-    assert 0 == rolling.get("maxSurge", 0), "the default of every API server"
+    assert rolling.get("maxSurge", 0) == 0, "the default of every API server"
 
 
 def test_privileges() -> None:
     """As few as the job allows."""
     context = container()["securityContext"]
 
-    assert (False, False, True) == (
+    assert (
         context["privileged"],
         context["allowPrivilegeEscalation"],
         context["readOnlyRootFilesystem"],
-    )
-    assert {"drop": ["ALL"], "add": ["DAC_OVERRIDE", "SYS_NICE"]} == context["capabilities"]
+    ) == (False, False, True)
+    assert context["capabilities"] == {"drop": ["ALL"], "add": ["DAC_OVERRIDE", "SYS_NICE"]}
     assert pod()["hostPID"]
-    assert "system-node-critical" == pod()["priorityClassName"]
+    assert pod()["priorityClassName"] == "system-node-critical"
 
 
 def test_the_image_has_this_version() -> None:
@@ -214,13 +214,13 @@ def test_the_entrypoint_is_no_shell() -> None:
     (command,) = (rest for name, rest in instructions() if name == "CMD")
     words, args = yaml.safe_load(entrypoint), yaml.safe_load(command)
 
-    assert "/opt/koordlet/bin/python" == words[0]
+    assert words[0] == "/opt/koordlet/bin/python"
     assert container()["args"] == args
     assert args == [cli.parser("run").parse_args(args).command]
     told = subprocess.run(
         [sys.executable, *words[1:], "run", "--help"], capture_output=True, text=True, check=False
     )
-    assert (0, "") == (told.returncode, told.stderr)
+    assert (told.returncode, told.stderr) == (0, "")
 
 
 def test_the_image_has_the_command_of_the_documents(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_the_image_has_the_command_of_the_documents(tmp_path: Path) -> None:
     )
 
     assert path.startswith("PATH=/opt/koordlet/bin:")
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "usage: koordlet check " in done.stdout
 
 
@@ -296,9 +296,9 @@ def test_units_agree() -> None:
         assert path.name == agent["Service"][key] == helper["Service"][key]
     for key in ("CapabilityBoundingSet", "UMask", "SystemCallFilter", "RuntimeDirectoryPreserve"):
         assert agent["Service"][key] == helper["Service"][key], key
-    assert "koordlet.service" == helper["Unit"]["PartOf"]
-    assert "%n" == commands(UNITS[0])[-1][-1]
-    assert "koordlet.service" == commands(UNITS[1])[-1][-1]
+    assert helper["Unit"]["PartOf"] == "koordlet.service"
+    assert commands(UNITS[0])[-1][-1] == "%n"
+    assert commands(UNITS[1])[-1][-1] == "koordlet.service"
 
 
 def test_the_switch_depends_on_nothing() -> None:
@@ -306,8 +306,8 @@ def test_the_switch_depends_on_nothing() -> None:
     timer, look = unit("koordlet-deadline.timer"), unit("koordlet-deadline.service")
     where = paths.choose({}, root=True, state_dir=None)
 
-    assert "koordlet-deadline.timer" == unit(UNITS[0])["Unit"]["Wants"]
-    assert "koordlet-deadline.service" == timer["Timer"]["Unit"]
+    assert unit(UNITS[0])["Unit"]["Wants"] == "koordlet-deadline.timer"
+    assert timer["Timer"]["Unit"] == "koordlet-deadline.service"
     assert not {"PartOf", "BindsTo", "Requires"} & {*timer["Unit"], *look["Unit"]}
     assert [key for key in timer["Timer"] if key.startswith("On")] == ["OnCalendar"]
     assert str(where.journal) == look["Unit"]["ConditionPathExists"]
@@ -321,8 +321,8 @@ def test_unit_variables_are_known() -> None:
     lines = unit(UNITS[0])["Service"]["Environment"].split("\n")
     given = dict(line.split("=", 1) for line in lines)
 
-    assert "handover" == given["KOORDLET_STATE__ON_STOP"]
-    assert () == loader.from_text(None, "", given, {}).warnings
+    assert given["KOORDLET_STATE__ON_STOP"] == "handover"
+    assert loader.from_text(None, "", given, {}).warnings == ()
 
 
 def test_the_example_configuration_is_valid() -> None:
@@ -335,4 +335,4 @@ def test_the_example_configuration_is_valid() -> None:
     used = loader.from_text(workloads, "config.yaml", {}, {})
 
     assert ((), schema.defaults()) == (found.warnings, found.config)
-    assert ["web", "batch"] == [each.name for each in used.config.workloads]
+    assert [each.name for each in used.config.workloads] == ["web", "batch"]

@@ -48,7 +48,7 @@ def test_they_agree() -> None:
     slow = {of_unit(f"{one}.service", "MemoryHigh") for one in ("koordlet", "koordlet-restore")}
     guide = (REPO / "docs" / "operate.md").read_text()
 
-    assert (1, 1) == (len(limits), len(slow))
+    assert (len(limits), len(slow)) == (1, 1)
     assert f"one limit, {limits.pop() // _MIB} MiB" in guide
     assert f"from {slow.pop() // _MIB} MiB on" in guide
 
@@ -64,6 +64,6 @@ def test_nothing_that_was_measured_comes_near() -> None:
     known = int(followed.MOST_SETS * (rows[_KNOWN] - rows["all surfaces"]) / 11_900)
     worst = counted + known + validating
 
-    assert (4000, 7) == (followed.MOST_OF_ALL, len(rows))
+    assert (followed.MOST_OF_ALL, len(rows)) == (4000, 7)
     assert f"{counted // 10**6} + {known // 10**6} + {validating // 10**6} MB" in guide
     assert max(worst, *rows.values()) < of_unit("koordlet.service", "MemoryHigh")

@@ -150,7 +150,7 @@ def checked(found: Iterable[dict[str, Any]]) -> None:
     names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in found]
 
     assert len(names) == len(set(names))
-    assert () == loader.from_text(None, "", variables(container), {}).warnings
+    assert loader.from_text(None, "", variables(container), {}).warnings == ()
     volumes = {each["name"] for each in pod["volumes"]}
     every = (*pod.get("initContainers", ()), container)
     assert volumes == {m["name"] for each in every for m in each["volumeMounts"]}
@@ -196,7 +196,7 @@ def test_who_may_ask_and_who_may_scrape() -> None:
     binding = one(found, "ClusterRoleBinding", "koordlet-reviews")
     assert agent(found)[0]["serviceAccountName"] == binding["subjects"][0]["name"]
     (rule,) = one(found, "ClusterRole", "koordlet-metrics")["rules"]
-    assert {"nonResourceURLs": ["/metrics"], "verbs": ["get"]} == rule
+    assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 
 
 def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:

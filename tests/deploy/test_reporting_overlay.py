@@ -78,7 +78,7 @@ def test_the_scheduler_starts_with_these_words(scheduler: Documents) -> None:
     args = words(scheduler)
     ports = {each["name"]: each["containerPort"] for each in pod(scheduler)[1]["ports"]}
 
-    assert "scheduler" == args.command
+    assert args.command == "scheduler"
     assert [f"0.0.0.0:{ports['reports']}", f"0.0.0.0:{ports['https-metrics']}"] == [
         args.listen,
         args.https,
@@ -106,7 +106,7 @@ def test_the_agents_dial_it(scheduler: Documents, agents: Documents) -> None:
 
     assert f"{name}.{NAMESPACE}.svc" == host
     assert port == words(scheduler).listen.rpartition(":")[2]
-    assert "ClusterFirstWithHostNet" == agent(agents)[0]["dnsPolicy"]
+    assert agent(agents)[0]["dnsPolicy"] == "ClusterFirstWithHostNet"
     (secret,) = secrets(pod(scheduler)[0]).values()
     assert host in certificate(secret["secretName"])["dnsNames"]
     assert "server auth" in certificate(secret["secretName"])["usages"]
@@ -161,7 +161,7 @@ def test_the_scheduler_may_ask(scheduler: Documents) -> None:
     binding = one(scheduler, "ClusterRoleBinding", "koordlet-scheduler-reviews")
     (subject,) = binding["subjects"]
     assert pod(scheduler)[0]["serviceAccountName"] == subject["name"]
-    assert "koordlet-scheduler-reviews" == binding["roleRef"]["name"]
+    assert binding["roleRef"]["name"] == "koordlet-scheduler-reviews"
 
 
 def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
@@ -176,7 +176,7 @@ def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     assert {secret} == {each["secretName"] for each in secrets(pod(scheduler)[0]).values()}
     assert point["tlsConfig"]["serverName"] in certificate(secret)["dnsNames"]
     (rule,) = one(scheduler, "ClusterRole", "koordlet-scheduler-metrics")["rules"]
-    assert {"nonResourceURLs": ["/metrics"], "verbs": ["get"]} == rule
+    assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 
 
 @pytest.mark.parametrize("folder", ["scheduler", "agent", "certificates"])

@@ -35,7 +35,7 @@ def test_the_agents_role() -> None:
     """Exactly what it asks for; of configuration maps one by its name."""
     assert set().union(*AGENT) == allowed("daemonset.yaml")
     (maps,) = (rule for rule in rules("daemonset.yaml") if "configmaps" in rule["resources"])
-    assert ["slo-controller-config"] == maps["resourceNames"]
+    assert maps["resourceNames"] == ["slo-controller-config"]
 
 
 def test_the_schedulers_role() -> None:
@@ -55,8 +55,8 @@ def test_the_schedulers_role() -> None:
     assert needed(kinds.RESERVATIONS, "patch", "status") <= found
     assert needed(kinds.EVENTS, "create patch") <= found
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
-    assert [["create"], ["get", "patch"]] == [rule["verbs"] for rule in leases]
-    assert ["koordlet-scheduler"] == leases[1]["resourceNames"]
+    assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]
+    assert leases[1]["resourceNames"] == ["koordlet-scheduler"]
 
 
 @pytest.mark.parametrize("name", ["daemonset.yaml", "scheduler.yaml"])
@@ -144,8 +144,8 @@ def test_the_scheduler_is_deployed_as_it_starts() -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     parsed = cli.parser("scheduler").parse_args(container["args"])
 
-    assert "scheduler" == parsed.command
+    assert parsed.command == "scheduler"
     for probe in ("startupProbe", "livenessProbe"):
         assert "127.0.0.1:9317/livez" in container[probe]["exec"]["command"][-1]
     context = container["securityContext"]
-    assert (True, {"drop": ["ALL"]}) == (context["runAsNonRoot"], context["capabilities"])
+    assert (context["runAsNonRoot"], context["capabilities"]) == (True, {"drop": ["ALL"]})

@@ -81,21 +81,21 @@ def test_a_loop_device_is_throttled_and_put_back(place: live.Place, ram: Path) -
         file = live.HOST.at(f"{group}/{WRITE}")
         place.config = CONFIG.format(name=name, bps=2 * MIB)
         free = seconds_to_write(group, name, 4 * MIB)
-        assert 0 == place.forked(_settle)
+        assert place.forked(_settle) == 0
         assert f"{number} {2 * MIB}" == live.HOST.text(file).strip()
         # The kernel lets the first slice through; the rest takes its time.
         assert seconds_to_write(group, name, 4 * MIB) > 1.5 > free
 
         live.HOST.write(file, b"7:7 1048576\n")
-        assert 0 == place.forked(_settle)
+        assert place.forked(_settle) == 0
         place.config = CONFIG.format(name=name, bps=4 * MIB)
-        assert 0 == place.forked(_settle)
+        assert place.forked(_settle) == 0
         assert {f"{number} {4 * MIB}", "7:7 1048576"} == set(live.HOST.text(file).splitlines())
 
         done = place.restore()
-        assert ((), ()) == (done.left, done.failed)
-        assert ["7:7 1048576"] == live.HOST.text(file).splitlines()
-        assert 0 == place.restore().restored
+        assert (done.left, done.failed) == ((), ())
+        assert live.HOST.text(file).splitlines() == ["7:7 1048576"]
+        assert place.restore().restored == 0
 
 
 def _settle(who: lifecycle.Agent) -> None:

@@ -36,44 +36,44 @@ def test_a_typing_error_costs_itself(place: live.Place) -> None:
         limited = place.image()
         one.ends(signal.SIGKILL)
     path.write_text(BROKEN)
-    assert {} == images.difference(limited, place.image())
+    assert images.difference(limited, place.image()) == {}
 
     with place.running("--config", str(path)) as one:
         one.until("READY=1")
-        assert {} == images.difference(limited, place.image())
+        assert images.difference(limited, place.image()) == {}
         asked = address(one)
         assert 200 == answers.get(asked, "/livez")[0] == answers.get(asked, "/readyz")[0]
         status, told = answers.get(asked, "/healthz?verbose")
-        assert (503, True) == (status, f"{path}:3" in told.decode())
+        assert (status, f"{path}:3" in told.decode()) == (503, True)
         assert "in force: the last good configuration" in told.decode()
         assert "ConfigurationRefused" in answers.text(asked, "/api/v1/plan")
         path.write_text(agents.HEADER + place.config)
         deadline.until(lambda: answers.get(asked, "/healthz")[0] == 200, "the file is mended")
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
 
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 def test_without_any_good_one(place: live.Place) -> None:
     """It observes, is alive and not ready; once the file is mended the same process is, limited."""
     before = test_killed.furnish(place)
     path = test_killed.config(place)
-    assert 0 == place.forked(test_killed.settle)
+    assert place.forked(test_killed.settle) == 0
     limited = place.image()
     path.write_text(BROKEN)
 
     with place.running("--config", str(path)) as one:
         asked = address(one)
-        assert 200 == answers.get(asked, "/livez")[0]
+        assert answers.get(asked, "/livez")[0] == 200
         status, told = answers.get(asked, "/readyz?verbose")
-        assert (503, True) == (status, "no valid configuration" in told.decode())
-        assert {} == images.difference(limited, place.image()), "nobody has refused them yet"
+        assert (status, "no valid configuration" in told.decode()) == (503, True)
+        assert images.difference(limited, place.image()) == {}, "nobody has refused them yet"
         path.write_text(agents.HEADER + place.config)
         # The HTTP server comes back, at another port of the kernel's choice.
         deadline.until(lambda: address(one) != asked, "it begins anew")
         deadline.until(lambda: answers.get(address(one), "/readyz")[0] == 200, "it is ready")
-        assert {} == images.difference(limited, place.image())
+        assert images.difference(limited, place.image()) == {}
         assert agents.HEADER + place.config == last_config.load(place.paths.last_config)
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
 
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}

@@ -84,7 +84,7 @@ def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> 
         stack.callback(tidy.remove, place.name)
         one = stack.enter_context(runtime.running(tmp_path / "containerd", oci=request.param))
         yield Scene(place=place, client=one.client, sandbox=one.client.run_pod(uid, f"/{parent}"))
-    assert [] == tidy.tops(place.name)
+    assert tidy.tops(place.name) == []
 
 
 def test_names_and_nesting_are_understood(scene: Scene) -> None:
@@ -142,7 +142,7 @@ def test_what_a_killed_agent_leaves_is_put_back(scene: Scene) -> None:
         one.process.kill()
         one.process.wait()
     assert ours == scene.allowed(old)
-    assert 0 == scene.place.call("restore").returncode
+    assert scene.place.call("restore").returncode == 0
 
     assert [whole] * 3 == [scene.cpus(), scene.cpus(old), scene.allowed(old)]
 
@@ -161,7 +161,7 @@ def test_sets_come_stay_and_go(scene: Scene) -> None:
         new = scene.client.run(scene.sandbox, "new")
         deadline.until(lambda: scene.cpus(new) == ours, "the new container's set")
         assert (ours, ours) == (scene.allowed(new), scene.allowed(old))
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
         assert "Traceback" not in one.err
 
     assert whole == scene.cpus()

@@ -46,7 +46,7 @@ def test_ten_thousand_that_vanish(place: live.Place) -> None:
         while churn.poll() is None:
             who.one_pass(slow=True)
             assert who.publisher.view is not None
-            assert () == who.publisher.view.plan.failures
+            assert who.publisher.view.plan.failures == ()
             clock.tick()
             passes += 1
         agents.settle(who, clock)
@@ -55,7 +55,7 @@ def test_ten_thousand_that_vanish(place: live.Place) -> None:
     finally:
         who.close()
 
-    assert 0 == churn.returncode
+    assert churn.returncode == 0
     assert passes >= 5
-    assert () == place.restore().failed
-    assert {} == images.difference(before, place.image())
+    assert place.restore().failed == ()
+    assert images.difference(before, place.image()) == {}

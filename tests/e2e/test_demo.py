@@ -36,10 +36,10 @@ def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
             assert pool == deadline.until(functools.partial(allowed, place, name), name)
             assert pool != place.read("cpuset.cpus"), "one CPU is reserved"
         assert "Ctrl-C stops the demo" in deadline.until(lambda: one.out, "greeting")
-        assert 0 == one.ends(signal.SIGINT)
+        assert one.ends(signal.SIGINT) == 0
         assert one.out.endswith("The demo is over: all changes are undone.\n")
 
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 def test_the_greeting_names_addresses_that_answer(place: live.Place) -> None:
@@ -47,10 +47,10 @@ def test_the_greeting_names_addresses_that_answer(place: live.Place) -> None:
     with place.running("--demo") as one:
         one.until("all surfaces up")
         shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
-        assert 200 == answers.get(shown[1], "/healthz")[0]
+        assert answers.get(shown[1], "/healthz")[0] == 200
         status, body = answers.get(shown[1], "/api/v1/plan")
-        assert (200, "v1") == (status, json.loads(body)["version"])
-        assert 0 == one.ends(signal.SIGTERM)
+        assert (status, json.loads(body)["version"]) == (200, "v1")
+        assert one.ends(signal.SIGTERM) == 0
 
 
 def test_best_effort_work_goes_aside_for_a_spike_and_comes_back(place: live.Place) -> None:
@@ -74,7 +74,7 @@ def test_best_effort_work_goes_aside_for_a_spike_and_comes_back(place: live.Plac
         deadline.until(lambda: used() > 0.3, "what it uses after the spike")
         assert idles() == "1"
         assert "runs on idle CPU only" in one.out
-        assert 0 == one.ends(signal.SIGINT)
+        assert one.ends(signal.SIGINT) == 0
 
 
 def test_a_killed_demo_is_restored_by_the_command(place: live.Place) -> None:
@@ -85,10 +85,10 @@ def test_a_killed_demo_is_restored_by_the_command(place: live.Place) -> None:
         one.ends(signal.SIGKILL)
     first, second = place.call("restore", "-o", "json"), place.call("restore", "-o", "json")
 
-    assert (0, 0) == (first.returncode, second.returncode), first.stderr
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
     assert json.loads(first.stdout)["restored"] > 5
-    assert {"version": "v1", "restored": 0, "left": [], "failed": []} == json.loads(second.stdout)
-    assert {} == images.difference(before, place.image())
+    assert json.loads(second.stdout) == {"version": "v1", "restored": 0, "left": [], "failed": []}
+    assert images.difference(before, place.image()) == {}
 
 
 def test_stopped_in_the_middle_of_its_start(place: live.Place) -> None:
@@ -99,5 +99,5 @@ def test_stopped_in_the_middle_of_its_start(place: live.Place) -> None:
         deadline.until(lambda: live.HOST.exists(demo), "the first change")
         status = one.ends(signal.SIGTERM)
 
-    assert 0 == status
-    assert {} == images.difference(before, place.image())
+    assert status == 0
+    assert images.difference(before, place.image()) == {}

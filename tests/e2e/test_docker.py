@@ -69,7 +69,7 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
         stack.callback(tidy.remove, place.name)
         one = stack.enter_context(docker.running(tmp_path / "d"))
         yield Scene(place=place, docker=one)
-    assert [] == tidy.tops(place.name)
+    assert tidy.tops(place.name) == []
 
 
 def test_names_are_understood(scene: Scene) -> None:
@@ -81,7 +81,7 @@ def test_names_are_understood(scene: Scene) -> None:
     strangers.look(reader.layout, [])
 
     assert {box: f"docker/{box}"} == {one.id: one.group for one in seen.containers.values()}
-    assert {} == seen.pods
+    assert seen.pods == {}
     assert [f"docker/{box}"] == [one.group for one in strangers.pods]
 
 
@@ -93,7 +93,7 @@ def test_sets_come_stay_and_go(scene: Scene, *, whole: bool) -> None:
     with scene.place.running("--config", scene.config("docker" if whole else group)) as one:
         one.until("READY=1")
         deadline.until(lambda: scene.cpus(group) == "1", "a set")
-        assert "1" == scene.allowed(group)
+        assert scene.allowed(group) == "1"
         with contextlib.suppress(RuntimeError):  # v1 refuses what the group above has not
             scene.docker.update(box, CpusetCpus="0-1")
         deadline.until(lambda: scene.cpus(group) == "1", "the set after an update")
@@ -101,10 +101,10 @@ def test_sets_come_stay_and_go(scene: Scene, *, whole: bool) -> None:
         if whole:
             deadline.until(lambda: scene.cpus(f"docker/{late}") == "1", "a new container's set")
         assert ("1" if whole else "0-1") == scene.allowed(f"docker/{late}")
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
         assert "Traceback" not in one.err
 
-    assert ["0-1"] * 3 == [scene.cpus(at) for at in (group, f"docker/{late}", "docker")]
+    assert [scene.cpus(at) for at in (group, f"docker/{late}", "docker")] == ["0-1"] * 3
 
 
 def test_what_a_killed_agent_leaves_is_put_back(scene: Scene) -> None:
@@ -117,6 +117,6 @@ def test_what_a_killed_agent_leaves_is_put_back(scene: Scene) -> None:
         deadline.until(lambda: scene.cpus(group) == "1", "a set")
         one.process.kill()
         one.process.wait()
-    assert 0 == scene.place.call("restore").returncode
+    assert scene.place.call("restore").returncode == 0
 
     assert [before, "0-1"] == [scene.cpus(group), scene.allowed(group)]

@@ -17,12 +17,12 @@ def test_limits_of_a_crashed_predecessor(
 ) -> None:
     """They are put back, although the agent that is told to stop has not read a file yet."""
     before = test_killed.furnish(place)
-    assert 0 == place.forked(test_killed.settle)
+    assert place.forked(test_killed.settle) == 0
     assert images.difference(before, place.image()), "the predecessor's limits"
     # Each module is told as it is imported.
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
     with place.running("--config", str(test_killed.config(place))) as one:
         deadline.until(lambda: "koordlet.cli.streams" in one.err, "it begins to import")
-        assert 0 == one.ends(signal.SIGTERM), one.err[-2000:]
+        assert one.ends(signal.SIGTERM) == 0, one.err[-2000:]
 
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}

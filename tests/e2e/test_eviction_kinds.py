@@ -220,7 +220,7 @@ def test_time_lost_to_short_memory(place: live.Place, node: Node, tmp_path: Path
 
     assert node.processes["quiet"].poll() is None
     (said, *_) = audited(place)
-    assert "pressure.memory.some.avg10" == said["signal"]
+    assert said["signal"] == "pressure.memory.some.avg10"
     assert "The node lost time to short memory. Threshold quantity: 4%, lost: " in str(
         said["message"]
     )

@@ -45,7 +45,7 @@ def test_few_threads(place: live.Place, bounded: Path, most: int) -> None:
         without = "gRPC needs" in told
         assert without == (most < 10), told
         assert ("pids.max" in told) == without
-        assert 0 == one.ends(signal.SIGTERM), one.err[-2000:]
+        assert one.ends(signal.SIGTERM) == 0, one.err[-2000:]
         assert "Traceback" not in one.err
 
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}

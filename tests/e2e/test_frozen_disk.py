@@ -123,7 +123,7 @@ def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
         deadline.until(
             lambda: "StateDiskHangs" not in answers.text(address, "/api/v1/plan"), "it is over"
         )
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
 
     assert f"[-]disk the disk of {disk.where}" in health
     assert "--state-dir" in health
@@ -141,7 +141,7 @@ def test_stopping_ends(place: live.Place, disk: Frozen) -> None:
         after = place.image()
         assert "daemon.restored" in one.err
         disk.thaw()
-        assert 0 == one.ends()
+        assert one.ends() == 0
 
     assert before.items() <= after.items()
-    assert () == place.restore().failed
+    assert place.restore().failed == ()

@@ -132,7 +132,7 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
         deadline.until(place.paths.scheduler_socket.exists, "the scheduler listens")
         yield Scene(place=place, client=one.client, folder=tmp_path, web=web)
         assert agent.ends(signal.SIGTERM) == 0
-    assert [] == tidy.tops(place.name)
+    assert tidy.tops(place.name) == []
 
 
 def cpus_of(pid: int) -> cpuset.CPUSet:

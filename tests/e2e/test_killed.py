@@ -45,7 +45,7 @@ def undo(who: lifecycle.Agent) -> restore.Summary:
 def test_killed_at_every_change_of_a_start(place: live.Place) -> None:
     """After each kill: the next start ends as an undisturbed one, and restoring gives all back."""
     before = furnish(place)
-    assert 0 == place.forked(settle)
+    assert place.forked(settle) == 0
     wanted = place.image()
     place.restore()
     changes = 0
@@ -54,13 +54,13 @@ def test_killed_at_every_change_of_a_start(place: live.Place) -> None:
         if not any(died):
             break
         changes += 1
-        assert 0 == place.forked(settle)
-        assert {} == images.difference(wanted, place.image())
-        assert () == place.restore().failed
-        assert {} == images.difference(before, place.image())
+        assert place.forked(settle) == 0
+        assert images.difference(wanted, place.image()) == {}
+        assert place.restore().failed == ()
+        assert images.difference(before, place.image()) == {}
         place.killed(settle, number, done=True)
-        assert () == place.restore().failed
-        assert {} == images.difference(before, place.image())
+        assert place.restore().failed == ()
+        assert images.difference(before, place.image()) == {}
 
     assert changes >= 4
 
@@ -74,9 +74,9 @@ def test_killed_at_every_change_of_a_restore(place: live.Place) -> None:
         if not place.killed(undo, number, done=False):
             break
         changes += 1
-        assert () == place.restore().failed
-        assert {} == images.difference(before, place.image())
-        assert 0 == place.restore().restored
+        assert place.restore().failed == ()
+        assert images.difference(before, place.image()) == {}
+        assert place.restore().restored == 0
 
     assert changes >= 4
 
@@ -92,7 +92,7 @@ def test_what_another_writer_changed_stays(place: live.Place) -> None:
     live.HOST.write(live.HOST.at(f"{place.cpuset}/batch/cpuset.cpus"), b"0")
     done = place.restore()
 
-    assert "0" != ours
+    assert ours != "0"
     assert [f"{place.cpuset}/batch/cpuset.cpus"] == [one.target for one in done.left]
     changed = images.difference(before, place.image())
     kept = {path for path in changed if path.endswith("cpuset.cpus")}
@@ -114,7 +114,7 @@ def test_a_workload_whose_group_vanishes(place: live.Place) -> None:
         place.children[-1].wait()
         deadline.removed(Path(place.cpuset, "batch"))
         log = place.read("web/cpuset.cpus")
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
         assert "Traceback" not in one.err
 
     assert log

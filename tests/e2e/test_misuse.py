@@ -39,7 +39,7 @@ def test_a_second_agent_names_the_first(place: live.Place) -> None:
     alive = ("/koordlet-demo/be/cpu.", "/cgroup.procs", "/tasks")
     assert not [one for one in changed if not any(word in one for word in alive)]
     for refused in (second, restore):
-        assert 1 == refused.returncode
+        assert refused.returncode == 1
         assert f"pid {one.process.pid}" in refused.stderr
         assert "Traceback" not in refused.stderr
 
@@ -52,7 +52,7 @@ def test_a_second_agent_with_another_state_directory(place: live.Place, tmp_path
         words[words.index("--state-dir") + 1] = str(tmp_path)
         refused = live.call(words)
 
-    assert 1 == refused.returncode
+    assert refused.returncode == 1
     assert f"another koordlet manages this cgroup tree (pid {one.process.pid}" in refused.stderr
 
 
@@ -72,15 +72,15 @@ def test_without_root_the_demo_plays_elsewhere(place: live.Place) -> None:
     )
     try:
         one.greets()
-        assert {} == images.difference(before, place.image())
-        assert 0 == one.ends(signal.SIGINT)
+        assert images.difference(before, place.image()) == {}
+        assert one.ends(signal.SIGINT) == 0
     finally:
         one.close()
 
-    assert 1 == one.err.count("not running as root: the demo runs on a recorded machine")
+    assert one.err.count("not running as root: the demo runs on a recorded machine") == 1
     assert "koordlet on two-sockets, enforcing" in one.out
     assert "Traceback" not in one.err
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 @needs_unshare
@@ -97,9 +97,9 @@ def test_a_read_only_cgroup_mount(place: live.Place) -> None:
         [sys.executable, "-m", "koordlet", "check", "--strict", "--cgroup-root", place.name],
     )
 
-    assert (0, 1) == (checked.returncode, strict.returncode), checked.stderr
+    assert (checked.returncode, strict.returncode) == (0, 1), checked.stderr
     assert re.search(f"observe: {mount}.*mounted read-only", checked.stdout)
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 @needs_unshare
@@ -114,12 +114,12 @@ def test_a_run_on_a_read_only_mount_observes(place: live.Place) -> None:
     one = live.Running(words, place.state)
     try:
         one.until("READY=1")
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
     finally:
         one.close()
 
     assert re.search(f"observing only, changing nothing: {mount}.*mounted read-only", one.err)
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 @needs_unshare
@@ -130,10 +130,10 @@ def test_no_cgroup_mount_at_all(place: live.Place) -> None:
     checked = in_own_mounts(change, [sys.executable, "-m", "koordlet", "check"])
     planned = in_own_mounts(change, [sys.executable, "-m", "koordlet", "plan"])
 
-    assert (0, 0) == (checked.returncode, planned.returncode), checked.stderr + planned.stderr
+    assert (checked.returncode, planned.returncode) == (0, 0), checked.stderr + planned.stderr
     assert "no cgroup hierarchy is mounted" in checked.stdout
     assert "no mounted hierarchy has cpuset" in planned.stdout
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 @pytest.mark.parametrize(
@@ -166,18 +166,18 @@ def test_bad_configurations(
     before = place.image()
     if said is None:
         words = [sys.executable, "-m", "koordlet", "plan", "--config", str(path)]
-        assert 0 == live.call(words).returncode
+        assert live.call(words).returncode == 0
         return
     with place.running("--config", str(path)) as one:
         one.until("READY=1")
         first = one.err.partition("\n{")[0]
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
 
     assert str(path) in first
     assert said in first
     assert "Traceback" not in one.err
-    assert 2000 > len(first)
-    assert {} == images.difference(before, place.image())
+    assert len(first) < 2000
+    assert images.difference(before, place.image()) == {}
 
 
 def test_configuration_changes_while_running(place: live.Place) -> None:
@@ -198,7 +198,7 @@ def test_configuration_changes_while_running(place: live.Place) -> None:
         path.write_text(agents.HEADER + place.config)
         one.process.send_signal(signal.SIGHUP)
         deadline.until(lambda: place.read("batch/cpuset.cpus") == first, "back to the first")
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
 
     assert second == kept
     assert second != first

@@ -50,7 +50,7 @@ def test_the_kernel_takes_them(place: live.Place) -> None:
     with pytest.raises(OSError, match="Invalid argument") as refused:
         live.HOST.mkdir(live.HOST.at(f"{place.cpuset}/{nameless.REFUSED}"))
 
-    assert errno.EINVAL == refused.value.errno
+    assert refused.value.errno == errno.EINVAL
     assert set(nameless.NAMES) <= set(live.HOST.list(live.HOST.at(place.cpuset)))
 
 
@@ -62,17 +62,17 @@ def test_an_agent_among_them(furnished: live.Place) -> None:
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(agents.HEADER + CONFIG)
     plan = place.call("plan", "--config", str(config), "-o", "json")
-    assert 0 == plan.returncode, plan.stderr
+    assert plan.returncode == 0, plan.stderr
     wanted = {one["path"] for one in json.loads(plan.stdout)["writes"]}
     assert {_set(place, name) for name in nameless.NAMES} <= wanted
 
     with place.running("--config", str(config)) as one:
         one.until("READY=1")
         deadline.until(lambda: _ours(place), "every group is in the pool")
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
         assert "Traceback" not in one.err
 
-    assert {} == images.difference(before, place.image())
+    assert images.difference(before, place.image()) == {}
 
 
 def test_killed_among_them(furnished: live.Place) -> None:
@@ -85,8 +85,8 @@ def test_killed_among_them(furnished: live.Place) -> None:
         agents.settle(who, agents.Clock())
 
     assert place.killed(settle, 9, done=True)
-    assert () == place.restore().failed
-    assert {} == images.difference(before, place.image())
+    assert place.restore().failed == ()
+    assert images.difference(before, place.image()) == {}
 
 
 def _set(place: live.Place, name: str) -> str:

@@ -116,7 +116,7 @@ class Nets:
         )
         assert one.stdout is not None
         try:
-            assert b"ready\n" == one.stdout.readline()
+            assert one.stdout.readline() == b"ready\n"
             yield
         finally:
             one.kill()
@@ -218,7 +218,7 @@ def test_a_queueing_of_somebody_else_stays(place: live.Place, nets: Nets) -> Non
         assert before == nets.queueing()
     log = (place.state.parent / "agent.log").read_text()
 
-    assert 0 == said.returncode
+    assert said.returncode == 0
     assert "eth0 egress: not shaped, another program set tbf 7:" in log
     assert "eth0 ingress: not shaped, another program set clsact ffff:" in log
     assert before == nets.queueing()

@@ -210,7 +210,7 @@ def test_together_apart_and_alone(pair: Pair) -> None:
     with stopped(scheduler, agent):
         scheduler.until("scheduler.leading")
         with placing_client.PlacingClient(pair.socket) as desk:
-            assert [""] == [one.error for one in desk.submit([json.dumps(_NODE)])]
+            assert [one.error for one in desk.submit([json.dumps(_NODE)])] == [""]
         scheduler.until("scheduler.agent_heard")
 
         pair.networks.cable(pair.networks.agent, up=False)

@@ -120,7 +120,7 @@ def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> 
         where = tmp_path / "containerd"
         one = stack.enter_context(runtime.running(where, nri=True, oci=oci))
         yield Scene(place=place, runtime=one, folder=tmp_path)
-    assert [] == tidy.tops(place.name)
+    assert tidy.tops(place.name) == []
 
 
 def starts(scene: Scene, many: int, each: int) -> list[str]:
@@ -152,7 +152,7 @@ def test_right_from_the_first_instruction(scene: Scene, more: str, many: int) ->
         assert (many if more else 0) == one.err.count('"nri.adjusted"')
         assert "ContainerAdjustmentCeased" not in one.err
         assert "nri.failed" not in one.err
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0
         assert "Traceback" not in one.err
 
 
@@ -165,10 +165,10 @@ def test_a_silent_connection_is_made_anew(scene: Scene) -> None:
     with scene.agent(STATIC, quiet=10) as one:
         before = connections()
         deadline.until(lambda: connections() > before + 1, "it was silent twice")
-        assert ["1"] * 2 == starts(scene, 2, 2)
+        assert starts(scene, 2, 2) == ["1"] * 2
         # Two connections would both set the field, and the creation fail.
-        assert 2 == one.err.count('"nri.adjusted"')
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.err.count('"nri.adjusted"') == 2
+        assert one.ends(signal.SIGTERM) == 0
 
 
 @pytest.mark.parametrize("scene", ["runc", "crun"], indirect=True)
@@ -182,18 +182,18 @@ def test_restarts_and_kills(scene: Scene) -> None:
         late = scene.pod()
         for where, name in ((pod, "away"), (late, "stray")):
             scene.client.run(where, name, PRINT)
-            assert "1" == scene.printed(where, name)
+            assert scene.printed(where, name) == "1"
         stays = scene.client.run(late, "stays")
     with scene.agent() as second:
         scene.client.stop(old)
         scene.client.remove(old)
         scene.client.run(pod, "again", PRINT)
-        assert "1" == scene.printed(pod, "again")
+        assert scene.printed(pod, "again") == "1"
         new = scene.client.run(pod, "new")
-        assert 0 == second.ends(signal.SIGTERM)
+        assert second.ends(signal.SIGTERM) == 0
 
     everybody = [(pod, ""), (pod, new), (late, ""), (late, stays)]
-    assert ["0-1"] * 4 == [scene.cpus(*where) for where in everybody]
+    assert [scene.cpus(*where) for where in everybody] == ["0-1"] * 4
 
 
 @pytest.mark.parametrize("scene", ["runc", "crun"], indirect=True, ids=["runc", "crun"])
@@ -207,12 +207,12 @@ def test_an_update_does_not_undo_us(scene: Scene, more: str) -> None:
         pod = scene.pod()
         box = scene.client.run(pod, "main")
         scene.client.update(box, {6: "0-1", 3: 512})
-        assert "1" == scene.cpus(pod, box)
-        assert 0 == one.ends(signal.SIGTERM)
+        assert scene.cpus(pod, box) == "1"
+        assert one.ends(signal.SIGTERM) == 0
 
     deadline.until(lambda: scene.cpus(pod, box) == "0-1", "it has what it would have had")
     scene.client.update(box, {3: 600})
-    assert "0-1" == scene.cpus(pod, box)
+    assert scene.cpus(pod, box) == "0-1"
 
 
 @dataclass
@@ -278,7 +278,7 @@ def test_a_program_that_is_not_there(scene: Scene) -> None:
             for box in scene.client.containers():
                 scene.client.remove(box)
         scene.client.run(pod, "good", PRINT)
-        assert "1" == scene.printed(pod, "good")
+        assert scene.printed(pod, "good") == "1"
         assert "ContainerAdjustmentCeased" not in one.err
 
 
@@ -296,7 +296,7 @@ def test_a_stopped_agent_never_blocks_a_container(scene: Scene) -> None:
         deadline.until(lambda: scene.runtime.log.count("koordlet") > before, "it is back")
         late = scene.pod()
         scene.client.run(late, "second", PRINT)
-        assert "1" == scene.printed(late, "second")
+        assert scene.printed(late, "second") == "1"
 
 
 @pytest.mark.soak
@@ -305,7 +305,7 @@ def test_a_stopped_agent_never_blocks_a_container(scene: Scene) -> None:
 def test_a_thousand_starts(scene: Scene, more: str, round_: int) -> None:
     """Every start of a thousand, half of them adjusted, is right at its first act."""
     with scene.agent(more) as one:
-        assert {"1"} == set(starts(scene, 50, 10)), (round_, one.err)
+        assert set(starts(scene, 50, 10)) == {"1"}, (round_, one.err)
         assert (50 if more else 0) == one.err.count('"nri.adjusted"'), (round_, one.err)
         assert "ContainerAdjustmentCeased" not in one.err
-        assert 0 == one.ends(signal.SIGTERM)
+        assert one.ends(signal.SIGTERM) == 0

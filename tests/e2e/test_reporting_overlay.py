@@ -183,7 +183,7 @@ def test_as_the_manifests_say(stage: Stage) -> None:
 
         stage.token("of-n1")
         scheduler.until("scheduler.agent_heard")
-        assert ["401", "403"] == [stage.asked(token)[0] for token in ("stranger", "somebody")]
+        assert [stage.asked(token)[0] for token in ("stranger", "somebody")] == ["401", "403"]
         status, numbers = stage.asked("prometheus")
         assert status == "200"
         assert 'scheduler_cache_size{type="reporting_nodes"} 1' in numbers

@@ -97,7 +97,7 @@ def test_ten_thousand_threads(place: live.Place, tmp_path: Path) -> None:
     assert spent / 1e9 <= 1.3 * lasted * limit / 100_000 + 0.1
     assert passed >= 0.7 * lasted
     assert late - idle <= 0.5
-    assert -1 == int(quota.read_text())
+    assert int(quota.read_text()) == -1
 
 
 def threads(pid: int) -> int:

@@ -77,8 +77,8 @@ def test_best_effort_and_ended_pods_do_not_count() -> None:
 def test_unknown_is_no_value() -> None:
     """Before the classes were sampled, or without capacity, there is no prediction: not zero."""
     made = expectation.Expectation()
-    assert {} == made.predict([workload("a", 8.0)], CAPACITY, 0.0).reclaimable
-    assert {} == trained({}, prod=1.0, system=1.0).predict([], {}, 2 * DAY).peak
+    assert made.predict([workload("a", 8.0)], CAPACITY, 0.0).reclaimable == {}
+    assert trained({}, prod=1.0, system=1.0).predict([], {}, 2 * DAY).peak == {}
 
 
 def test_the_gone_are_forgotten() -> None:
@@ -87,7 +87,7 @@ def test_the_gone_are_forgotten() -> None:
     made.train("uid-b", 1.0, GIB, 2 * DAY + 1700)
     made.forget(2 * DAY + 1801)
 
-    assert 1 == len(made)
+    assert len(made) == 1
 
 
 @hypothesis.given(
@@ -129,7 +129,7 @@ def test_a_clock_that_was_set() -> None:
         back.train(who, 0.1, GIB, 6.0)
     found = back.predict([workload("a", 8.0)], CAPACITY, 6.0)
 
-    assert 0 == found.reclaimable["cpu"]
+    assert found.reclaimable["cpu"] == 0
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_damaged_part(body: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"."):
         made.revive(body, 0.0, 0.0)
 
-    assert 0 == len(made)
+    assert len(made) == 0
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, True, None, "7"])
@@ -167,4 +167,4 @@ def test_a_time_that_is_none(where: str, number: object) -> None:
     with pytest.raises(ValueError, match="not a"):
         back.revive(part, 5.0, 1060.0)
 
-    assert 0 == len(back)
+    assert len(back) == 0

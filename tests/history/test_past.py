@@ -55,7 +55,7 @@ def test_each_sample_comes_back_to_whom_it_was_of() -> None:
 
     assert before is not None
     assert after is not None
-    assert {"b", "new"} == after.columns.keys()
+    assert after.columns.keys() == {"b", "new"}
     size = len(before.at)
     assert list(before.at) == list(after.at)[:size]
     assert list(before.span) == list(after.span)[:size]
@@ -80,7 +80,7 @@ def test_a_history_without_samples_is_kept_as_one() -> None:
     value = past.keep(series.History(), 3.0)
     body = {"suspended": value.suspended, "spaces": value.spaces}
 
-    assert 3.0 == value.suspended
+    assert value.suspended == 3.0
     assert all(not several for several in value.spaces.values())
     assert revived(body, suspended=3.0).node.window("", meter.CPU, AT, 60.0) is None
 

@@ -23,21 +23,21 @@ def test_each_series_is_found_again() -> None:
     """A series is its own cells, after the moment that was asked for."""
     made = filled((1, (1, 10)), (2, (2, 20)))
 
-    assert ([1, 2], 2.0) == made.samples(0, 0)
-    assert ([20], 1.0) == made.samples(1, 1)
+    assert made.samples(0, 0) == ([1, 2], 2.0)
+    assert made.samples(1, 1) == ([20], 1.0)
 
 
 def test_the_oldest_row_goes_first() -> None:
     """There are never more rows than were asked for."""
     made = filled(*((n, (n,)) for n in range(1, 6)))
 
-    assert ({3, 4, 5}, 3.0) == (set(made.samples(0, 0)[0]), made.samples(0, 0)[1])
-    assert 5 == made.newest
+    assert (set(made.samples(0, 0)[0]), made.samples(0, 0)[1]) == ({3, 4, 5}, 3.0)
+    assert made.newest == 5
 
 
 def test_a_missing_cell_covers_nothing() -> None:
     """NaN is no sample, and its time is not covered."""
-    assert ([2], 1.0) == filled((1, (math.nan,)), (2, (2,))).samples(0, 0)
+    assert filled((1, (math.nan,)), (2, (2,))).samples(0, 0) == ([2], 1.0)
 
 
 def test_a_series_that_begins_anew() -> None:
@@ -45,27 +45,27 @@ def test_a_series_that_begins_anew() -> None:
     made = filled((1, (1, 10)), (2, (2, 20)))
     made.clear(0)
 
-    assert ([], 0) == made.samples(0, 0)
-    assert ([10, 20], 2.0) == made.samples(1, 0)
+    assert made.samples(0, 0) == ([], 0)
+    assert made.samples(1, 0) == ([10, 20], 2.0)
 
 
 def test_what_comes_after_a_question_is_in_the_next_answer() -> None:
     """The rows of a moment are found once for all series, and anew when there is another row."""
     made = filled((1, (1, 10)), (2, (2, 20)))
-    assert [([2], 1.0), ([20], 1.0)] == [made.samples(slot, 1) for slot in (0, 1)]
+    assert [made.samples(slot, 1) for slot in (0, 1)] == [([2], 1.0), ([20], 1.0)]
     made.append(3, 2.0, array("d", [math.nan, 30]))
 
-    assert [([2], 1.0), ([20, 30], 3.0)] == [made.samples(slot, 1) for slot in (0, 1)]
+    assert [made.samples(slot, 1) for slot in (0, 1)] == [([2], 1.0), ([20, 30], 3.0)]
 
 
 def test_growing_older() -> None:
     """What is made older falls out of a window that it was in."""
     made = filled((10, (1,)))
-    assert ([1], 1.0) == made.samples(0, 6)
+    assert made.samples(0, 6) == ([1], 1.0)
     made.age(5)
 
-    assert ([], 0) == made.samples(0, 6)
-    assert ([1], 1.0) == made.samples(0, 4)
+    assert made.samples(0, 6) == ([], 0)
+    assert made.samples(0, 4) == ([1], 1.0)
 
 
 @hypothesis.given(

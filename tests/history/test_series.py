@@ -16,10 +16,10 @@ def test_each_reading_goes_to_its_space() -> None:
     past = series.History()
     past.take({"cpus": counting.reading(0, {meter.PIDS: [7.0]}, names=("3",))})
 
-    assert 7 == past.cpus.last("3", meter.PIDS)
+    assert past.cpus.last("3", meter.PIDS) == 7
     assert past.groups.last("3", meter.PIDS) is None
-    assert 7 == past.usage().cpus.value("3", meter.PIDS)
-    assert {} == past.usage().node.slots
+    assert past.usage().cpus.value("3", meter.PIDS) == 7
+    assert past.usage().node.slots == {}
 
 
 def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.History:
@@ -53,10 +53,10 @@ def test_what_is_expected_is_learned_in_turns() -> None:
     """Every workload is sampled once a minute; then there is a prediction, once it is known."""
     past = learned(*views.pods(3))
 
-    assert 5 == len(past.expectation)
+    assert len(past.expectation) == 5
     # Three cores of prod and one of the system, a tenth more, rounded up to a bucket.
     assert 4.4 <= past.predicted.peak["cpu"] <= 4.8
-    assert 0 == past.predicted.reclaimable["cpu"]
+    assert past.predicted.reclaimable["cpu"] == 0
 
 
 def test_what_nobody_counts_is_not_learned_as_nothing() -> None:

@@ -35,7 +35,7 @@ def test_the_system_is_the_rest() -> None:
     )
     shown = {name: past.shares.last(name, meter.CPU_SHARE) for name in past.shares.subjects}
 
-    assert {"LSE": 0, "LSR": 0, "LS": 3, "BE": 4, "system": 3} == shown
+    assert shown == {"LSE": 0, "LSR": 0, "LS": 3, "BE": 4, "system": 3}
 
 
 def test_a_workload_inside_another() -> None:
@@ -44,8 +44,10 @@ def test_a_workload_inside_another() -> None:
     inner = dataclasses.replace(views.workload("b", qos.Qos.BE), group="shop/a/inner")
     past = shared(5.0, (outer, 3.0), (inner, 2.0))
 
-    assert (3, 0, 2) == tuple(
-        past.shares.last(name, meter.CPU_SHARE) for name in ("LS", "BE", "system")
+    assert tuple(past.shares.last(name, meter.CPU_SHARE) for name in ("LS", "BE", "system")) == (
+        3,
+        0,
+        2,
     )
 
 
@@ -63,14 +65,14 @@ def test_active_page_cache_is_nobodys() -> None:
     past.take({"groups": groups, "node": node})
     past.share(groups, (one,))
 
-    assert (8, 2) == tuple(past.shares.last(name, meter.MEMORY_SHARE) for name in ("LS", "system"))
+    assert tuple(past.shares.last(name, meter.MEMORY_SHARE) for name in ("LS", "system")) == (8, 2)
 
 
 def test_workloads_of_the_system() -> None:
     """The class SYSTEM is part of the system."""
     past = shared(5.0, (views.workload("a", qos.Qos.SYSTEM), 3.0))
 
-    assert 5 == past.shares.last("system", meter.CPU_SHARE)
+    assert past.shares.last("system", meter.CPU_SHARE) == 5
 
 
 def test_a_workload_that_is_not_known_yet() -> None:
@@ -78,7 +80,7 @@ def test_a_workload_that_is_not_known_yet() -> None:
     past = shared(5.0, (views.workload("a"), float("nan")))
 
     assert past.shares.last("system", meter.CPU_SHARE) is None
-    assert 0 == past.shares.last("BE", meter.CPU_SHARE)
+    assert past.shares.last("BE", meter.CPU_SHARE) == 0
 
 
 @hypothesis.given(node=st.floats(0, 512), used=st.lists(st.floats(0, 512), max_size=5))
@@ -113,10 +115,10 @@ def test_what_a_class_does_beside() -> None:
             past.share(groups, pods)
     shown = past.shares.table()
 
-    assert 7 == shown.value("LS", meter.PIDS_SHARE)
-    assert 150 == shown.value("LS", meter.IO_READ_SHARE)
-    assert 0.25 == shown.value("LS", meter.THROTTLED_SHARE)
-    assert 0.5 == shown.value("LS", meter.STALLED_SHARES[2])
+    assert shown.value("LS", meter.PIDS_SHARE) == 7
+    assert shown.value("LS", meter.IO_READ_SHARE) == 150
+    assert shown.value("LS", meter.THROTTLED_SHARE) == 0.25
+    assert shown.value("LS", meter.STALLED_SHARES[2]) == 0.5
     assert shown.value("BE", meter.PIDS_SHARE) is None
     assert shown.value("system", meter.PIDS_SHARE) is None
 
@@ -134,8 +136,9 @@ def test_what_a_class_moves() -> None:
             past.share(counting.reading(at, {}), pods)
     shown = past.shares.table()
 
-    assert (120, 1) == tuple(
-        shown.value("LS", one) for one in (meter.RECEIVED_SHARE, meter.SENT_SHARE)
+    assert tuple(shown.value("LS", one) for one in (meter.RECEIVED_SHARE, meter.SENT_SHARE)) == (
+        120,
+        1,
     )
     assert shown.value("BE", meter.RECEIVED_SHARE) is None
     assert shown.value("system", meter.SENT_SHARE) is None
@@ -155,7 +158,7 @@ def test_what_is_old_is_no_part_of_a_difference(lost: str) -> None:
         past.take(read)
         past.share(read["groups"], who)
         if at == 20:
-            assert 3 == past.shares.last("system", meter.CPU_SHARE)
+            assert past.shares.last("system", meter.CPU_SHARE) == 3
 
     assert past.shares.last("system", meter.CPU_SHARE) is None
     assert past.shares.last("LS", meter.CPU_SHARE) == (None if lost == "groups" else 1)

@@ -23,10 +23,10 @@ def counted(*readings: tuple[float, float], suspended: float = 0.0) -> space.Spa
 
 def test_the_newest_rate() -> None:
     """It is the difference of the two newest readings over the time between them."""
-    assert 1.5 == counted((0, 10), (1, 11), (3, 14)).last("a", meter.CPU)
+    assert counted((0, 10), (1, 11), (3, 14)).last("a", meter.CPU) == 1.5
     assert None is counted((0, 10)).last("a", meter.CPU)
     assert None is counted((0, 10), (1, 11)).last("b", meter.CPU)
-    assert 14 == counted((0, 10), (3, 14)).total("a", meter.CPU)
+    assert counted((0, 10), (3, 14)).total("a", meter.CPU) == 14
 
 
 def test_many_at_once() -> None:
@@ -36,9 +36,9 @@ def test_many_at_once() -> None:
         made.take(counting.reading(at, {meter.CPU: totals}, names="ab"))
     names = ["b", "nobody", "a"]
 
-    assert [None, None, 1.0] == made.lasts(names, meter.CPU)
-    assert [None, None, 3.0] == made.totals(names, meter.CPU)
-    assert [None] * 3 == made.lasts(names, meter.PIDS)
+    assert made.lasts(names, meter.CPU) == [None, None, 1.0]
+    assert made.totals(names, meter.CPU) == [None, None, 3.0]
+    assert made.lasts(names, meter.PIDS) == [None] * 3
 
 
 def test_a_counter_that_starts_over() -> None:
@@ -47,7 +47,7 @@ def test_a_counter_that_starts_over() -> None:
     assert made.last("a", meter.CPU) is None
 
     made.take(counting.reading(2, {meter.CPU: [5]}))
-    assert 3 == made.last("a", meter.CPU)
+    assert made.last("a", meter.CPU) == 3
 
 
 def test_a_read_that_failed() -> None:
@@ -58,7 +58,7 @@ def test_a_read_that_failed() -> None:
     assert made.last("a", meter.CPU) is None
     made.take(counting.reading(3, {meter.CPU: [51]}))
 
-    assert 1 == made.last("a", meter.CPU)
+    assert made.last("a", meter.CPU) == 1
 
 
 def test_time_that_stands_still() -> None:
@@ -114,7 +114,7 @@ def test_suspend_makes_older_but_bends_no_rate() -> None:
     made.take(counting.reading(61, {meter.CPU: [122.0]}, suspended=3600))
 
     assert before is not None
-    assert 2 == made.last("a", meter.CPU)
+    assert made.last("a", meter.CPU) == 2
     assert made.window("a", meter.CPU, 61, 60) is None
     assert made.window("a", meter.CPU, 61, 2) is not None
 
@@ -125,7 +125,7 @@ def test_a_window_needs_half_of_itself() -> None:
     found = made.window("a", meter.CPU, 30, 60)
 
     assert found is not None
-    assert (1.0, 1.0, 30) == (found.average, found.quantile(0.99), len(found.values))
+    assert (found.average, found.quantile(0.99), len(found.values)) == (1.0, 1.0, 30)
     assert made.window("a", meter.CPU, 30, 120) is None
 
 
@@ -147,7 +147,7 @@ def test_half_an_hour_in_steps() -> None:
     assert found is not None
     assert found.average == pytest.approx(1.2, rel=0.01)
     assert found.quantile(0.99) == pytest.approx(1.2, rel=0.1)
-    assert 4 == found.peak
+    assert found.peak == 4
 
 
 def test_the_node_remembers_half_an_hour_one_by_one() -> None:
@@ -159,7 +159,7 @@ def test_the_node_remembers_half_an_hour_one_by_one() -> None:
     found = made.window("a", meter.CPU, 1799, 1800)
 
     assert found is not None
-    assert (1.0, 4.0) == (found.quantile(0.9), found.quantile(0.95))
+    assert (found.quantile(0.9), found.quantile(0.95)) == (1.0, 4.0)
 
 
 def test_a_slot_that_changes_hands() -> None:
@@ -167,9 +167,9 @@ def test_a_slot_that_changes_hands() -> None:
     made = counted(*((at, 100.0 * at) for at in range(40)))
     made.take(counting.reading(40, {meter.CPU: [4001.0]}, names=("b",), renewed=(0,)))
 
-    assert (None, None) == (made.last("a", meter.CPU), made.last("b", meter.CPU))
+    assert (made.last("a", meter.CPU), made.last("b", meter.CPU)) == (None, None)
     made.take(counting.reading(41, {meter.CPU: [4002.0]}, names=("b",)))
-    assert 1 == made.last("b", meter.CPU)
+    assert made.last("b", meter.CPU) == 1
     assert made.window("b", meter.CPU, 41, 60) is None
 
 
@@ -182,7 +182,7 @@ def test_more_and_fewer_subjects() -> None:
 
     found = made.window("a", meter.CPU, 30, 60)
     assert found is not None
-    assert 30 == len(found.values)
+    assert len(found.values) == 30
 
 
 def test_working_set_and_throttling() -> None:
@@ -197,24 +197,24 @@ def test_working_set_and_throttling() -> None:
         }
         made.take(counting.reading(at, values, names=("a", "b")))
         if at == 1:
-            assert 0.5 == made.last("a", meter.THROTTLED)
+            assert made.last("a", meter.THROTTLED) == 0.5
 
-    assert [70.0, 0.0] == [made.last(name, meter.WORKING_SET) for name in ("a", "b")]
-    assert (0.0, None) == (made.last("a", meter.THROTTLED), made.last("b", meter.THROTTLED))
+    assert [made.last(name, meter.WORKING_SET) for name in ("a", "b")] == [70.0, 0.0]
+    assert (made.last("a", meter.THROTTLED), made.last("b", meter.THROTTLED)) == (0.0, None)
 
 
 def test_what_is_not_read_any_more_is_not_known() -> None:
     """A meter whose file went away is old at first, then gone."""
     made = counted((0, 0), (1, 1))
     made.take(counting.reading(60, {meter.PIDS: [3.0]}))
-    assert (1, 59) == (made.last("a", meter.CPU), made.age(meter.CPU, 60))
+    assert (made.last("a", meter.CPU), made.age(meter.CPU, 60)) == (1, 59)
     made.take(counting.reading(92, {meter.PIDS: [3.0]}))
 
-    assert (None, None, 3) == (
+    assert (
         made.last("a", meter.CPU),
         made.age(meter.CPU, 92),
         made.last("a", meter.PIDS),
-    )
+    ) == (None, None, 3)
 
 
 def test_a_table_stays_as_it_was() -> None:
@@ -223,8 +223,8 @@ def test_a_table_stays_as_it_was() -> None:
     table = made.table()
     made.take(counting.reading(2, {meter.CPU: [9.0]}))
 
-    assert (1, 8) == (table.value("a", meter.CPU), made.last("a", meter.CPU))
-    assert [("a", 1.0)] == list(table.values(meter.CPU))
+    assert (table.value("a", meter.CPU), made.last("a", meter.CPU)) == (1, 8)
+    assert list(table.values(meter.CPU)) == [("a", 1.0)]
     assert table.value("z", meter.CPU) is None
 
 
@@ -241,8 +241,8 @@ def test_samples_that_are_missing_count_for_nobody() -> None:
 
     assert whole is not None
     assert part is not None
-    assert [2.5, 2.5] == pytest.approx([whole.average, part.average], abs=0.05)
-    assert [4.0, 4.0] == [whole.peak, part.peak]
+    assert pytest.approx([whole.average, part.average], abs=0.05) == [2.5, 2.5]
+    assert [whole.peak, part.peak] == [4.0, 4.0]
     assert found[2] is None
 
 
@@ -253,7 +253,7 @@ def test_a_value_that_nobody_read_is_no_sample() -> None:
         values = {meter.CPU: [2.0 * at], meter.WORKING_SET: [8.0]} if at <= 10 else {}
         made.take(counting.reading(at, {**values, meter.LOAD_1: [0.0]}))
 
-    assert 2 == made.last("a", meter.CPU)
+    assert made.last("a", meter.CPU) == 2
     assert made.window("a", meter.CPU, 59, 60) is None
     assert made.window("a", meter.WORKING_SET, 59, 60) is None
 
@@ -268,7 +268,7 @@ def test_the_first_sample_stands_for_one_period() -> None:
 
     found = made.window("a", meter.CPI, 120, 300)
     assert found is not None
-    assert 3 == len(found.values)
+    assert len(found.values) == 3
 
 
 def test_a_step_that_is_hardly_known() -> None:
@@ -281,7 +281,7 @@ def test_a_step_that_is_hardly_known() -> None:
 
     found = made.window("a", meter.WORKING_SET, 1799, 1800)
     assert found is not None
-    assert 4 == found.average
+    assert found.average == 4
     assert made.window("b", meter.WORKING_SET, 1799, 1800) is None
 
 

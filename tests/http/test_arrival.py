@@ -86,4 +86,4 @@ def test_nothing_is_read_before_the_handshake() -> None:
         transport
     )
 
-    assert [True] == seen
+    assert seen == [True]

@@ -50,7 +50,7 @@ def test_local_peers_only_read(method: str) -> None:
     refusal = authorisation.local_readers(asked(method), LOCAL).refusal
 
     assert refusal is not None
-    assert (405, "GET, HEAD") == (refusal.status, refusal.headers["allow"])
+    assert (refusal.status, refusal.headers["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_refusal_is_the_policys(serve: conftest.Serve) -> None:
 
     served = serve(authorise=nobody)
 
-    assert [401, 401] == [served.get("/")[0], served.get("/nothing")[0]]
-    assert [("/", True), ("/nothing", True)] == seen
+    assert [served.get("/")[0], served.get("/nothing")[0]] == [401, 401]
+    assert seen == [("/", True), ("/nothing", True)]

@@ -38,7 +38,7 @@ def test_keep_alive(serve: conftest.Serve) -> None:
         assert local is not None
     client.close()
 
-    assert [b"hello\n"] * 3 == bodies
+    assert bodies == [b"hello\n"] * 3
     assert served.server.counts["requests"] == 3
 
 
@@ -74,7 +74,7 @@ def test_head_has_the_headers_of_get_and_no_body(serve: conftest.Serve) -> None:
     """HEAD gives the length that GET would have."""
     status, headers, body = serve().get("/", method="HEAD")
 
-    assert (200, "6", b"") == (status, headers["content-length"], body)
+    assert (status, headers["content-length"], body) == (200, "6", b"")
 
 
 def test_half_closed_client_gets_its_answer(serve: conftest.Serve) -> None:
@@ -94,7 +94,7 @@ def test_absolute_target(serve: conftest.Serve) -> None:
     good = served.ask(b"GET http://localhost/ HTTP/1.1\r\nHost: evil.example\r\n\r\n")
     bad = served.ask(b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
-    assert (200, 421) == (conftest.parsed(good)[0], conftest.parsed(bad)[0])
+    assert (conftest.parsed(good)[0], conftest.parsed(bad)[0]) == (200, 421)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_broken_handler(serve: conftest.Serve) -> None:
 
     answer = served.ask(raw + raw + LAST)
 
-    assert (2, 1) == (answer.count(b"HTTP/1.1 500 "), answer.count(b"HTTP/1.1 200 "))
+    assert (answer.count(b"HTTP/1.1 500 "), answer.count(b"HTTP/1.1 200 ")) == (2, 1)
     assert b"a bug" not in answer
     assert served.server.counts["failed"] == 2
 
@@ -309,7 +309,7 @@ def test_authorisation_that_takes_its_time(serve: conftest.Serve) -> None:
 
     answer = served.ask(GET + GET.replace(b"/ ", b"/document "))
 
-    assert (1, 1) == (answer.count(b"hello\n"), answer.count(b"HTTP/1.1 401 "))
+    assert (answer.count(b"hello\n"), answer.count(b"HTTP/1.1 401 ")) == (1, 1)
 
 
 def test_authorisation_that_never_ends(serve: conftest.Serve) -> None:

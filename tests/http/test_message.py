@@ -116,7 +116,7 @@ def test_every_response_has_the_headers_that_browsers_need(serve: conftest.Serve
     """No type is guessed, no answer is kept unseen."""
     _, headers, _ = serve().get("/")
 
-    assert ("nosniff", "no-cache") == (headers["x-content-type-options"], headers["cache-control"])
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-cache")
 
 
 def test_date() -> None:
@@ -128,7 +128,7 @@ def test_unknown_path(serve: conftest.Serve) -> None:
     """404 says where to look."""
     status, _, body = serve().get("/nothing")
 
-    assert (404, "/nothing") == (status, json.loads(body)["error"]["culprit"])
+    assert (status, json.loads(body)["error"]["culprit"]) == (404, "/nothing")
 
 
 def test_method_of_another_row() -> None:
@@ -137,7 +137,7 @@ def test_method_of_another_row() -> None:
 
     made = table.answer(request("/echo"))
 
-    assert (405, "POST") == (made.status, made.headers["allow"])
+    assert (made.status, made.headers["allow"]) == (405, "POST")
 
 
 def test_two_handlers_for_one_row() -> None:

@@ -60,7 +60,7 @@ def test_one_connection_has_a_share_of_the_loop(
     work, burst = Work(0.002), 0.02
     served = serve(("GET", "/work", work.answer), repeat_share=SHARE, repeat_burst_seconds=burst)
 
-    assert 100 == ask(served, 100)
+    assert ask(served, 100) == 100
     passed = work.at[-1] - work.at[0]
     # The first request is free, the last one may overdraw.
     assert work.spent - burst - 2 * work.seconds < SHARE * passed
@@ -83,9 +83,9 @@ def test_connections_have_the_same_share(serve: conftest.Serve) -> None:
         served.wait_for(lambda: len(asked) > 3)
         answers = served.ask((ASK * 49 + LAST).replace(b"work", b"own"))
 
-    assert 50 == answers.count(b"done\n")
+    assert answers.count(b"done\n") == 50
     between = asked[asked.index("/own") :]
-    assert 50 == between.count("/own")
+    assert between.count("/own") == 50
     last = len(between) - between[::-1].index("/own")
     assert 48 <= between[:last].count("/work") <= 52
 
@@ -99,7 +99,7 @@ def test_a_newcomer_never_waits(serve: conftest.Serve) -> None:
         served.wait_for(lambda: served.loop.call(lambda: len(served.server.pace)) == 1)
         answered = len(work.at)
 
-        assert [200] * 20 == [served.get("/")[0] for _ in range(20)]
+        assert [served.get("/")[0] for _ in range(20)] == [200] * 20
         assert answered == len(work.at)
 
 
@@ -112,8 +112,8 @@ def test_who_goes_while_it_waits_is_forgotten(serve: conftest.Serve) -> None:
         served.wait_for(lambda: served.loop.call(lambda: len(served.server.pace)) == 1)
         served.loop.run(served.server.stop())
 
-        assert 1 == conftest.read_all(greedy).count(b"done\n")
-    assert 0 == len(served.server.pace)
+        assert conftest.read_all(greedy).count(b"done\n") == 1
+    assert len(served.server.pace) == 0
 
 
 def test_a_console_is_not_delayed(serve: conftest.Serve) -> None:
@@ -123,7 +123,7 @@ def test_a_console_is_not_delayed(serve: conftest.Serve) -> None:
     for each in clients:
         each.sendall(ASK * 4 + LAST)
 
-    assert [5] * 20 == [conftest.read_all(each).count(b"done\n") for each in clients]
+    assert [conftest.read_all(each).count(b"done\n") for each in clients] == [5] * 20
     for each in clients:
         each.close()
     assert "delayed" not in served.server.counts
@@ -156,8 +156,8 @@ def test_a_scrape_every_second_is_never_delayed() -> None:
         it.spend(0.1)
         it.turn(client)
 
-    assert ([], []) == (delays, timers)
-    assert 3600 == client.told
+    assert (delays, timers) == ([], [])
+    assert client.told == 3600
 
 
 def test_debt_is_paid_off_by_the_share() -> None:
@@ -183,7 +183,7 @@ def test_debt_is_paid_off_by_the_share() -> None:
     clock.now = seconds + 0.01
     timers.pop()[1]()
 
-    assert 2.0 / SHARE == pytest.approx(seconds)
-    assert ((0, 0), (1, 1, 0)) == (early, (first.told, second.told, gone.told))
-    assert 3 == len(delays)
-    assert 0 == len(it)
+    assert pytest.approx(seconds) == 2.0 / SHARE
+    assert (early, (first.told, second.told, gone.told)) == ((0, 0), (1, 1, 0))
+    assert len(delays) == 3
+    assert len(it) == 0

@@ -48,7 +48,7 @@ def test_probes_are_answered_during_an_attack(serve: conftest.Serve, said: bytes
     with crowd(served, 200, said):
         answers = [served.get(path)[0] for path in ("/livez", "/readyz", "/healthz") * 20]
 
-    assert {200} == set(answers)
+    assert set(answers) == {200}
 
 
 @pytest.mark.parametrize("said", [b"", HALF, BODILESS], ids=["", "half", "body"])
@@ -59,7 +59,7 @@ def test_whole_requests_are_answered_during_an_attack(serve: conftest.Serve, sai
     with crowd(served, 200, said):
         answers = [served.get("/")[0] for _ in range(20)]
 
-    assert {200} == set(answers)
+    assert set(answers) == {200}
 
 
 def test_the_oldest_without_a_whole_head_goes_first(serve: conftest.Serve) -> None:
@@ -70,7 +70,7 @@ def test_the_oldest_without_a_whole_head_goes_first(serve: conftest.Serve) -> No
         oldest.sendall(b"al")
 
         with served.connect():
-            assert b"" == conftest.read_all(oldest)
+            assert conftest.read_all(oldest) == b""
             others[-1].sendall(b"alhost\r\n\r\n")
             assert others[-1].recv(1 << 16).startswith(b"HTTP/1.1 200 ")
 
@@ -95,7 +95,7 @@ def test_who_takes_nothing_goes_for_a_whole_request(serve: conftest.Serve) -> No
     with crowd(served, 2, UNREAD):
         served.wait_for(lambda: served.stalled() == 2)
 
-        assert 200 == served.get("/")[0]
+        assert served.get("/")[0] == 200
 
 
 def test_places_that_are_all_at_work_are_said(serve: conftest.Serve) -> None:
@@ -104,19 +104,19 @@ def test_places_that_are_all_at_work_are_said(serve: conftest.Serve) -> None:
     with crowd(served, 2, UNREAD):
         served.wait_for(lambda: served.stalled() == 2)
 
-        assert 429 == served.get("/")[0]
-        assert 200 == served.get("/healthz")[0]
+        assert served.get("/")[0] == 429
+        assert served.get("/healthz")[0] == 200
     served.wait_for(lambda: served.open_connections() == 0)
-    assert 200 == served.get("/")[0]
-    assert 1 == served.server.counts["busy"]
+    assert served.get("/")[0] == 200
+    assert served.server.counts["busy"] == 1
 
 
 def test_probes_do_not_take_the_places_of_others(serve: conftest.Serve) -> None:
     """Probes whose bodies never come hold the places of probes alone, and the oldest goes."""
     served = serve(*PROBES, connections=2, probes=2)
     with crowd(served, 50, BODILESS.replace(b"/ ", b"/livez ", 1)):
-        assert 200 == served.get("/")[0]
-        assert 200 == served.get("/livez")[0]
+        assert served.get("/")[0] == 200
+        assert served.get("/livez")[0] == 200
         assert served.open_connections() <= 2 + 2 + served.server.limits.heads
 
 
@@ -128,5 +128,5 @@ def test_an_idle_connection_makes_room(serve: conftest.Serve) -> None:
             assert client.recv(1 << 16).endswith(b"hello\n")
 
         with served.connect():
-            assert b"" == conftest.read_all(first)
+            assert conftest.read_all(first) == b""
             assert answered(third)

@@ -74,9 +74,9 @@ def test_a_verified_client_is_answered(hall: Hall) -> None:
     """Small and large answers, over one connection and over several."""
     served = hall.serve()
 
-    assert (200, 1 << 20) == hall.get(served, "/text")[:2]
-    assert 200 == hall.get(served)[0]
-    assert 404 == hall.get(served, "/nothing")[0]
+    assert hall.get(served, "/text")[:2] == (200, 1 << 20)
+    assert hall.get(served)[0] == 200
+    assert hall.get(served, "/nothing")[0] == 404
 
 
 def test_a_rotated_certificate_is_shown(hall: Hall) -> None:
@@ -106,7 +106,7 @@ def test_a_client_in_the_clear(hall: Hall) -> None:
 
     assert b"200" not in answer
     assert ssl.TLSVersion.TLSv1_2 == hall.held.context.minimum_version
-    assert 200 == hall.get(served)[0]
+    assert hall.get(served)[0] == 200
 
 
 def test_handshakes_are_bounded(hall: Hall) -> None:
@@ -116,8 +116,8 @@ def test_handshakes_are_bounded(hall: Hall) -> None:
     try:
         served.wait_for(lambda: served.server.counts.get("displaced", 0) >= 26)
         assert len(served.server._handshakes) <= 4
-        assert 200 == hall.get(served)[0]
-        assert b"" == _rest(silent[0])
+        assert hall.get(served)[0] == 200
+        assert _rest(silent[0]) == b""
     finally:
         for one in silent:
             one.close()
@@ -127,7 +127,7 @@ def test_a_handshake_takes_its_time_at_most(hall: Hall) -> None:
     """Who never shakes hands is sent away."""
     served = hall.serve(handshake_seconds=0.2)
     with served.connect() as silent:
-        assert b"" == _rest(silent)
+        assert _rest(silent) == b""
     served.wait_for(lambda: not served.server._handshakes)
 
 
@@ -144,7 +144,7 @@ def test_a_stop_ends_handshakes(hall: Hall) -> None:
     with served.connect() as silent:
         served.wait_for(lambda: len(served.server._handshakes) == 1)
         hall.loop.run(served.server.stop())
-        assert b"" == _rest(silent)
+        assert _rest(silent) == b""
 
 
 def test_files_that_are_no_pair(hall: Hall, ram: Path) -> None:

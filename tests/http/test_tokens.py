@@ -87,8 +87,8 @@ def test_the_role_is_asked_for_whom_the_token_names() -> None:
     asyncio.run(desk.ask(authorization="Bearer good", **{"x-remote-user": "root"}))
 
     (_, (kind, spec)) = desk.server.asked
-    assert kinds.SUBJECT_ACCESS_REVIEWS == kind
-    assert (SCRAPER, ["monitoring"], "u") == (spec["user"], spec["groups"], spec["uid"])
+    assert kind == kinds.SUBJECT_ACCESS_REVIEWS
+    assert (spec["user"], spec["groups"], spec["uid"]) == (SCRAPER, ["monitoring"], "u")
 
 
 def test_verdicts_are_remembered_for_a_while() -> None:
@@ -97,14 +97,14 @@ def test_verdicts_are_remembered_for_a_while() -> None:
     async def body() -> None:
         desk = Desk()
         for _ in range(20):
-            assert 200 == (await desk.ask(authorization="Bearer good"))[0]
+            assert (await desk.ask(authorization="Bearer good"))[0] == 200
             desk.now += 15
-        assert 5 * 2 == len(desk.server.asked)
+        assert len(desk.server.asked) == 5 * 2
         desk.server.asked.clear()
         for _ in range(20):
-            assert 401 == (await desk.ask(authorization="Bearer bad"))[0]
+            assert (await desk.ask(authorization="Bearer bad"))[0] == 401
             desk.now += 1
-        assert 2 == len(desk.server.asked)
+        assert len(desk.server.asked) == 2
 
     asyncio.run(body())
 
@@ -116,9 +116,9 @@ def test_nobody_is_let_in_while_the_api_server_is_away() -> None:
         desk = Desk()
         desk.server.error = refusals.Unavailable("down")
         status, headers = await desk.ask(authorization="Bearer good")
-        assert (503, "5") == (status, headers["retry-after"])
+        assert (status, headers["retry-after"]) == (503, "5")
         desk.server.error = None
-        assert 200 == (await desk.ask(authorization="Bearer good"))[0]
+        assert (await desk.ask(authorization="Bearer good"))[0] == 200
 
     asyncio.run(body())
 
@@ -128,20 +128,20 @@ def test_a_flood_of_tokens_is_bounded() -> None:
 
     async def body() -> None:
         desk = Desk(reviews=3, remembered=10)
-        assert 200 == (await desk.ask(authorization="Bearer good"))[0]
+        assert (await desk.ask(authorization="Bearer good"))[0] == 200
         desk.server.asked.clear()
         desk.server.hold = asyncio.Event()
         waiting = [
             asyncio.ensure_future(desk.ask(authorization=f"Bearer bad{n}")) for n in range(100)
         ]
         await asyncio.sleep(0)
-        assert 200 == (await desk.ask(authorization="Bearer good"))[0]
-        assert 3 == len(desk.server.asked)
+        assert (await desk.ask(authorization="Bearer good"))[0] == 200
+        assert len(desk.server.asked) == 3
         desk.server.hold.set()
         found = [status for status, _ in await asyncio.gather(*waiting)]
-        assert (3, 97) == (found.count(401), found.count(503))
+        assert (found.count(401), found.count(503)) == (3, 97)
         for number in range(100):
             await desk.ask(authorization=f"Bearer other{number}")
-        assert 10 == len(desk.seam._known)
+        assert len(desk.seam._known) == 10
 
     asyncio.run(body())

@@ -117,7 +117,7 @@ def check(seen: Mapping[str, Any]) -> None:
         if told[path]["memory"] is not None:
             apart = abs(told[path]["memory"] - said[path]["memory"])
             assert apart <= stock + (1 << 20), (path, told[path], said[path])
-    assert 0 == seen["counts"]["damaged"]
+    assert seen["counts"]["damaged"] == 0
 
 
 def _above(leaf: str) -> str:

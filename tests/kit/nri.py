@@ -108,7 +108,7 @@ class Peer:
         """Answer the registration; who registered."""
         one = self.next(mux.RUNTIME)
         assert isinstance(one, ttrpc.TtrpcRequest)
-        assert "RegisterPlugin" == one.method
+        assert one.method == "RegisterPlugin"
         said = fields.decode(one.payload)
         answer = ttrpc.TtrpcResponse(one.stream, b"", code, "no" if code else "")
         self.wire.sendall(ttrpc.write(mux.RUNTIME, answer))
@@ -121,7 +121,7 @@ class Peer:
         self.registered()
         answer = self.call("Configure", fields.encode((2, "containerd"), (3, "1.7.24~ds1")))
         listed = [*((1, pod(one)) for one in pods), *((2, container(one)) for one in boxes)]
-        assert b"" == self.call("Synchronize", fields.encode(*listed)).payload
+        assert self.call("Synchronize", fields.encode(*listed)).payload == b""
         return fields.number(fields.decode(answer.payload), 2)
 
     def happens(

@@ -41,4 +41,4 @@ def running(folder: Path, config: Path) -> Iterator[Callable[[], dict[str, Any]]
         yield node
     finally:
         agent.terminate()
-        assert 0 == agent.wait(60)
+        assert agent.wait(60) == 0

@@ -45,7 +45,7 @@ def test_nothing_happens_after_death() -> None:
     with pytest.raises(Killed):
         host.write(GROUPS[0], b"x")
 
-    assert [] == machine.calls
+    assert machine.calls == []
 
 
 def test_reads_are_not_counted() -> None:
@@ -57,8 +57,8 @@ def test_reads_are_not_counted() -> None:
     found = (host.read(procs), host.pread(handle, 10), host.list(host.proc("self"))[0])
     host.close(handle)
 
-    assert (b"1\n", b"1\n", "cgroup") == found
-    assert (0, True) == (host.count, host.live)
+    assert found == (b"1\n", b"1\n", "cgroup")
+    assert (host.count, host.live) == (0, True)
 
 
 def test_a_refused_change_counts() -> None:
@@ -69,7 +69,7 @@ def test_a_refused_change_counts() -> None:
     with pytest.raises(Killed):
         host.rmdir(GROUPS[0])
 
-    assert ["rmdir"] == [call.kind for call in machine.calls]
+    assert [call.kind for call in machine.calls] == ["rmdir"]
 
 
 def test_no_handler_of_exceptions_sees_it() -> None:

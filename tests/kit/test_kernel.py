@@ -58,14 +58,14 @@ def test_links_of_a_group_count_its_children(v2: KernelHost) -> None:
     alone = v2.stat(at("a")).links
     v2.mkdir(at("a", "b"))
 
-    assert (2, 3) == (alone, v2.stat(at("a")).links)
+    assert (alone, v2.stat(at("a")).links) == (2, 3)
 
 
 def test_joined_hierarchies_have_links_that_can_be_followed(v1: KernelHost) -> None:
     """``cpu`` is a link to ``cpu,cpuacct``: followed by calls, seen by readlink and lstat."""
     v1.mkdir(at("cpu", "a"))
 
-    assert "cpu,cpuacct" == v1.readlink(at("cpu"))
+    assert v1.readlink(at("cpu")) == "cpu,cpuacct"
     assert FileKind.LINK is v1.stat(at("cpu"), follow=False).kind
     assert FileKind.DIRECTORY is v1.stat(at("cpu,cpuacct", "a")).kind
     assert refusal(v1.readlink, at("cpuset")) == "EINVAL"
@@ -73,7 +73,7 @@ def test_joined_hierarchies_have_links_that_can_be_followed(v1: KernelHost) -> N
 
 def test_the_mount_directory_of_v1_is_read_only(v1: KernelHost) -> None:
     """Groups can be made in hierarchies, not beside them, and access(2) says so."""
-    assert "EROFS" == refusal(v1.mkdir, at("more"))
+    assert refusal(v1.mkdir, at("more")) == "EROFS"
     assert not v1.access(at(), os.W_OK)
     assert v1.access(at("cpuset"), os.W_OK)
     assert not v1.access(at("absent"), os.R_OK)
@@ -81,24 +81,24 @@ def test_the_mount_directory_of_v1_is_read_only(v1: KernelHost) -> None:
 
 def test_a_hierarchy_root_cannot_be_removed(v1: KernelHost) -> None:
     """Rmdir of a mount point is EBUSY."""
-    assert "EBUSY" == refusal(v1.rmdir, at("cpuset"))
+    assert refusal(v1.rmdir, at("cpuset")) == "EBUSY"
 
 
 def test_paths_fail_as_the_kernel_says(v2: KernelHost) -> None:
     """Missing names, files used as directories and directories used as files are told apart."""
-    assert "ENOENT" == refusal(v2.read, at("absent"))
-    assert "ENOTDIR" == refusal(v2.read, at("cgroup.procs", "x"))
-    assert "EISDIR" == refusal(v2.read, at())
-    assert "ENOTDIR" == refusal(v2.list, at("cgroup.procs"))
-    assert "EACCES" == refusal(v2.write, v2.sys("devices/system/cpu/possible"), b"0")
+    assert refusal(v2.read, at("absent")) == "ENOENT"
+    assert refusal(v2.read, at("cgroup.procs", "x")) == "ENOTDIR"
+    assert refusal(v2.read, at()) == "EISDIR"
+    assert refusal(v2.list, at("cgroup.procs")) == "ENOTDIR"
+    assert refusal(v2.write, v2.sys("devices/system/cpu/possible"), b"0") == "EACCES"
 
 
 def test_a_write_longer_than_a_page_is_too_big(v2: KernelHost) -> None:
     """One write takes a page, the masks of cpuset take more."""
     v2.mkdir(at("a"))
 
-    assert "E2BIG" == refusal(v2.write, at("a", "cpu.max"), b"1" * 4097)
-    assert "ok" == refusal(v2.write, at("a", "cpuset.cpus"), b"0," * 4000)
+    assert refusal(v2.write, at("a", "cpu.max"), b"1" * 4097) == "E2BIG"
+    assert refusal(v2.write, at("a", "cpuset.cpus"), b"0," * 4000) == "ok"
 
 
 def test_handles_die_with_their_group(v2: KernelHost) -> None:
@@ -110,9 +110,9 @@ def test_handles_die_with_their_group(v2: KernelHost) -> None:
 
     with pytest.raises(OSError, match="No such device"):
         v2.pread(handle, 3)
-    assert (b"max", 1) == (before, v2.open_handles)
+    assert (before, v2.open_handles) == (b"max", 1)
     v2.close(handle)
-    assert 0 == v2.open_handles
+    assert v2.open_handles == 0
 
 
 def test_calls_are_logged_in_order_with_their_outcome(v2: KernelHost) -> None:
@@ -121,9 +121,9 @@ def test_calls_are_logged_in_order_with_their_outcome(v2: KernelHost) -> None:
     refusal(v2.write, at("a", "cpu.weight"), b"0")
     v2.write(at("a", "cpu.weight"), b"50\n")
 
-    assert ["mkdir", "write", "write"] == [call.kind for call in v2.calls]
-    assert [errno.ERANGE, 0] == [call.errno for call in v2.writes]
-    assert ["0", "50\n"] == [call.text for call in v2.writes]
+    assert [call.kind for call in v2.calls] == ["mkdir", "write", "write"]
+    assert [call.errno for call in v2.writes] == [errno.ERANGE, 0]
+    assert [call.text for call in v2.writes] == ["0", "50\n"]
 
 
 def test_an_injected_refusal_lasts_as_often_as_told(v2: KernelHost) -> None:
@@ -132,8 +132,8 @@ def test_an_injected_refusal_lasts_as_often_as_told(v2: KernelHost) -> None:
     v2.refuse(at("a", "cpu.weight"), errno.EIO, times=2)
     found = [refusal(v2.write, at("a", "cpu.weight"), b"50") for _ in range(3)]
 
-    assert ["EIO", "EIO", "ok"] == found
-    assert "ok" == refusal(v2.read, at("a", "cpu.weight"))
+    assert found == ["EIO", "EIO", "ok"]
+    assert refusal(v2.read, at("a", "cpu.weight")) == "ok"
 
 
 def test_a_process_is_in_one_group_of_every_hierarchy(v1: KernelHost) -> None:
@@ -146,7 +146,7 @@ def test_a_process_is_in_one_group_of_every_hierarchy(v1: KernelHost) -> None:
     assert {"2:cpu,cpuacct:/a", "3:memory:/a", "1:cpuset:/"} <= set(lines)
     assert [pid] == v1.pids(at("cpu", "a"))
     v1.exit(pid)
-    assert [] == v1.pids(at("cpu", "a"))
+    assert v1.pids(at("cpu", "a")) == []
     assert not v1.exists(v1.proc(str(pid)))
 
 
@@ -155,7 +155,7 @@ def test_a_refused_spawn_leaves_no_process(v1: KernelHost) -> None:
     v1.mkdir(at("cpuset", "a"))
     before = v1.list(v1.proc())
 
-    assert "ENOSPC" == refusal(v1.spawn, at("cpuset", "a"))
+    assert refusal(v1.spawn, at("cpuset", "a")) == "ENOSPC"
     assert before == v1.list(v1.proc())
 
 
@@ -187,12 +187,12 @@ def test_hotplug_shows_in_sysfs(v2: KernelHost) -> None:
     v2.write(v2.below(cpu, "cpu7", "online"), b"0\n")
     gone = (v2.text(v2.below(cpu, "online")), v2.text(v2.below(cpu, "offline")))
 
-    assert ("0-6\n", "7\n") == gone
+    assert gone == ("0-6\n", "7\n")
     assert not v2.exists(v2.below(cpu, "cpu7", "topology"))
-    assert "4-6\n" == v2.text(v2.sys("devices", "system", "node", "node1", "cpulist"))
+    assert v2.text(v2.sys("devices", "system", "node", "node1", "cpulist")) == "4-6\n"
     assert not v2.exists(v2.below(cpu, "cpu0", "online"))
     v2.set_online(7, online=True)
-    assert "0-7\n" == v2.text(v2.below(cpu, "online"))
+    assert v2.text(v2.below(cpu, "online")) == "0-7\n"
     assert v2.exists(v2.below(cpu, "cpu7", "topology", "core_id"))
 
 
@@ -200,7 +200,7 @@ def test_a_cpu_that_is_not_present_cannot_go_online() -> None:
     """Possible is not present: the switch does not exist and set_online refuses."""
     host = Machine("0-5", possible="0-7", present="0-5")
 
-    assert "ENOENT" == refusal(host.write, host.sys("devices/system/cpu/cpu7/online"), b"1")
+    assert refusal(host.write, host.sys("devices/system/cpu/cpu7/online"), b"1") == "ENOENT"
     with pytest.raises(ValueError, match="not present"):
         host.set_online(7, online=True)
 
@@ -212,9 +212,9 @@ def test_a_node_without_memory_is_refused_by_v1_and_taken_by_v2() -> None:
     new = Machine(nodes=NODES, memory_nodes="0", cgroup="v2")
     new.mkdir(at("a"))
 
-    assert "EINVAL" == refusal(old.write, at("cpuset", "a", "cpuset.mems"), b"0-1")
-    assert "ok" == refusal(new.write, at("a", "cpuset.mems"), b"1")
-    assert "0\n" == new.text(at("a", "cpuset.mems.effective"))
+    assert refusal(old.write, at("cpuset", "a", "cpuset.mems"), b"0-1") == "EINVAL"
+    assert refusal(new.write, at("a", "cpuset.mems"), b"1") == "ok"
+    assert new.text(at("a", "cpuset.mems.effective")) == "0\n"
 
 
 def test_hybrid_has_v1_controllers_beside_an_empty_v2() -> None:
@@ -223,7 +223,7 @@ def test_hybrid_has_v1_controllers_beside_an_empty_v2() -> None:
     host.mkdir(at("unified", "a"))
     pid = host.spawn(at("unified", "a"))
 
-    assert "\n" == host.text(at("unified", "cgroup.controllers"))
+    assert host.text(at("unified", "cgroup.controllers")) == "\n"
     assert "0::/a\n" in host.text(host.proc(str(pid), "cgroup"))
     assert "cgroup2 cgroup2" in host.text(host.proc("self", "mountinfo"))
     assert host.exists(at("cpuacct", "tasks"))
@@ -236,7 +236,7 @@ def test_memory_max_below_use_kills_only_as_many_as_needed(v2: KernelHost) -> No
     large = v2.spawn(at("a"), memory=8 << 20)
     v2.write(at("a", "memory.max"), b"4M")
 
-    assert (True, False) == (v2.alive(small), v2.alive(large))
+    assert (v2.alive(small), v2.alive(large)) == (True, False)
     assert "oom_kill 1\n" in v2.text(at("a", "memory.events"))
     assert f"{1 << 20}\n" == v2.text(at("a", "memory.current"))
 
@@ -247,12 +247,12 @@ def test_siblings_are_numbered_as_asked() -> None:
     near = Machine(nodes=NODES, threads=2)
     split = Machine("0-15", {0: "0-3,8-11", 1: "4-7,12-15"}, threads=2, split=True)
 
-    assert "0-1\n" == near.text(near.sys(place))
-    assert "1,9\n" == split.text(split.sys(place))
+    assert near.text(near.sys(place)) == "0-1\n"
+    assert split.text(split.sys(place)) == "1,9\n"
 
 
 def test_nothing_else_can_be_mounted(v2: KernelHost) -> None:
     """Unknown file systems are ENODEV."""
-    assert "ENODEV" == refusal(v2.mount, "resctrl", at("x"), "resctrl", "")
-    assert "EINVAL" == refusal(v2.unmount, at("x"))
+    assert refusal(v2.mount, "resctrl", at("x"), "resctrl", "") == "ENODEV"
+    assert refusal(v2.unmount, at("x")) == "EINVAL"
     assert v2.statvfs(at()).f_bavail > 0

@@ -13,8 +13,8 @@ def test_the_first_counts_and_the_second_fills_in() -> None:
     """Each field is of the first that says something; files and reasons are joined."""
     both = ONE.over(OTHER)
 
-    assert ("1", -1) == (str(both.cpus), both.cpu_milli)
-    assert ({"a": "1", "b": "3"}, {"x": "because"}) == (both.unified, both.reasons)
+    assert (str(both.cpus), both.cpu_milli) == ("1", -1)
+    assert (both.unified, both.reasons) == ({"a": "1", "b": "3"}, {"x": "because"})
 
 
 def test_nothing_to_say() -> None:

@@ -69,7 +69,7 @@ def test_a_root_of_our_own() -> None:
     """Below a cgroup root every directory is below that group, and the root is that group."""
     one = hierarchy("/c", "cpuset", base="kube/sub")
 
-    assert ("/c/kube/sub", "/c/kube/sub/a") == (one.directory(""), one.directory("a"))
+    assert (one.directory(""), one.directory("a")) == ("/c/kube/sub", "/c/kube/sub/a")
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_a_damaged_set_is_no_set(text: str, cpus: str | None) -> None:
 
 def test_what_lies_between() -> None:
     """Neither end belongs to it; a group that is elsewhere has nothing in between."""
-    assert ("a/b/c", "a/b") == cgroup.between("a/b/c/d", "a")
-    assert ("a",) == cgroup.between("a/b", "")
+    assert cgroup.between("a/b/c/d", "a") == ("a/b/c", "a/b")
+    assert cgroup.between("a/b", "") == ("a",)
     assert (
         () == cgroup.between("a/b", "a") == cgroup.between("a", "a") == cgroup.between("ab/c", "a")
     )

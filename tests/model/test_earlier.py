@@ -37,7 +37,7 @@ def test_larger_is_earlier(
     (mine, *_) = parsed(hard={"memory.available": ours}, enforce_pods=False)
     found, certain = earlier.rival(mine, parsed(hard={"memory.available": theirs}), capacity)
 
-    assert expected == (found is not None, certain)
+    assert (found is not None, certain) == expected
 
 
 def test_each_of_the_kubelets_counts() -> None:
@@ -54,10 +54,10 @@ def test_each_of_the_kubelets_counts() -> None:
 
     assert found is not None
     assert certain
-    assert "memory.available<500Mi is not earlier than the kubelet's soft threshold 1Gi" == (
+    assert (
         earlier.words(mine, found)
-    )
-    assert (None, True) == earlier.rival(pids, theirs, None)
+    ) == "memory.available<500Mi is not earlier than the kubelet's soft threshold 1Gi"
+    assert earlier.rival(pids, theirs, None) == (None, True)
 
 
 def test_what_the_kubelet_derives_is_its_own() -> None:

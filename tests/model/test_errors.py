@@ -25,10 +25,10 @@ def test_exit_statuses() -> None:
     """What the operator wrote wrongly is 2, everything else 1."""
     kinds = (errors.UsageError, errors.ConfigError, errors.HostError, errors.BugError)
 
-    assert [2, 2, 1, 1] == [kind("x").status for kind in kinds]
+    assert [kind("x").status for kind in kinds] == [2, 2, 1, 1]
     assert issubclass(errors.TakenError, errors.HostError)
 
 
 def test_errno_names() -> None:
     """Numbers have their names where the platform has them."""
-    assert ("EINVAL", "99999", "?") == tuple(map(errors.errno_name, (22, 99999, None)))
+    assert tuple(map(errors.errno_name, (22, 99999, None))) == ("EINVAL", "99999", "?")

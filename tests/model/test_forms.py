@@ -77,7 +77,7 @@ def test_bandwidth_is_read_back(usec: int | None, period: int) -> None:
     quota = forms.Quota(usec, period)
 
     assert quota == form.parse(form.text(quota))
-    assert 2 == len(form.text(quota).split())
+    assert len(form.text(quota).split()) == 2
 
 
 @pytest.mark.parametrize("quota", [forms.Quota(999), forms.Quota(1000, 999), forms.Quota(0)])
@@ -101,6 +101,6 @@ def test_measures_follow_what_a_text_grants() -> None:
     bandwidth = forms.Bandwidth()
 
     assert BYTES.measure("max") > BYTES.measure("4096") > BYTES.measure("0")
-    assert 0.0 == BYTES.measure("damage")
+    assert BYTES.measure("damage") == 0.0
     assert bandwidth.measure("max 100000") > bandwidth.measure("50000 50000")
     assert bandwidth.measure("50000 50000") > bandwidth.measure("50000 100000")

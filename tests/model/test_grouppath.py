@@ -126,7 +126,7 @@ def test_what_is_neither(path: str) -> None:
     """Units, monitors and near misses belong to nobody."""
     place = grouppath.parse(path)
 
-    assert (None, None, None) == (place.tree, place.uid, place.container)
+    assert (place.tree, place.uid, place.container) == (None, None, None)
     assert path == place.rest
 
 
@@ -135,7 +135,7 @@ def test_a_monitor_in_a_pod_is_no_container() -> None:
     path = f"kubepods.slice/kubepods-pod{HASH}.slice/crio-conmon-{ID}.scope"
     place = grouppath.parse(path)
 
-    assert (HASH, None) == (place.uid, place.container)
+    assert (place.uid, place.container) == (HASH, None)
 
 
 @pytest.mark.parametrize(

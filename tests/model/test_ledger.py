@@ -28,27 +28,27 @@ def test_the_strongest_owner_is_shown() -> None:
     """Where claims overlap the stronger kind of owner holds the CPU."""
     owners = [None if one is None else one.owner for one in map(BOOK.claim_on, range(6))]
 
-    assert [Owner.RESERVED] * 3 + [Owner.LSR] * 2 + [None] == owners
+    assert owners == [Owner.RESERVED] * 3 + [Owner.LSR] * 2 + [None]
 
 
 def test_what_is_held() -> None:
     """CPUs are asked for by kinds of owners, or all together."""
-    assert "0-4" == str(BOOK.held())
-    assert "2-4" == str(BOOK.held(Owner.LSR))
-    assert "" == str(BOOK.held(Owner.LSE))
+    assert str(BOOK.held()) == "0-4"
+    assert str(BOOK.held(Owner.LSR)) == "2-4"
+    assert str(BOOK.held(Owner.LSE)) == ""
 
 
 def test_a_pool_spans_nodes() -> None:
     """A pool is one set across all nodes."""
-    assert ("5-7", "3-7", "") == (
+    assert (
         str(BOOK.pool("LS")),
         str(BOOK.pool("BE")),
         str(BOOK.pool("none")),
-    )
+    ) == ("5-7", "3-7", "")
 
 
 def test_adding_leaves_the_old_one() -> None:
     """A ledger is a value: adding makes another one."""
     more = BOOK.with_([claim(Owner.LSE, "9")])
 
-    assert (2, 3, 3) == (len(BOOK.claims), len(more.claims), len(more.pools))
+    assert (len(BOOK.claims), len(more.claims), len(more.pools)) == (2, 3, 3)

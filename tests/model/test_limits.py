@@ -108,7 +108,7 @@ def test_each_limit_on_each_version(
     """A machine without the file gets nothing at all."""
     assert v1 == said(of(V1))
     assert v2 == said(of(V2))
-    assert () == of(NOTHING)
+    assert of(NOTHING) == ()
 
 
 def _shares_of(weight: int) -> int:

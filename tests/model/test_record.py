@@ -128,7 +128,7 @@ def test_after_the_first_call_nothing_stands_between() -> None:
     assert One(1) == One(1, 2)
 
     assert One.__init__ is not deputy
-    assert ["_self", "x", "y"] == list(inspect.signature(One.__init__).parameters)
+    assert list(inspect.signature(One.__init__).parameters) == ["_self", "x", "y"]
 
 
 def test_who_kept_the_deputy_is_served() -> None:
@@ -163,7 +163,7 @@ def test_it_ends_with_its_own_post_init() -> None:
             if self.x < 0:
                 raise ValueError("negative")
 
-    assert 1 == One(1).x
+    assert One(1).x == 1
     with pytest.raises(ValueError, match="negative"):
         One(-1)
 
@@ -192,7 +192,7 @@ def test_own_methods_stay() -> None:
         def __repr__(self) -> str:
             return "one"
 
-    assert ("one", 5, True) == (repr(One(1)), hash(One(1)), One(1) == One(2))
+    assert (repr(One(1)), hash(One(1)), One(1) == One(2)) == ("one", 5, True)
 
 
 def test_one_may_stand_below_another() -> None:
@@ -233,7 +233,7 @@ def test_who_is_below_and_no_dataclass_has_attributes_of_its_own() -> None:
     one = Below(1)
     one.colour = "red"  # type: ignore[attr-defined] # it has a dict
 
-    assert "red" == one.colour  # type: ignore[attr-defined]
+    assert one.colour == "red"  # type: ignore[attr-defined]
     with pytest.raises(dataclasses.FrozenInstanceError):
         one.x = 3  # type: ignore[misc] # that is what is tried
     del one.colour  # type: ignore[attr-defined]

@@ -11,8 +11,8 @@ def test_the_scarcest_resource_bounds_the_groups() -> None:
     bandwidth = resctrl.Bandwidth(name="MB", unit=resctrl.Unit.PERCENT, num_closids=8)
     hardware = resctrl.Hardware(caches=(cache,), bandwidths=(bandwidth,))
 
-    assert 8 == hardware.most_groups
-    assert 1 == resctrl.Hardware().most_groups
+    assert hardware.most_groups == 8
+    assert resctrl.Hardware().most_groups == 1
     assert (cache, None) == (hardware.cache("L3"), hardware.cache("L2"))
 
 
@@ -22,5 +22,5 @@ def test_no_limit_is_what_the_machine_shows() -> None:
     none = resctrl.Bandwidth(name="MB", unit=resctrl.Unit.EIGHTHS)
     rate = resctrl.Bandwidth(name="MB", unit=resctrl.Unit.MBPS, unlimited={0: 12})
 
-    assert (4096, 4096, 2048) == (amd.free(0), amd.free(7), none.free(0))
-    assert resctrl.MBPS_UNLIMITED == rate.free(0)
+    assert (amd.free(0), amd.free(7), none.free(0)) == (4096, 4096, 2048)
+    assert rate.free(0) == resctrl.MBPS_UNLIMITED

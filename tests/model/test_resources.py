@@ -16,16 +16,16 @@ def test_units() -> None:
         "here",
     )
 
-    assert {"cpu": 1500, "memory": 1024, resources.BATCH_CPU: 1500, "nvidia.com/gpu": 2} == found
-    assert [] == problems
+    assert found == {"cpu": 1500, "memory": 1024, resources.BATCH_CPU: 1500, "nvidia.com/gpu": 2}
+    assert problems == []
 
 
 def test_the_current_name_wins_over_the_older() -> None:
     """Whatever their order."""
     both = {resources.BATCH_CPU: "1", "koordinator.sh/batch-cpu": "2"}
 
-    assert {resources.BATCH_CPU: 1} == resources.read(both, [], "")
-    assert {resources.BATCH_CPU: 1} == resources.read(dict(reversed(both.items())), [], "")
+    assert resources.read(both, [], "") == {resources.BATCH_CPU: 1}
+    assert resources.read(dict(reversed(both.items())), [], "") == {resources.BATCH_CPU: 1}
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", True, None, [], {}, float("nan")])
@@ -33,19 +33,19 @@ def test_an_entry_that_is_no_amount_costs_itself(text: object) -> None:
     """And names where it is."""
     problems: list[str] = []
 
-    assert {"memory": 1} == resources.read({"cpu": text, "memory": 1}, problems, "here")
-    assert [True] == [one.startswith("here: cpu: ") for one in problems]
+    assert resources.read({"cpu": text, "memory": 1}, problems, "here") == {"memory": 1}
+    assert [one.startswith("here: cpu: ") for one in problems] == [True]
 
 
 def test_printing_back() -> None:
     """Whole cores without a suffix."""
-    assert {"cpu": "2", "memory": "1024"} == resources.texts({"cpu": 2000, "memory": 1024})
-    assert {"cpu": "1500m"} == resources.texts({"cpu": 1500})
+    assert resources.texts({"cpu": 2000, "memory": 1024}) == {"cpu": "2", "memory": "1024"}
+    assert resources.texts({"cpu": 1500}) == {"cpu": "1500m"}
 
 
 def test_sums_and_peaks() -> None:
     """By name."""
     parts = ({"a": 1, "b": 5}, {"a": 3})
 
-    assert {"a": 4, "b": 5} == resources.total(parts)
-    assert {"a": 3, "b": 5} == resources.most(parts)
+    assert resources.total(parts) == {"a": 4, "b": 5}
+    assert resources.most(parts) == {"a": 3, "b": 5}

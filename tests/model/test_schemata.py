@@ -31,8 +31,8 @@ def test_what_is_written_reads_the_same(wanted: dict[str, dict[int, int]]) -> No
     """Formatting and parsing are inverse, and nothing differs from itself."""
     text = schemata.text(wanted)
 
-    assert wanted == schemata.parse(text).values
-    assert [] == schemata.difference(wanted, schemata.parse(text))
+    assert schemata.parse(text).values == wanted
+    assert schemata.difference(wanted, schemata.parse(text)) == []
     assert schemata.same(text, text)
 
 
@@ -46,8 +46,8 @@ def test_the_kernels_padding_is_read() -> None:
     """Names and numbers come padded to the widest; an unknown line is kept as it came."""
     found = schemata.parse("    MB:0= 50;1=100\nL3CODE:0=00f;16=fff\n  ODD 1\n")
 
-    assert {"MB": {0: 50, 1: 100}, "L3CODE": {0: 15, 16: 0xFFF}} == found.values
-    assert ("  ODD 1",) == found.unknown
+    assert found.values == {"MB": {0: 50, 1: 100}, "L3CODE": {0: 15, 16: 0xFFF}}
+    assert found.unknown == ("  ODD 1",)
 
 
 def test_a_file_may_say_more_than_was_asked() -> None:
@@ -115,14 +115,14 @@ def test_every_problem_is_told() -> None:
 
     found = list(schemata.problems(hardware, wanted))
 
-    assert [("L3", 0, "Mask out of range"), ("L3", 1, "no domain 1")] == found
+    assert found == [("L3", 0, "Mask out of range"), ("L3", 1, "no domain 1")]
 
 
 def test_restricting_keeps_what_was_asked_for() -> None:
     """What we wrote, as the kernel reads it back, without what is none of our business."""
     current = schemata.parse("MB:0=60;1=100\nL3:0=03f;1=fff\n")
 
-    assert {"MB": {0: 60}} == schemata.restrict(current, {"MB": {0: 55}})
+    assert schemata.restrict(current, {"MB": {0: 55}}) == {"MB": {0: 60}}
 
 
 @given(st.integers(0, 1 << 16))

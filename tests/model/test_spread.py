@@ -18,7 +18,7 @@ def test_a_bound_belongs_to_its_bucket() -> None:
         spread.Spread.with_one, (0.25, 0.5, 4.0, 9.0), spread.Spread.empty(BOUNDS)
     )
 
-    assert ((1, 2, 3, 4), 13.75) == (found.counts, found.total)
+    assert (found.counts, found.total) == ((1, 2, 3, 4), 13.75)
 
 
 @hypothesis.given(st.lists(st.floats(0, 10), max_size=8))

@@ -22,14 +22,16 @@ def test_by_node_loses_nothing() -> None:
     """A split by node covers the set, CPUs without a node included, ordered by lowest CPU."""
     parts = two_nodes().by_node(cpuset.CPUSet.parse("0-5"))
 
-    assert [(0, 0, "0,2"), (0, 8, "1,3"), (None, None, "4-5")] == [
-        (socket, node, str(cpus)) for socket, node, cpus in parts
+    assert [(socket, node, str(cpus)) for socket, node, cpus in parts] == [
+        (0, 0, "0,2"),
+        (0, 8, "1,3"),
+        (None, None, "4-5"),
     ]
 
 
 def test_cores_are_online_siblings() -> None:
     """Cores come in order; a CPU of unknown core stands alone, an offline one in none."""
-    assert ["0,2", "1,3", "5"] == [str(core) for core in two_nodes().cores()]
+    assert [str(core) for core in two_nodes().cores()] == ["0,2", "1,3", "5"]
 
 
 def test_equal_machines_are_equal() -> None:

@@ -197,7 +197,7 @@ def decided(now: snapshot.Snapshot, states: Mapping[str, object]) -> chain.Round
 
 def judge(now: snapshot.Snapshot, made: chain.Round) -> None:
     """No policy failed, and no set is beyond what the invariants allow."""
-    assert [] == [(one.stem, one.failure) for one in made.outcomes if one.failure]
+    assert [(one.stem, one.failure) for one in made.outcomes if one.failure] == []
     # What the operator keeps for the machine and for system work may be the same CPUs.
     taken = cpuset.CPUSet()
     known = {one.uid: one for one in now.pods}

@@ -92,7 +92,7 @@ def test_what_is_ours_no_more_goes(ram: Path) -> None:
         await row.bring(store, relabelled())
         found = objects.metadata(await store.store.get(NRT))
         assert topology_object.SYSTEM_QOS not in found["annotations"]
-        assert "1" == found["annotations"]["foreign/mark"]
+        assert found["annotations"]["foreign/mark"] == "1"
         assert [reference] == found["ownerReferences"]
         assert topology_object.NUMA_RESERVATION in found["labels"]
         await row.bring(store, seen(revision=3))
@@ -108,9 +108,9 @@ def test_its_owner_stays(ram: Path) -> None:
     async def body(store: Counting) -> None:
         row = rows.TopologyRow(MANNERS, Racing(1000.0))
         await row.bring(store, seen())
-        assert 1 == await row.bring(store, relabelled())
+        assert await row.bring(store, relabelled()) == 1
         (one,) = (await store.store.get(NRT))["metadata"]["ownerReferences"]
-        assert NODE == one["name"]
+        assert one["name"] == NODE
 
     play(ram, body)
 
@@ -132,16 +132,16 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
             await other(store.store, "koord-manager", str(9000 + second))
             await row.bring(store, offering(seen(), cpu=5000 + 1000 * second))
         found = await store.store.get(NODE_REF)
-        assert "9099" == found["status"]["allocatable"][BATCH[0]]
+        assert found["status"]["allocatable"][BATCH[0]] == "9099"
         assert "koordlet.io/Ready" in str(found["status"]["conditions"])
         assert store.asked.count("patch") < 12, "not at each look"
         hour.now += holders.GONE_SECONDS
         await beat(store.store)
         clock.now += 301
-        assert 1 == await row.bring(store, offering(seen(), cpu=7000))
+        assert await row.bring(store, offering(seen(), cpu=7000)) == 1
         found = await store.store.get(NODE_REF)
-        assert "7000" == found["status"]["allocatable"][BATCH[0]]
-        assert {("koordlet", "Apply")} == owners(found, "status", "allocatable", BATCH[0])
+        assert found["status"]["allocatable"][BATCH[0]] == "7000"
+        assert owners(found, "status", "allocatable", BATCH[0]) == {("koordlet", "Apply")}
         await store.store.close()
 
     try:
@@ -150,7 +150,7 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
         structlog.reset_defaults()
     told = [json.loads(line) for line in said.getvalue().splitlines()]
     (one,) = (each for each in told if each["event"] == "objects.contested")
-    assert ["koord-manager"] == one["managers"]
+    assert one["managers"] == ["koord-manager"]
 
 
 def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
@@ -159,8 +159,8 @@ def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
     async def body(store: Counting) -> None:
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await other(store.store, "koordlet", "4000")
-        assert 1 == await row.bring(store, offering(seen(), cpu=4000, memory=1 << 30))
-        assert 1 == await row.bring(store, offering(seen()))
+        assert await row.bring(store, offering(seen(), cpu=4000, memory=1 << 30)) == 1
+        assert await row.bring(store, offering(seen())) == 1
         found = await store.store.get(NODE_REF)
         assert not set(BATCH) & found["status"]["allocatable"].keys()
 
@@ -174,9 +174,9 @@ def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
         first = rows.StatusRow(MANNERS, Racing(1000.0))
         await first.bring(store, offering(seen(), cpu=4000))
         changed = dataclasses.replace(seen(), mode="observe")
-        assert 1 == await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, changed)
+        assert await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, changed) == 1
         found = await store.store.get(NODE_REF)
-        assert "4000" == found["status"]["allocatable"][BATCH[0]]
+        assert found["status"]["allocatable"][BATCH[0]] == "4000"
         assert node_status.PREFIX in str(found["status"]["conditions"])
 
     play(ram, body)
@@ -210,13 +210,13 @@ def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, row: str) -> None
                 fault = Fault(Manner.ANSWER, method="PATCH", status=code, body=answer)
                 serving.faults.add(fault)
                 await one.bring(client, offering(seen(), cpu=4000))
-                assert 0 == fault.times
+                assert fault.times == 0
             assert (await store.get(NRT))["zones"]
             assert (await store.get(METRIC))["status"]["updateTime"]
             status = (await store.get(NODE_REF))["status"]
-            assert "4000" == status["capacity"][BATCH[0]]
+            assert status["capacity"][BATCH[0]] == "4000"
             clock.now += 400
-            assert 1 == await every[0].bring(client, relabelled())
+            assert await every[0].bring(client, relabelled()) == 1
             assert ("koordlet", "Apply") in owners(await store.get(NRT), "zones")
 
     asyncio.run(asyncio.wait_for(body(), 30))
@@ -242,7 +242,7 @@ def test_bare() -> None:
     """What shall not be there is not named, and neither is what held nothing else."""
     ours = {"a": {"b": None}, "c": {"d": None, "e": 1}, "f": {}, "g": [None], "h": None}
 
-    assert {"c": {"e": 1}, "f": {}, "g": [None]} == applying.bare(ours)
+    assert applying.bare(ours) == {"c": {"e": 1}, "f": {}, "g": [None]}
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -257,11 +257,11 @@ def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: boo
         there = await store.store.get(NODE_REF)
         assert {"koordlet.io/Ready", "Ready"} <= {o["type"] for o in there["status"]["conditions"]}
         await other(store.store, "koord-manager", "5000")
-        assert 1 == await withdrawing.withdraw(store, NODE, taints=False, status=True)
+        assert await withdrawing.withdraw(store, NODE, taints=False, status=True) == 1
 
         there = await store.store.get(NODE_REF)
-        assert ["Ready"] == [one["type"] for one in there["status"]["conditions"]]
+        assert [one["type"] for one in there["status"]["conditions"]] == ["Ready"]
         assert {BATCH[0]} == there["status"]["allocatable"].keys() & set(BATCH)
-        assert 0 == await withdrawing.withdraw(store, NODE, taints=False, status=True)
+        assert await withdrawing.withdraw(store, NODE, taints=False, status=True) == 0
 
     play(ram, body)

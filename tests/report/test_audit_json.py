@@ -15,7 +15,7 @@ def test_no_log_yet(tmp_path: Path) -> None:
     """A log that is not there has no records."""
     found = audit_json.document(tmp_path / "audit.jsonl", ANY)
 
-    assert ([], False) == (found["records"], found["truncated"])
+    assert (found["records"], found["truncated"]) == ([], False)
 
 
 def test_damaged_lines(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_damaged_lines(tmp_path: Path) -> None:
 
     found = audit_json.document(path, ANY)
 
-    assert ([{"at": 2}, {"at": 1}], 4) == (found["records"], found["damaged"])
+    assert (found["records"], found["damaged"]) == ([{"at": 2}, {"at": 1}], 4)
 
 
 def test_goes_on_in_the_log_before(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
     newest = audit_json.document(path, audit_json.AuditQuery(limit=1))
 
     assert path.stat().st_size > 4 * audit_json.MAX_SCAN
-    assert (True, 0) == (found["truncated"], found["damaged"])
-    assert ([39_999], False) == ([one["at"] for one in records(newest)], newest["truncated"])
+    assert (found["truncated"], found["damaged"]) == (True, 0)
+    assert ([one["at"] for one in records(newest)], newest["truncated"]) == ([39_999], False)
 
 
 def test_log_that_is_a_pipe(tmp_path: Path) -> None:

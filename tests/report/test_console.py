@@ -69,5 +69,5 @@ def test_what_moves_through_the_network() -> None:
     both = {"receivedBytesPerSecond": None, "sentBytesPerSecond": None}
 
     assert both == found["workloads"][0]["network"]
-    assert {"LSE", "LSR", "LS", "BE", "system"} == set(found["usage"]["shares"])
+    assert set(found["usage"]["shares"]) == {"LSE", "LSR", "LS", "BE", "system"}
     assert all(both == one["network"] for one in found["usage"]["shares"].values())

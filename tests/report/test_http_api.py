@@ -76,15 +76,17 @@ def test_cpus(agent: Agent) -> None:
     owners, cpus = found["owners"], found["cpus"]
     assert isinstance(cpus, list)
 
-    assert {"reserved": "0-1", "LS": "2-6", "offline": "7"} == owners
-    assert ("node", "reserved_cpus", "configured") == tuple(
-        cpus[0][key] for key in ("holder", "policy", "reason")
+    assert owners == {"reserved": "0-1", "LS": "2-6", "offline": "7"}
+    assert tuple(cpus[0][key] for key in ("holder", "policy", "reason")) == (
+        "node",
+        "reserved_cpus",
+        "configured",
     )
-    assert (["LS"], None, "2-3") == (
+    assert (
         [pool["kind"] for pool in cpus[2]["pools"]],
         cpus[2]["holder"],
         cpus[2]["siblings"],
-    )
+    ) == (["LS"], None, "2-3")
     assert [*range(8)] == [one["cpu"] for one in cpus]
 
 
@@ -92,12 +94,15 @@ def test_one_workload(agent: Agent) -> None:
     """Class, group, what is to be done, by name or UID; a name of nobody is an answer, too."""
     for name in ("default/web", "uid-web"):
         found = agent.json(f"/api/v1/pod?name={name}")
-        assert ("web", "configuration") == (found["name"], found["qosFrom"])
-        assert {"path": "shop/web", "exists": True, "cpus": "2-6", "effective": "2-6"} == found[
-            "cgroup"
-        ]
+        assert (found["name"], found["qosFrom"]) == ("web", "configuration")
+        assert found["cgroup"] == {
+            "path": "shop/web",
+            "exists": True,
+            "cpus": "2-6",
+            "effective": "2-6",
+        }
         assert isinstance(found["actions"], list)
-        assert ["2-6"] == [one["value"] for one in found["actions"]]
+        assert [one["value"] for one in found["actions"]] == ["2-6"]
     for target in ("/api/v1/pod?name=x", "/api/v1/pod"):
         assert agent.get(target).status == 404
 
@@ -106,16 +111,17 @@ def test_node(agent: Agent) -> None:
     """The node's document has identity, pools, workloads and their use."""
     node = agent.json("/api/v1/node")
 
-    assert ("n1", "machine-1", "1.2.3", 1) == (
+    assert (
         node["name"],
         node["machineId"],
         node["agent"],
         node["revision"],
-    )
+    ) == ("n1", "machine-1", "1.2.3", 1)
     workloads = node["workloads"]
     assert isinstance(workloads, list)
-    assert [("web", "LS", "2-6", 1.5), ("batch", "BE", "2-6", None)] == [
-        (one["name"], one["qos"], one["cpus"], one["cpuCores"]) for one in workloads
+    assert [(one["name"], one["qos"], one["cpus"], one["cpuCores"]) for one in workloads] == [
+        ("web", "LS", "2-6", 1.5),
+        ("batch", "BE", "2-6", None),
     ]
 
 
@@ -149,7 +155,7 @@ def test_healthy(agent: Agent) -> None:
     """All checks well: 200 and one word."""
     found = agent.get("/healthz")
 
-    assert (200, b"ok\n") == (found.status, found.body)
+    assert (found.status, found.body) == (200, b"ok\n")
 
 
 def test_verbose(agent: Agent) -> None:
@@ -163,7 +169,7 @@ def test_unhealthy(agent: Agent) -> None:
 
     found = agent.get("/healthz")
 
-    assert (503, b"[+]ticks ok\n[-]writes EBUSY x\nfailed\n") == (found.status, found.body)
+    assert (found.status, found.body) == (503, b"[+]ticks ok\n[-]writes EBUSY x\nfailed\n")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
@@ -199,7 +205,7 @@ def test_not_ready_before_the_first_tick(agent: Agent) -> None:
     """Without a view the agent is neither ready nor healthy."""
     agent.view = None
 
-    assert [503, 503] == [agent.get("/readyz").status, agent.get("/healthz").status]
+    assert [agent.get("/readyz").status, agent.get("/healthz").status] == [503, 503]
 
 
 def test_metrics_negotiation(agent: Agent) -> None:

@@ -55,7 +55,7 @@ def test_what_was_never_tried_is_not_counted() -> None:
     """No zero for a part of the machine that nobody asked for."""
     found = {one.name: list(one.rows(views.view())) for one in peer_agent_families.FAMILIES}
 
-    assert [] == found["koordlet_collect_node_local_storage_info_status"]
+    assert found["koordlet_collect_node_local_storage_info_status"] == []
 
 
 def test_limits_that_were_raised() -> None:
@@ -91,10 +91,10 @@ def test_who_is_killed_first() -> None:
     found = scraped(dataclasses.replace(views.view(), snapshot=seen))
     labels = {"node": "n1", "pod_uid": one.uid, "pod_name": "a", "pod_namespace": one.namespace}
 
-    assert [3, None, None] == [
+    assert [
         value(found, "koordlet_container_oom_score_adj", **labels, container_name=name)
         for name in ("x", "y", "z")
-    ]
+    ] == [3, None, None]
 
 
 @pytest.mark.parametrize("form", [metrics.TEXT, metrics.OPENMETRICS])
@@ -105,11 +105,11 @@ def test_answers_of_the_kubelet(form: metrics.TextFormat) -> None:
     labels = {"node": "n1", "verb": "get", "path": "/pods/", "code": "200"}
     found, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
 
-    assert [1, 2, 3] == [
+    assert [
         value(found, f"{name}_bucket", **labels, le=le) for le in ("0.001", "4.096", "+Inf")
-    ]
-    assert (5.501, 3) == (
+    ] == [1, 2, 3]
+    assert (
         value(found, f"{name}_sum", **labels),
         value(found, f"{name}_count", **labels),
-    )
+    ) == (5.501, 3)
     assert not [key for key, _ in scraped(views.view(), form) if key.startswith(name)]

@@ -87,8 +87,8 @@ def test_a_mistake_is_said_once(ram: Path) -> None:
             await look(one, store, seen("web"))
             clock.now += 5
         (found,) = await store.events()
-        assert ["create"] == store.asked
-        assert ("web", "uid-web") == (found["regarding"]["name"], found["regarding"]["uid"])
+        assert store.asked == ["create"]
+        assert (found["regarding"]["name"], found["regarding"]["uid"]) == ("web", "uid-web")
         assert found["note"].startswith("it is broken")
 
     play(ram, body)
@@ -103,10 +103,10 @@ def test_a_mistake_that_lasts_is_renewed(ram: Path) -> None:
             await look(one, store, seen("web"))
             clock.now += 1801
         (found,) = await store.events()
-        assert 3 == found["series"]["count"]
+        assert found["series"]["count"] == 3
         ref = objects.Ref(kinds.EVENTS, found["metadata"]["name"], "default")
         await store.store.delete(ref)
-        assert 1 == await look(one, store, seen("web"))
+        assert await look(one, store, seen("web")) == 1
         assert "series" not in (await store.events())[0]
 
     play(ram, body)
@@ -117,8 +117,8 @@ def test_a_successor_says_nothing(ram: Path) -> None:
 
     async def body(store: Counting, clock: clocks.Clock) -> None:
         await look(row(clock), store, seen("web"))
-        assert 0 == await look(row(clock), store, seen("web"))
-        assert 1 == len(await store.events())
+        assert await look(row(clock), store, seen("web")) == 0
+        assert len(await store.events()) == 1
 
     play(ram, body)
 
@@ -131,7 +131,7 @@ def test_a_mistake_that_comes_and_goes_is_no_storm(ram: Path) -> None:
         for n in range(100):
             await look(one, store, seen("web") if n % 2 else seen())
             clock.now += 5
-        assert ["create"] == store.asked
+        assert store.asked == ["create"]
 
     play(ram, body)
 
@@ -151,7 +151,7 @@ def test_a_thousand_broken_pods(ram: Path) -> None:
         for _ in range(60):
             clock.now += 2
             await look(one, store, now)
-        assert 60 == len(await store.events())
+        assert len(await store.events()) == 60
 
     play(ram, body)
 
@@ -163,8 +163,8 @@ def test_a_refusal_costs_one(ram: Path) -> None:
         one = row(clock)
         ending = refusals.Forbidden("the namespace is being terminated", culprit="default")
         store.refuse = lambda sent: ending if sent["regarding"]["name"] == "a" else None
-        assert 1 == await look(one, store, seen("a", "b"))
-        assert 0 == await look(one, store, seen("a", "b"))
+        assert await look(one, store, seen("a", "b")) == 1
+        assert await look(one, store, seen("a", "b")) == 0
         store.refuse = lambda _: ending
         with pytest.raises(refusals.Forbidden):
             await look(one, store, seen("c"))
@@ -172,6 +172,6 @@ def test_a_refusal_costs_one(ram: Path) -> None:
         with pytest.raises(refusals.Unavailable):
             await look(one, store, seen("d"))
         store.refuse = lambda _: None
-        assert 1 == await look(one, store, seen("d"))
+        assert await look(one, store, seen("d")) == 1
 
     play(ram, body)

@@ -20,7 +20,7 @@ def test_unknown_values_have_no_sample() -> None:
     now = replace(now, snapshot=replace(now.snapshot, resctrl=held))
     rows = {one.name: list(one.rows(now)) for one in resctrl_families.FAMILIES}
 
-    assert [(("BE", "0"), 4096), (("root", "0"), 1)] == rows["koordlet_resctrl_llc_bytes"]
+    assert rows["koordlet_resctrl_llc_bytes"] == [(("BE", "0"), 4096), (("root", "0"), 1)]
     assert all(value is None for _, value in rows["koordlet_resctrl_memory_bytes"])
     node = now.snapshot.node.name
     assert [((node, "0", "BE"), 4096)] == rows["koordlet_resctrl_llc_occupancy"]
@@ -30,4 +30,4 @@ def test_without_resctrl_there_are_no_rows() -> None:
     """A machine that has none shows none."""
     now = views.view()
 
-    assert [] == [row for one in resctrl_families.FAMILIES for row in one.rows(now)]
+    assert [row for one in resctrl_families.FAMILIES for row in one.rows(now)] == []

@@ -22,14 +22,14 @@ def test_what_was_reported_stands_until_half_a_window_is_known(ram: Path) -> Non
         use = {meter.CPU: 0.5, meter.WORKING_SET: 2.0**29}
         for seconds, wall in ((1, 5.0), (140, 10.0)):
             row = rows.Metric(pasts.past(node=use, seconds=seconds))
-            assert 0 == await row.bring(store, later(wall))
+            assert await row.bring(store, later(wall)) == 0
             assert stood == (await store.store.get(METRIC))["status"]
             assert row.period <= 5.0
         row = rows.Metric(pasts.past(node=use, seconds=180))
-        assert 1 == await row.bring(store, later(20.0))
+        assert await row.bring(store, later(20.0)) == 1
         found = (await store.store.get(METRIC))["status"]
         assert stood["updateTime"] != found["updateTime"]
-        assert "500m" == found["nodeMetric"]["nodeUsage"]["resources"]["cpu"]
+        assert found["nodeMetric"]["nodeUsage"]["resources"]["cpu"] == "500m"
 
     play(ram, body)
 
@@ -46,11 +46,11 @@ def test_a_short_window_is_told_beside_the_report(ram: Path) -> None:
             found = (await store.store.get(NODE_REF))["status"]["conditions"]
             (short,) = [one for one in found if one["type"] == "koordlet.io/UseWindowShort"]
             told.append((short["status"], short["reason"]))
-        assert [
+        assert told == [
             ("True", "LackingAll"),
             ("True", "LackingPart"),
             ("False", "LackingNothing"),
-        ] == told
+        ]
 
     play(ram, body)
 
@@ -59,7 +59,7 @@ def test_a_node_that_was_never_reported_has_no_use_of_zero(ram: Path) -> None:
     """The object is made for its wish, and has no status while nothing is known."""
 
     async def body(store: Counting) -> None:
-        assert 0 == await rows.Metric(series.History()).bring(store, seen())
+        assert await rows.Metric(series.History()).bring(store, seen()) == 0
         assert not (await store.store.get(METRIC)).get("status")
 
     play(ram, body)

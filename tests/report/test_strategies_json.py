@@ -45,10 +45,10 @@ def test_origins() -> None:
 
     threshold, be = "resourceUsedThresholdWithBE", "resourceQOSStrategy.beClass"
     assert (True, slo.source) == found[f"{threshold}.enable"]
-    assert (65, "default") == found[f"{threshold}.cpuSuppressThresholdPercent"]
+    assert found[f"{threshold}.cpuSuppressThresholdPercent"] == (65, "default")
     assert (20, slo.source) == found[f"{threshold}.cpuEvictBESatisfactionLowerPercent"]
     assert (30, slo.source) == found[f"{be}.resctrlQOS.mbaPercent"]
-    assert (30, "default") == found[f"{be}.resctrlQOS.catRangeEndPercent"]
+    assert found[f"{be}.resctrlQOS.catRangeEndPercent"] == (30, "default")
     blocks = [{"name": "sda", "type": "device", "ioCfg": {"readBPS": 9}}]
     assert (blocks, slo.source) == found[f"{be}.blkioQOS.blocks"]
     assert "systemStrategy.watermarkScaleFactor" not in found
@@ -64,4 +64,4 @@ def test_the_document_is_json_and_says_what_is_wrong() -> None:
 
 def test_nobody_says_anything() -> None:
     """Without an object all of it is default."""
-    assert {"default"} == {origin for _, _, origin in strategies_json.rows(nodeslo.DEFAULTS)}
+    assert {origin for _, _, origin in strategies_json.rows(nodeslo.DEFAULTS)} == {"default"}

@@ -63,16 +63,16 @@ def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
         clock = clocks.Clock(1000.0)
         row = tainting.Taints("NoSchedule", clock)
         await foreign(store.store, FOREIGN)
-        assert 1 == await row.bring(store, await look(store.store, HELD, TIGHT))
-        assert [FOREIGN, MEMORY] == await taints(store.store)
+        assert await row.bring(store, await look(store.store, HELD, TIGHT)) == 1
+        assert await taints(store.store) == [FOREIGN, MEMORY]
         store.asked.clear()
         for _ in range(20):
             clock.now += 1
-            assert 0 == await row.bring(store, await look(store.store))
-        assert [] == store.asked
+            assert await row.bring(store, await look(store.store)) == 0
+        assert store.asked == []
         clock.now += tainting.LINGERS
-        assert 1 == await row.bring(store, await look(store.store))
-        assert [FOREIGN] == await taints(store.store)
+        assert await row.bring(store, await look(store.store)) == 1
+        assert await taints(store.store) == [FOREIGN]
 
     play(ram, body)
 
@@ -85,12 +85,12 @@ def test_without_an_effect_what_was_left_is_taken_away(ram: Path) -> None:
             store, await look(store.store, HELD)
         )
         softer = tainting.Taints("PreferNoSchedule", clocks.Clock(1000.0))
-        assert 1 == await softer.bring(store, await look(store.store, HELD))
-        assert [{**MEMORY, "effect": "PreferNoSchedule"}] == await taints(store.store)
+        assert await softer.bring(store, await look(store.store, HELD)) == 1
+        assert await taints(store.store) == [{**MEMORY, "effect": "PreferNoSchedule"}]
         none = tainting.Taints(None, clocks.Clock(1000.0))
-        assert 1 == await none.bring(store, await look(store.store, HELD))
+        assert await none.bring(store, await look(store.store, HELD)) == 1
         assert "taints" not in (await store.store.get(NODE_REF)).get("spec", {})
-        assert 0 == await none.bring(store, await look(store.store, HELD))
+        assert await none.bring(store, await look(store.store, HELD)) == 0
 
     play(ram, body)
 
@@ -103,8 +103,8 @@ def test_a_node_that_was_not_heard_is_left_alone(ram: Path) -> None:
         node = dataclasses.replace(now.snapshot.node, known=False)
         now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node))
         store.asked.clear()
-        assert 0 == await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now)
-        assert [] == store.asked
+        assert await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now) == 0
+        assert store.asked == []
 
     play(ram, body)
 
@@ -143,7 +143,7 @@ def test_whoever_is_faster_keeps_what_it_wrote(ram: Path) -> None:
     async def body(client: objects.Objects) -> None:
         store = Overtaken(client, times=4)
         now = await look(client, HELD)
-        assert 1 == await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now)
+        assert await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now) == 1
         assert [*store.added, MEMORY] == await taints(client)
 
         worse = Overtaken(client, times=1000)
@@ -187,13 +187,13 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
         }
         config = loader.from_text(None, "", env, {}).config
         done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
-        assert (1, ()) == (done.restored, done.failed)
-        assert [FOREIGN] == await taints(client)
+        assert (done.restored, done.failed) == (1, ())
+        assert await taints(client) == [FOREIGN]
         again = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
-        assert restore.NOTHING == again
+        assert again == restore.NOTHING
         monkeypatch.setenv("NODE_NAME", "gone")
         done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
-        assert (["node/gone"], ()) == ([one.target for one in done.left], done.failed)
+        assert ([one.target for one in done.left], done.failed) == (["node/gone"], ())
 
     served(ram, body)
     monkeypatch.setenv("NODE_NAME", NODE)
@@ -204,7 +204,7 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
     nothing = loader.from_text(
         None, "", {**env, "KOORDLET_REPORT__OBJECTS__MODE": "off"}, {}
     ).config
-    assert restore.NOTHING == restore.withdraw(nothing, root.LiveHost())
+    assert restore.withdraw(nothing, root.LiveHost()) == restore.NOTHING
     env["KOORDLET_REPORT__OBJECTS__TAINTS"] = "NoSchedule"
     (bad,) = restore.withdraw(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
     assert f"node/{NODE}" == bad.target

@@ -74,7 +74,7 @@ def test_many_equal_l3_domains_are_one_box() -> None:
     drawn = picture(discover(made.files))
 
     assert "256 × L3, 4 MiB" in texts(drawn)  # noqa: RUF001
-    assert 256 == squares(drawn)
+    assert squares(drawn) == 256
 
 
 def test_levels_are_nested() -> None:
@@ -82,14 +82,14 @@ def test_levels_are_nested() -> None:
     drawn = picture(discover(machines.xeon_2s_smt2()))
     path = next(way for way in ways(drawn, ()) if way[-1] == "12")
 
-    assert (
+    assert path == (
         "GenuineIntel Example CPU x86_64",
         "socket 1: 4 cores, 8 CPUs",
         "NUMA node 1",
         "L3 1, 16 MiB",
         "core 4",
         "12",
-    ) == path
+    )
 
 
 def ways(here: ET.Element, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -116,7 +116,7 @@ def test_l2_of_several_cores_is_a_box() -> None:
 
     inside = {way[-1] for way in ways(drawn, ()) if "L2 2 MiB" in way[:-1]}
 
-    assert {"4", "5", "6", "7", "core 2", "core 3", "core 4", "core 5"} == inside
+    assert inside == {"4", "5", "6", "7", "core 2", "core 3", "core 4", "core 5"}
 
 
 def test_node_without_cpus_is_shown_apart() -> None:
@@ -134,7 +134,7 @@ def test_node_of_two_sockets_shows_its_memory_once() -> None:
     """A node that spans sockets is drawn in each, its memory in the first."""
     written = texts(picture(discover(machines.power_smt4())))
 
-    assert (2, 1) == (written.count("8 GiB"), written.count("NUMA node 0, continued"))
+    assert (written.count("8 GiB"), written.count("NUMA node 0, continued")) == (2, 1)
 
 
 def test_offline_and_isolated_are_marked() -> None:
@@ -143,9 +143,9 @@ def test_offline_and_isolated_are_marked() -> None:
     tree = machines.xeon_2s_smt2() | {"sys/devices/system/cpu/nohz_full": "10\n"}
     xeon = picture(discover(tree))
 
-    assert ([10, 11], "offline") == (cpus(power, "offline"), texts(power)[-1])
-    assert ([2, 10], [10]) == (cpus(xeon, "isolated"), cpus(xeon, "nohz_full"))
-    assert ["isolated", "nohz_full"] == texts(xeon)[-2:]
+    assert (cpus(power, "offline"), texts(power)[-1]) == ([10, 11], "offline")
+    assert (cpus(xeon, "isolated"), cpus(xeon, "nohz_full")) == ([2, 10], [10])
+    assert texts(xeon)[-2:] == ["isolated", "nohz_full"]
 
 
 def device(
@@ -171,8 +171,8 @@ def test_devices_hang_on_their_node() -> None:
 
     found = {way[-1]: way[-2] for way in ways(picture(machine), ()) if len(way) > 1}
 
-    assert "NUMA node 1" == found["network eth0"]
-    assert "GenuineIntel Example CPU x86_64" == found["network"]
+    assert found["network eth0"] == "NUMA node 1"
+    assert found["network"] == "GenuineIntel Example CPU x86_64"
 
 
 def test_many_devices_are_counted() -> None:
@@ -190,11 +190,11 @@ def test_owners_colour_cpus() -> None:
 
     drawn = picture(machine, {0: "reserved", 8: "reserved", 1: "Batch & <b>", 99: "nobody"})
 
-    assert ([0, 8], [1]) == (cpus(drawn, "owner-reserved"), cpus(drawn, "owner-batch-b"))
-    assert ["Batch & <b>", "reserved"] == texts(drawn)[-3:-1]
+    assert (cpus(drawn, "owner-reserved"), cpus(drawn, "owner-batch-b")) == ([0, 8], [1])
+    assert texts(drawn)[-3:-1] == ["Batch & <b>", "reserved"]
     style = drawn.findtext(f"{SVG}style") or ""
-    assert 2 == style.count(".cpu.owner-reserved{")
-    assert 2 == style.count(".cpu.owner-batch-b{")
+    assert style.count(".cpu.owner-reserved{") == 2
+    assert style.count(".cpu.owner-batch-b{") == 2
     assert "nobody" not in style
 
 
@@ -202,7 +202,7 @@ def test_folded_cpus_have_owners_too() -> None:
     """Without numbers, the squares still show whose CPUs they are."""
     drawn = picture(discover(large_machines.large(256)), dict.fromkeys(range(10), "lse"))
 
-    assert (256, 10) == (squares(drawn), squares(drawn, "owner-lse"))
+    assert (squares(drawn), squares(drawn, "owner-lse")) == (256, 10)
 
 
 def test_text_is_escaped() -> None:
@@ -216,7 +216,7 @@ def test_text_is_escaped() -> None:
     drawn = picture(evil)
 
     assert "network <eth&0>" in texts(drawn)
-    assert [] == list(drawn.iter(f"{SVG}script"))
+    assert list(drawn.iter(f"{SVG}script")) == []
 
 
 def test_title_and_description() -> None:
@@ -258,4 +258,4 @@ def test_unknown_places_are_question_marks() -> None:
 
     path = next(way for way in ways(picture(machine), ()) if way[-1] == "1")
 
-    assert ("socket ?: 1 CPU", "NUMA node ?", "L3 ?", "core ?", "1") == path[1:]
+    assert path[1:] == ("socket ?: 1 CPU", "NUMA node ?", "L3 ?", "core ?", "1")

@@ -153,8 +153,8 @@ def test_kills_are_counted_where_they_happen(own: float, expected: float) -> Non
     series = test_metrics.scraped(views.view((POD,), used=counters.Usage(groups=groups)))
     labels = {"namespace": POD.namespace, "name": "p", "qos": "LS"}
 
-    assert expected == test_metrics.value(
-        series, "koordlet_workload_memory_oom_kills_rate", **labels
+    assert (
+        test_metrics.value(series, "koordlet_workload_memory_oom_kills_rate", **labels) == expected
     )
 
 
@@ -184,8 +184,8 @@ def test_memory_of_nodes_with_gaps(form: metrics.TextFormat) -> None:
         if name == "koordlet_workload_memory_numa_bytes" and ("name", "p") in labels
     }
 
-    assert {"0": 5.0, "8": 7.0} == found
-    assert [5, 7] == usage_json.workload(now, POD)["memoryNumaBytes"]
+    assert found == {"0": 5.0, "8": 7.0}
+    assert usage_json.workload(now, POD)["memoryNumaBytes"] == [5, 7]
 
 
 def test_a_large_node_is_not_cut() -> None:
@@ -217,4 +217,4 @@ def test_a_large_node_is_not_cut() -> None:
     series = test_metrics.scraped(views.view(pods, used=used))
 
     assert not [labels for name, labels in series if name == "koordlet_series_dropped"]
-    assert 500 * 18 == len([1 for name, _ in series if name == "koordlet_container_psi"])
+    assert len([1 for name, _ in series if name == "koordlet_container_psi"]) == 500 * 18

@@ -105,18 +105,18 @@ def test_a_topology_is_made_once(ram: Path) -> None:
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
         row = rows.TopologyRow(MANNERS, clock)
-        assert 0 == await row.bring(store, seen())
+        assert await row.bring(store, seen()) == 0
         made = await store.store.get(NRT)
-        assert "node-0" == made["zones"][0]["name"]
-        assert NODE == made["metadata"]["ownerReferences"][0]["name"]
+        assert made["zones"][0]["name"] == "node-0"
+        assert made["metadata"]["ownerReferences"][0]["name"] == NODE
         store.asked.clear()
         for _ in range(50):
             clock.now += 3
             await row.bring(store, seen())
-        assert [] == store.asked
+        assert store.asked == []
         clock.now += 300
-        assert 0 == await row.bring(store, seen())
-        assert ["get"] == store.asked
+        assert await row.bring(store, seen()) == 0
+        assert store.asked == ["get"]
         assert objects.revision(made) == objects.revision(await store.store.get(NRT))
 
     play(ram, body)
@@ -141,11 +141,11 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
         with pytest.raises(refusals.Conflict):
             await row.bring(store, relabelled())
         clock.now += 10
-        assert 1 == await row.bring(store, relabelled())
+        assert await row.bring(store, relabelled()) == 1
         found = await store.store.get(NRT)
-        assert "1" == found["metadata"]["annotations"]["mine"]
-        assert {"v/nic", "cpu", "memory"} == {r["name"] for r in found["zones"][0]["resources"]}
-        assert 2 == len(found["zones"])
+        assert found["metadata"]["annotations"]["mine"] == "1"
+        assert {r["name"] for r in found["zones"][0]["resources"]} == {"v/nic", "cpu", "memory"}
+        assert len(found["zones"]) == 2
 
     play(ram, body)
 
@@ -169,21 +169,21 @@ def test_metric_is_patched_each_interval(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         row = rows.Metric(pasts.used_node())
-        assert 1 == await row.bring(store, seen())
+        assert await row.bring(store, seen()) == 1
         store.asked.clear()
-        assert 1 == await row.bring(store, seen())
-        assert ["patch"] == store.asked
+        assert await row.bring(store, seen()) == 1
+        assert store.asked == ["patch"]
         wish = {"metricCollectPolicy": {"reportIntervalSeconds": 90}}
         await store.store.patch(METRIC, objects.Merge({"spec": wish}))
         await row.bring(store, seen())
-        assert 90.0 == row.period
+        assert row.period == 90.0
         found = await store.store.get(METRIC)
         assert wish == found["spec"]
         assert "updateTime" in found["status"]
         await store.store.delete(METRIC)
         with pytest.raises(refusals.Conflict):
             await row.bring(store, seen())
-        assert 1 == await row.bring(store, seen())
+        assert await row.bring(store, seen()) == 1
 
     play(ram, body)
 
@@ -199,20 +199,22 @@ def test_the_nodes_status(ram: Path) -> None:
         )
         clock = clocks.Clock(1000.0)
         row = rows.StatusRow(MANNERS, clock)
-        assert 1 == await row.bring(store, offering(seen(), cpu=4000))
+        assert await row.bring(store, offering(seen(), cpu=4000)) == 1
         found = await store.store.get(NODE_REF)
-        assert {"cpu": "8", resources.BATCH_CPU: "4000"} == found["status"]["capacity"]
-        assert {"Ready", "koordlet.io/Ready", "koordlet.io/PoolTooSmall"} == {
-            one["type"] for one in found["status"]["conditions"]
+        assert found["status"]["capacity"] == {"cpu": "8", resources.BATCH_CPU: "4000"}
+        assert {one["type"] for one in found["status"]["conditions"]} == {
+            "Ready",
+            "koordlet.io/Ready",
+            "koordlet.io/PoolTooSmall",
         }
         store.asked.clear()
         for _ in range(200):
             clock.now += 1
             await row.bring(store, offering(seen(), cpu=4100))
-        assert [] == store.asked
+        assert store.asked == []
         clock.now += 100
-        assert 0 == await row.bring(store, offering(seen(), cpu=4100))
-        assert ["get"] == store.asked
+        assert await row.bring(store, offering(seen(), cpu=4100)) == 0
+        assert store.asked == ["get"]
 
     play(ram, body)
 
@@ -229,11 +231,11 @@ def test_devices_of_others_stay(ram: Path) -> None:
         labels = {f"{label}model": "gone", f"{label}partition-policy": "theirs"}
         metadata = {"name": NODE, "labels": labels}
         await store.store.create(kinds.DEVICES, {"metadata": metadata, "spec": spec})
-        assert 1 == await rows.DeviceRow(MANNERS, clocks.Clock(1000.0)).bring(store, seen())
+        assert await rows.DeviceRow(MANNERS, clocks.Clock(1000.0)).bring(store, seen()) == 1
         found = await store.store.get(ref)
         assert [other] == found["spec"]["devices"]
         assert f"{label}model" not in found["metadata"]["labels"]
-        assert "theirs" == found["metadata"]["labels"][f"{label}partition-policy"]
+        assert found["metadata"]["labels"][f"{label}partition-policy"] == "theirs"
 
     play(ram, body)
 
@@ -320,7 +322,7 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
     finally:
         structlog.reset_defaults()
     told = [json.loads(line).get("kind") for line in said.getvalue().splitlines()]
-    assert [1, 1] == [told.count(name) for name in ("NodeMetric", "Device")]
+    assert [told.count(name) for name in ("NodeMetric", "Device")] == [1, 1]
 
 
 FAULTS: dict[str, dict[str, Any]] = {

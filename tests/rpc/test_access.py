@@ -28,11 +28,11 @@ def test_calls_are_limited_for_each_address() -> None:
     now = [0.0]
     it = access.CallAccess(rate=2, burst=3, clock=lambda: now[0])
 
-    assert [True, True, True, False] == [it.spend("ipv4:10.0.0.1:1000") for _ in range(4)]
+    assert [it.spend("ipv4:10.0.0.1:1000") for _ in range(4)] == [True, True, True, False]
     assert not it.spend("ipv4:10.0.0.1:2000"), "another port is the same machine"
     assert it.spend("ipv4:10.0.0.2:1000")
     now[0] = 1.0
-    assert [True, True, False] == [it.spend("ipv4:10.0.0.1:1000") for _ in range(3)]
+    assert [it.spend("ipv4:10.0.0.1:1000") for _ in range(3)] == [True, True, False]
 
 
 def test_the_table_is_bounded() -> None:

@@ -37,7 +37,7 @@ def test_node_is_complete() -> None:
     """Every field of the view that the feed has is in the node."""
     node = feed_pb2.Node.FromString(new().node())
 
-    assert ("epoch-1", 1) == (node.epoch, node.revision)
+    assert (node.epoch, node.revision) == ("epoch-1", 1)
     assert feed_pb2.Summary(
         name="n1",
         machine_id="machine-1",
@@ -48,12 +48,12 @@ def test_node_is_complete() -> None:
     ) == (node.summary)
     assert feed_pb2.Cpu(cpu=2, online=True, core=1, socket=0, node=0, l3=0) == node.topology.cpus[2]
     assert feed_pb2.Cpu(cpu=7, online=False) == node.topology.cpus[7]
-    assert ("4-6", 1 << 30, [21, 10]) == (
+    assert (
         node.topology.nodes[1].cpus,
         node.topology.nodes[1].memory_bytes,
         list(node.topology.nodes[1].distances),
-    )
-    assert (1_790_000_000, 250_000_000) == (node.observed_at.seconds, node.observed_at.nanos)
+    ) == ("4-6", 1 << 30, [21, 10])
+    assert (node.observed_at.seconds, node.observed_at.nanos) == (1_790_000_000, 250_000_000)
 
 
 def test_node_says_who_has_what() -> None:
@@ -97,7 +97,7 @@ def test_delta_has_what_changed() -> None:
 
     delta = event(it.since(1))
 
-    assert (2, {"workloads"}) == (delta.revision, sections(delta.delta))
+    assert (delta.revision, sections(delta.delta)) == (2, {"workloads"})
 
 
 def test_delta_over_several_revisions() -> None:
@@ -110,9 +110,9 @@ def test_delta_over_several_revisions() -> None:
 
     delta = event(it.since(1)).delta
 
-    assert {"summary", "workloads"} == sections(delta)
+    assert sections(delta) == {"summary", "workloads"}
     assert delta.workloads.workloads[0].usage_milli == 3000
-    assert {"summary", "workloads"} == sections(event(it.since(2)).delta)
+    assert sections(event(it.since(2)).delta) == {"summary", "workloads"}
 
 
 def test_only_encoded_when_asked() -> None:

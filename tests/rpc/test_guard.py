@@ -103,7 +103,7 @@ def test_an_abort_of_the_handler_stays_what_it_is(loop: loops.LoopThread, ram: P
 
     offered = Feed(GetNode=grpc.unary_unary_rpc_method_handler(aborts))
 
-    assert (grpc.StatusCode.OUT_OF_RANGE, "beyond") == called(loop, ram, offered, got)
+    assert called(loop, ram, offered, got) == (grpc.StatusCode.OUT_OF_RANGE, "beyond")
 
 
 def test_a_generator_is_a_handler_as_well(loop: loops.LoopThread, ram: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_generator_is_a_handler_as_well(loop: loops.LoopThread, ram: Path) -> 
         return found, grpc.StatusCode.OK
 
     offered = Feed(WatchNode=grpc.unary_stream_rpc_method_handler(some))
-    assert ([b"one", b"two"], grpc.StatusCode.UNAVAILABLE) == called(loop, ram, offered, ask)
+    assert called(loop, ram, offered, ask) == ([b"one", b"two"], grpc.StatusCode.UNAVAILABLE)
 
 
 def test_too_many_calls_do_not_reach_the_handler(loop: loops.LoopThread, ram: Path) -> None:
@@ -142,8 +142,8 @@ def test_too_many_calls_do_not_reach_the_handler(loop: loops.LoopThread, ram: Pa
     offered = Feed(GetNode=grpc.unary_unary_rpc_method_handler(answers))
     found = called(loop, ram, offered, ask, calls_per_second=1e-6, calls_burst=3.0)
 
-    assert [grpc.StatusCode.OK] * 3 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 2 == found
-    assert 3 == len(asked)
+    assert found == [grpc.StatusCode.OK] * 3 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 2
+    assert len(asked) == 3
 
 
 def test_what_has_no_row_is_not_there(loop: loops.LoopThread, ram: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_stop_waits_for_calls_whose_client_has_gone(loop: loops.LoopThread, ra
         call.free.set()
         await stopping
         left = [one.get_name() for one in asyncio.all_tasks() - before]
-        assert ([], True) == (left, call.ended)
+        assert (left, call.ended) == ([], True)
 
     loop.run(both())
 
@@ -243,4 +243,4 @@ def test_a_client_that_goes_prints_no_traceback() -> None:
     words = (sys.executable, "-c", f"from {__name__} import *; ends_at_every_turn()")
     done = subprocess.run(words, capture_output=True, timeout=60, check=False)
 
-    assert (0, b"") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -91,20 +91,20 @@ def test_a_node_is_told_and_changes(loop: loops.LoopThread, ram: Path) -> None:
     async def body(it: Scheduler, report: Callable[[], Stream]) -> None:
         stream = report()
         await stream.write(hello("n1"))
-        assert ("", 0) == await known(stream)
+        assert await known(stream) == ("", 0)
         await stream.write(event(4, full=FULL))
         await stream.write(event(5, delta=PRESSED))
         await stream.write(event(5, heartbeat=feed_pb2.Heartbeat()))
         await deadline.comes(lambda: it.heard == ["n1"])
         first, second = it.reports
 
-        assert ("n1", "e", 4, True) == (first.node, first.epoch, first.revision, first.ready)
-        assert {resources.CPU: 1500} == first.used
-        assert {resources.BATCH_CPU: 7} == first.offered
+        assert (first.node, first.epoch, first.revision, first.ready) == ("n1", "e", 4, True)
+        assert first.used == {resources.CPU: 1500}
+        assert first.offered == {resources.BATCH_CPU: 7}
         assert cpuset.CPUSet.parse("0-3") == first.free[0].cpus
-        assert (0, None) == (first.free[0].node, first.free[0].l3)
+        assert (first.free[0].node, first.free[0].l3) == (0, None)
         assert frozenset() == first.pressures
-        assert {"memory.available"} == second.pressures
+        assert second.pressures == {"memory.available"}
         assert first.used == second.used
 
     play(loop, ram, body)
@@ -121,14 +121,14 @@ def test_a_stream_goes_on_where_it_was(loop: loops.LoopThread, ram: Path) -> Non
         await deadline.comes(lambda: len(it.reports) == 1)
         again = report()
         await again.write(hello("n1"))
-        assert ("e", 4) == await known(again)
+        assert await known(again) == ("e", 4)
         await again.write(event(6, delta=PRESSED))
         await deadline.comes(lambda: len(it.reports) == 2)
         assert it.reports[0].used == it.reports[1].used
         # The older stream speaks for nobody any more, and ends.
         await stream.write(event(7, full=FULL))
         assert await stream.read() is grpc.aio.EOF
-        assert 2 == len(it.reports)
+        assert len(it.reports) == 2
 
     play(loop, ram, body)
 
@@ -155,7 +155,7 @@ def test_what_does_not_follow_is_not_taken_in(
         await known(stream)
         await stream.write(event(4, full=FULL))
         await stream.write(odd)
-        assert ("e", 4) == await known(stream)
+        assert await known(stream) == ("e", 4)
         assert 1 == len(it.reports) == it.ingest.counts["resyncs"]
 
     play(loop, ram, body)
@@ -178,7 +178,7 @@ def test_bounds(loop: loops.LoopThread, ram: Path) -> None:
             assert why is await one.code()
         await stream.write(event(4, full=FULL))
         await deadline.comes(lambda: len(it.reports) == 1)
-        assert 3 == it.ingest.counts["refused"]
+        assert it.ingest.counts["refused"] == 3
 
     play(loop, ram, body, most_nodes=1)
 
@@ -191,7 +191,7 @@ def test_silence_ends_a_stream(loop: loops.LoopThread, ram: Path) -> None:
         await stream.write(hello("n1"))
         await known(stream)
         assert await stream.read() is grpc.aio.EOF
-        assert 0 == it.ingest.streams
+        assert it.ingest.streams == 0
 
     play(loop, ram, body, silence_seconds=0.5)
 
@@ -210,10 +210,10 @@ def test_a_report_that_cannot_be(loop: loops.LoopThread, ram: Path, size: int) -
 
         assert grpc.StatusCode.INVALID_ARGUMENT is await stream.code()
         assert f"CPU number out of range 0-65535: '{size}'" in await stream.details()
-        assert 1 == it.ingest.counts["refused"]
+        assert it.ingest.counts["refused"] == 1
         again = report()
         await again.write(hello("n1"))
-        assert ("", 0) == await known(again)
+        assert await known(again) == ("", 0)
         for each in (again, other):
             await each.write(event(4, full=FULL))
         await deadline.comes(lambda: len(it.reports) == 2)
@@ -236,7 +236,7 @@ def test_a_failure_of_ours_is_said(loop: loops.LoopThread, ram: Path) -> None:
         await stream.write(event(4, full=FULL))
 
         assert grpc.StatusCode.INTERNAL is await stream.code()
-        assert "RuntimeError" == await stream.details()
+        assert await stream.details() == "RuntimeError"
 
     play(loop, ram, body)
 

@@ -22,15 +22,15 @@ def test_foreign_connections_are_cut(tmp_path: Path) -> None:
                 now = [0.0]
                 friendly = peers.Peers(path, {os.geteuid()}, clock=lambda: now[0])
                 friendly.look()
-                assert (0, False) == (friendly.cut, friendly.doubtful)
+                assert (friendly.cut, friendly.doubtful) == (0, False)
                 client.sendall(b"x")
-                assert b"x" == accepted.recv(1)
+                assert accepted.recv(1) == b"x"
 
                 strict = peers.Peers(path, (), clock=lambda: now[0])
                 strict.look()
-                assert (1, True) == (strict.cut, strict.doubtful)
-                assert b"" == client.recv(1)
+                assert (strict.cut, strict.doubtful) == (1, True)
+                assert client.recv(1) == b""
                 strict.look()
-                assert 1 == strict.cut, "once"
+                assert strict.cut == 1, "once"
                 now[0] = 5.0
                 assert not strict.doubtful

@@ -41,7 +41,7 @@ def test_a_client_is_answered(ram: Path) -> None:
         def ask() -> None:
             with placing_client.PlacingClient(ram / "s.sock") as client:
                 taken = client.submit(["one", "two"], dry_run=True)
-                assert [("one", "no"), ("two", "no")] == [(t.name, t.error) for t in taken]
+                assert [(t.name, t.error) for t in taken] == [("one", "no"), ("two", "no")]
                 known = placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
                 assert known == client.why("d", "a")
                 with pytest.raises(errors.HostError, match="no such pod"):

@@ -69,14 +69,14 @@ def test_what_containers_hold(tmp_path: Path) -> None:
 
     held = found["shop/db-0", "main"]
     assert cpuset.CPUSet.of([2, 3]) == held.cpus
-    assert {"vendor.com/gpu": ("a", "b", "c")} == held.devices
+    assert held.devices == {"vendor.com/gpu": ("a", "b", "c")}
     assert (kubelet.MemoryBlock(nodes=(1,), type="memory", size=1 << 30),) == held.memory
 
 
 def test_nobody_holds_anything(tmp_path: Path) -> None:
     """An empty answer is an answer."""
     with served(tmp_path / "sock", lambda *_: b""):
-        assert {} == asked(tmp_path / "sock")
+        assert asked(tmp_path / "sock") == {}
 
 
 def test_a_server_that_hangs(tmp_path: Path) -> None:

@@ -67,11 +67,11 @@ def test_a_scheduler_that_comes_later_is_told(loop: loops.LoopThread, ram: Path)
         assert agent.problem
         await it.start()
         await deadline.comes(lambda: len(it.heard) > 1)
-        assert "" == agent.problem
+        assert agent.problem == ""
         (report,) = it.reports
         assert ("n1", True, frozenset()) == (report.node, report.ready, report.pressures)
-        assert "2-6" == str(report.free[0].cpus | report.free[1].cpus)
-        assert ["reserved"] == [claim.owner.value for claim in report.claims]
+        assert str(report.free[0].cpus | report.free[1].cpus) == "2-6"
+        assert [claim.owner.value for claim in report.claims] == ["reserved"]
 
     play(loop, ram, body)
 
@@ -86,7 +86,7 @@ def test_pressure_is_told_at_once(loop: loops.LoopThread, ram: Path) -> None:
         agent.publish(pressed(met=False, usage={"default/web": 7.0}))
         agent.publish(pressed(met=True))
         await deadline.comes(lambda: len(it.reports) == 2)
-        assert {"memory.available"} == it.reports[1].pressures
+        assert it.reports[1].pressures == {"memory.available"}
 
     slow = dataclasses.replace(PACE, apart_seconds=3600.0, heartbeat_seconds=3600.0)
     play(loop, ram, body, slow)
@@ -152,7 +152,7 @@ def test_pressure_that_comes_during_a_write_is_told_at_once(loop: loops.LoopThre
                 await deadline.comes(lambda: len(agent.wire.writes) == 3)
         finally:
             await agent.stop()
-        assert 2 == agent.counts["events"]
+        assert agent.counts["events"] == 2
         assert b"memory.available" in agent.wire.writes[2]
 
     loop.run(run())
@@ -184,7 +184,7 @@ def test_a_scheduler_that_restarts_knows_nothing(loop: loops.LoopThread, ram: Pa
         again.server = server.RpcServer(it.path, (it.ingest,))
         await again.start()
         await deadline.comes(lambda: agent.counts["connects"] == 2 and len(it.heard) > 1)
-        assert 1 == len(it.reports), "it went on from what was known"
+        assert len(it.reports) == 1, "it went on from what was known"
         await again.server.stop()
         fresh = Scheduler(it.path)
         await fresh.start()
@@ -246,4 +246,4 @@ def test_a_token_is_sent_and_read_anew(loop: loops.LoopThread, ram: Path) -> Non
             await it.stop()
 
     loop.run(run())
-    assert "Bearer one" == seen[0]["authorization"]
+    assert seen[0]["authorization"] == "Bearer one"

@@ -83,12 +83,12 @@ def test_watch(serve: conftest.Serve) -> None:
         served.publish(views.view(mode="observe"))
         second = next(events)
 
-    assert ("full", 1) == (kind(first), first.revision)
-    assert ("delta", 2, "observe") == (
+    assert (kind(first), first.revision) == ("full", 1)
+    assert (
         kind(second),
         second.revision,
         second.delta.summary.mode,
-    )
+    ) == ("delta", 2, "observe")
 
 
 def test_resume(serve: conftest.Serve) -> None:
@@ -103,7 +103,7 @@ def test_resume(serve: conftest.Serve) -> None:
         other = next(user.watch_node(epoch="before", revision=known.revision, timeout=10))
         future = next(user.watch_node(epoch=known.epoch, revision=99, timeout=10))
 
-    assert ["delta", "full", "full"] == [kind(resumed), kind(other), kind(future)]
+    assert [kind(resumed), kind(other), kind(future)] == ["delta", "full", "full"]
 
 
 def test_resumed_without_news(serve: conftest.Serve) -> None:
@@ -266,7 +266,7 @@ def test_modes(serve: conftest.Serve) -> None:
     """Nobody but the owner reaches the socket."""
     path = serve().path
 
-    assert [0o600, 0o700] == [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)] == [0o600, 0o700]
 
 
 def test_second_agent_is_refused(serve: conftest.Serve, loop: loops.LoopThread) -> None:

@@ -109,7 +109,7 @@ def test_certificates(name: str, *, allowed: bool) -> None:
     server = ApiServer()
 
     assert allowed is (not why(server, Call(name)))
-    assert [] == server.asked
+    assert server.asked == []
 
 
 def test_without_a_trust_domain_no_uri_counts() -> None:
@@ -152,7 +152,7 @@ def test_a_token_that_names_the_node() -> None:
 
     assert not why(server, call)
     assert "belongs to node n1, not n2" in why(server, call, "n2")
-    assert {"token": "good", "audiences": [AUDIENCE]} == server.asked[0]
+    assert server.asked[0] == {"token": "good", "audiences": [AUDIENCE]}
     assert "rejected the token" in why(server, Call("agents.example", "Bearer bad"))
     for audiences in (None, [], ["https://kubernetes.default.svc"]):
         server.audiences = audiences
@@ -182,8 +182,8 @@ def test_questions_are_bounded() -> None:
         call = Call("agents.example", "Bearer good")
         return await asyncio.gather(*(it(call, "n1") for _ in range(20)))  # type: ignore[arg-type]
 
-    assert [""] * 20 == asyncio.run(ask())
-    assert 3 == server.most
+    assert asyncio.run(ask()) == [""] * 20
+    assert server.most == 3
 
 
 async def _ended(it: Scheduler) -> grpc.StatusCode:

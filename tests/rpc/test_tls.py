@@ -79,8 +79,8 @@ def test_names_have_rights(hall: Hall) -> None:
     right = permissions.Right
     it = hall.listen(feed(hall), console=right.READ, reporter=right.REPORT, chief=right.ADMIN)
 
-    assert "n1" == ask(it.port, hall.certificate("console"))
-    assert "n1" == ask(it.port, hall.certificate("chief"))
+    assert ask(it.port, hall.certificate("console")) == "n1"
+    assert ask(it.port, hall.certificate("chief")) == "n1"
     for name in ("reporter", "stranger"):
         with pytest.raises(client.RefusedError, match=f"{name} lacks the right to read"):
             ask(it.port, hall.certificate(name))
@@ -90,7 +90,7 @@ def test_names_have_rights(hall: Hall) -> None:
         ask(it.port, (certificate, key, hall.authority.certificate))
     with pytest.raises(client.NoAnswerError):
         ask(it.port, None)
-    assert 2 == it.counts["refused"]
+    assert it.counts["refused"] == 2
 
 
 def test_a_rotated_certificate_is_used(hall: Hall) -> None:
@@ -101,12 +101,12 @@ def test_a_rotated_certificate_is_used(hall: Hall) -> None:
     certificate, key = hall.folder / "server.crt", hall.folder / "server.key"
     kept = certificate.read_bytes()
     certificate.unlink()
-    assert "n1" == ask(it.port, me), "half a rotation"
+    assert ask(it.port, me) == "n1", "half a rotation"
     certificate.write_bytes(kept)
     hall.certificate("server", "IP:127.0.0.1")
 
     assert key.exists()
-    assert "n1" == ask(it.port, me)
+    assert ask(it.port, me) == "n1"
     assert before != _serial(it.port)
 
 
@@ -142,9 +142,9 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
             await one.stop()
 
     assert "not of node n1" in hall.loop.run(told("n2"))
-    assert [] == reports
-    assert "" == hall.loop.run(told("n1"))
-    assert "n1" == reports[0].node
+    assert reports == []
+    assert hall.loop.run(told("n1")) == ""
+    assert reports[0].node == "n1"
 
 
 def test_files_that_are_not_there(ram: Path) -> None:

@@ -22,7 +22,7 @@ def test_records_follow_each_other(ram: Path) -> None:
         (one, other)[number % 2].add({"n": number, "text": "ä\n\ud800"})
         (one, other)[number % 2].flush()
 
-    assert [0, 1, 2, 3] == [record["n"] for record in lines(ram / "log" / "a")]
+    assert [record["n"] for record in lines(ram / "log" / "a")] == [0, 1, 2, 3]
 
 
 def test_the_log_is_bounded(ram: Path) -> None:
@@ -33,9 +33,9 @@ def test_the_log_is_bounded(ram: Path) -> None:
     book.flush()
     kept = [*lines(ram / "a.1"), *lines(ram / "a")]
 
-    assert 2000 >= sum(one.stat().st_size for one in ram.iterdir())
+    assert sum(one.stat().st_size for one in ram.iterdir()) <= 2000
     assert [*range(500 - len(kept), 500)] == [record["n"] for record in kept]
-    assert 0 == book.lost
+    assert book.lost == 0
 
 
 def test_a_log_that_cannot_be_written_is_counted(ram: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_log_that_cannot_be_written_is_counted(ram: Path) -> None:
     book.add({"n": 2})
     book.flush()
 
-    assert 2 == book.lost
+    assert book.lost == 2
 
 
 def test_a_pass_is_one_write(ram: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_pass_is_one_write(ram: Path) -> None:
     before = (ram / "a").exists()
     book.flush()
 
-    assert (False, 1000) == (before, len(lines(ram / "a")))
+    assert (before, len(lines(ram / "a"))) == (False, 1000)
 
 
 def test_a_place_that_cannot_be_made_is_no_reason_not_to_start(ram: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_place_that_cannot_be_made_is_no_reason_not_to_start(ram: Path) -> Non
     book.add({"n": 2})
     book.flush()
 
-    assert (1, [2]) == (book.lost, [record["n"] for record in lines(ram / "log" / "a")])
+    assert (book.lost, [record["n"] for record in lines(ram / "log" / "a")]) == (1, [2])
 
 
 _FULL = """
@@ -101,5 +101,5 @@ def test_a_full_disk_leaves_no_half_line(ram: Path) -> None:
         cwd=Path(__file__).parents[2],
     )
 
-    assert "1" == done.stdout.strip()
-    assert [1, 3] == [record["n"] for record in lines(ram / "a")]
+    assert done.stdout.strip() == "1"
+    assert [record["n"] for record in lines(ram / "a")] == [1, 3]

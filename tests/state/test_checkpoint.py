@@ -40,8 +40,8 @@ def test_a_state_comes_back(ram: Path) -> None:
     """What was saved is loaded by the next process."""
     saved(ram, state=State(more={"x": 1}))
 
-    assert ({"valid": "0-1", "more": {"x": 1}}, "") == opened(ram).load("a", 1)
-    assert (None, "") == opened(ram).load("other", 1)
+    assert opened(ram).load("a", 1) == ({"valid": "0-1", "more": {"x": 1}}, "")
+    assert opened(ram).load("other", 1) == (None, "")
 
 
 def test_an_unchanged_state_costs_no_write(ram: Path) -> None:
@@ -49,7 +49,7 @@ def test_an_unchanged_state_costs_no_write(ram: Path) -> None:
     book = opened(ram)
     wrote = [book.save("a", 1, State()), book.save("a", 1, State()), book.save("a", 1, State("2"))]
 
-    assert [True, False, True] == wrote
+    assert wrote == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_a_directory_in_its_place(ram: Path) -> None:
     book.save("a", 1, State())
     book.flush()
     assert "a.json" in str(book.refused()["a"])
-    assert {} == book.refused()
+    assert book.refused() == {}
     assert book.save("a", 1, State())
-    assert ["a.json"] == [one.name for one in (ram / "checkpoint").iterdir()]
+    assert [one.name for one in (ram / "checkpoint").iterdir()] == ["a.json"]
 
 
 def test_a_failed_write_keeps_the_old_file(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_a_failed_write_keeps_the_old_file(ram: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="No space"):
         checkpoint.write_atomically(path, b"new")
 
-    assert (b"old", ["file"]) == (path.read_bytes(), [one.name for one in ram.iterdir()])
+    assert (path.read_bytes(), [one.name for one in ram.iterdir()]) == (b"old", ["file"])
 
 
 def test_the_file_is_one_json_document(ram: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_file_is_one_json_document(ram: Path) -> None:
     saved(ram, 3)
 
     found = json.loads((ram / "checkpoint" / "a.json").read_text())
-    assert {"format", "machine_id", "boot_id", "schema", "state"} == set(found)
+    assert set(found) == {"format", "machine_id", "boot_id", "schema", "state"}
 
 
 def test_a_disk_that_hangs_keeps_nobody_waiting(ram: Path) -> None:
@@ -129,5 +129,5 @@ def test_a_disk_that_hangs_keeps_nobody_waiting(ram: Path) -> None:
     hung.settle(20.0)
 
     assert book.flush(20.0)
-    assert ({"valid": "2", "more": {}}, "") == opened(ram).load("a", 1)
+    assert opened(ram).load("a", 1) == ({"valid": "2", "more": {}}, "")
     hung.close()

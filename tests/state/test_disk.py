@@ -58,8 +58,8 @@ def test_what_is_late_is_not_waited_for_twice(gate: threading.Event) -> None:
     gate.set()
     one.settle(20)
     one.collect()
-    assert [None] == heard
-    assert "" == disk.hanging([one])
+    assert heard == [None]
+    assert disk.hanging([one]) == ""
     one.close()
 
 

@@ -29,7 +29,7 @@ def test_a_crash_loop_does_not_push_it_away(ram: Path) -> None:
     book = opened(ram)
     times = [book.record(at).boottime for at in (100.0, 200.0, 50.0)]
 
-    assert [100.0, 100.0, 50.0] == times
+    assert times == [100.0, 100.0, 50.0]
 
 
 def test_of_another_boot(ram: Path) -> None:

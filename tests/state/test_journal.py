@@ -57,7 +57,7 @@ def test_originals_survive_the_process(ram: Path) -> None:
     book = reread(ram / "journal")
 
     assert kept == book.entries
-    assert [] == book.damage
+    assert book.damage == []
 
 
 def test_nothing_left_leaves_no_file(ram: Path) -> None:
@@ -82,7 +82,7 @@ def test_done_narrows_to_the_value_that_was_read_back(ram: Path) -> None:
     book.close()
 
     found = reread(ram / "journal").entries[entry(1).target]
-    assert (("3",), 7, "0-1") == (found.values, found.inode, found.original)
+    assert (found.values, found.inode, found.original) == (("3",), 7, "0-1")
 
 
 def test_values_on_the_way_are_not_ours_after_a_restart(ram: Path) -> None:
@@ -93,7 +93,7 @@ def test_values_on_the_way_are_not_ours_after_a_restart(ram: Path) -> None:
     book.flush()
     book.close()
 
-    assert ("3",) == reread(ram / "journal").entries[entry(1).target].values
+    assert reread(ram / "journal").entries[entry(1).target].values == ("3",)
 
 
 def test_forgotten_targets_stay_forgotten(ram: Path) -> None:
@@ -127,9 +127,9 @@ def test_cut_at_any_byte_costs_only_what_was_cut(ram: Path) -> None:
         after = reread(path)
         assert survivors + 1 == len(after.entries)
         assert entry(9) == after.entries[entry(9).target]
-        assert [] == after.damage
+        assert after.damage == []
         if complete is None:
-            assert 1 <= survivors
+            assert survivors >= 1
 
 
 TAILS = (b"", b"\x00" * 512, b"\xff\n\n{", b'{"intent":{"target":"/x"}}\t00000000\n', b"\n" * 9)
@@ -166,7 +166,7 @@ def test_one_damaged_byte_costs_at_most_one_record(ram: Path, data: st.DataObjec
     found = reread(path).entries
 
     lost = kept.keys() - found.keys()
-    assert 1 >= len(lost)
+    assert len(lost) <= 1
     assert {target: kept[target] for target in kept.keys() - lost} == found
 
 
@@ -189,10 +189,10 @@ def test_damage_is_named_and_removed(ram: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"g1"', b'"gX"'))
     first, second = reread(path), reread(path)
 
-    assert 1 == len(first.damage)
+    assert len(first.damage) == 1
     assert "damaged record skipped" in first.damage[0]
-    assert [] == second.damage
-    assert 2 == len(second.entries)
+    assert second.damage == []
+    assert len(second.entries) == 2
 
 
 def test_a_journal_of_another_boot_is_dropped(ram: Path) -> None:
@@ -202,9 +202,9 @@ def test_a_journal_of_another_boot_is_dropped(ram: Path) -> None:
     book = opened(path, boot="another")
     book.close()
 
-    assert {} == book.entries
-    assert [] == book.damage
-    assert {} == reread(path).entries
+    assert book.entries == {}
+    assert book.damage == []
+    assert reread(path).entries == {}
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_what_is_no_journal_is_kept_for_a_person(ram: Path, content: bytes) -> N
     book = reread(path)
 
     assert content == (ram / "journal.damaged").read_bytes()
-    assert 1 == len(book.damage)
-    assert [] == reread(path).damage
+    assert len(book.damage) == 1
+    assert reread(path).damage == []
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
@@ -240,7 +240,7 @@ def test_the_file_stays_bounded(ram: Path) -> None:
         book.flush()
     book.close()
 
-    assert 300 > book.path.read_bytes().count(b"\n{")
+    assert book.path.read_bytes().count(b"\n{") < 300
     assert book.entries == reread(book.path).entries
 
 
@@ -298,7 +298,7 @@ def test_appends_after_compaction_reach_the_new_file(ram: Path) -> None:
     book.close()
 
     assert {entry(1).target, entry(2).target} == set(reread(book.path).entries)
-    assert [] == list(ram.glob("*.new"))
+    assert list(ram.glob("*.new")) == []
 
 
 _FULL = """
@@ -335,7 +335,7 @@ def test_a_full_disk_leaves_no_half_record(ram: Path, room: int) -> None:
 
     assert "refused 27" in done.stdout, done.stderr
     assert "lost" in done.stdout
-    assert [] == book.damage
+    assert book.damage == []
     assert set(book.entries) <= {entry(1).target}
 
 
@@ -364,7 +364,7 @@ def test_what_was_read_back_is_written_where_nothing_newer_is(ram: Path) -> None
     written = book.path.read_bytes().removeprefix(before)
     book.close()
 
-    assert (1, 1) == (written.count(b'{"intent"'), written.count(b'{"done"'))
+    assert (written.count(b'{"intent"'), written.count(b'{"done"')) == (1, 1)
     found = {target: one.values for target, one in reread(book.path).entries.items()}
     assert {entry(1).target: ("2", "3"), entry(2).target: ("2",)} == found
 
@@ -376,14 +376,14 @@ def test_its_groups_are_one_object_while_none_comes_or_goes(ram: Path) -> None:
     first = book.groups
     book.done(entry(1).target, "1", 1)
     assert first is book.groups
-    assert ("g1", "g2") == first
+    assert first == ("g1", "g2")
 
     book.note(entry(3))
     book.forget(entry(1).target)
-    assert {"g1", "g2", "g3"} == {*book.groups}
+    assert {*book.groups} == {"g1", "g2", "g3"}
     book.forget("/other")
     book.remember([entry(4)])
-    assert {"g2", "g3", "g4"} == {*book.groups}
+    assert {*book.groups} == {"g2", "g3", "g4"}
     book.close()
 
-    assert ("g2", "g3") == reread(ram / "journal").groups
+    assert reread(ram / "journal").groups == ("g2", "g3")

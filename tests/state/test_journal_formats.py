@@ -58,7 +58,7 @@ def test_a_newer_format_is_refused(ram: Path) -> None:
 
     assert (str(path), text) == (refused.value.culprit, path.read_bytes())
     assert "koordlet restore" in refused.value.fix
-    assert {} == reread_as(path, boot="another"), "of another boot nothing in it matters"
+    assert reread_as(path, boot="another") == {}, "of another boot nothing in it matters"
 
 
 def reread_as(path: Path, *, boot: str) -> dict[str, journal.Entry]:
@@ -82,4 +82,4 @@ def test_the_cgroup_root_is_remembered_with_the_entries(ram: Path) -> None:
     book.move("")
     book.close()
 
-    assert ("kind", "") == (found, reread(path).root)
+    assert (found, reread(path).root) == ("kind", "")

@@ -51,7 +51,7 @@ def late(ram: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Late]:
 
 def test_an_intent_counts_when_the_disk_says_so(late: Late) -> None:
     """Until then its targets are named and no entries; nothing else is asked for meanwhile."""
-    assert () == late.book.intend([entry(1)])
+    assert late.book.intend([entry(1)]) == ()
     late.gate.clear()
     first, second = [entry(2), entry(3)], [entry(2), entry(4)]
 
@@ -60,7 +60,7 @@ def test_an_intent_counts_when_the_disk_says_so(late: Late) -> None:
     assert {entry(1).target} == set(late.book.entries)
     late.comes_back()
     assert {one.target for one in (entry(1), *first)} == set(late.book.entries)
-    assert () == late.book.intend(second)
+    assert late.book.intend(second) == ()
     assert late.book.entries == reread(late.where).entries
 
 
@@ -88,7 +88,7 @@ def test_a_note_is_known_at_once_and_written_later(late: Late) -> None:
     late.book.note(entry(1, values=("1", "0-3")))
     late.book.flush()
 
-    assert ("1", "0-3") == late.book.entries[entry(1).target].values
+    assert late.book.entries[entry(1).target].values == ("1", "0-3")
     late.comes_back()
     late.book.flush()
     late.disk.settle(20.0)
@@ -113,7 +113,7 @@ def test_a_disk_that_refuses_late_costs_the_intent(
         assert {entry(1).target} == set(late.book.entries) == set(reread(late.where).entries)
         with pytest.raises(OSError, match="No space"):
             late.book.intend([entry(3)])
-    assert () == late.book.intend([entry(2)])
+    assert late.book.intend([entry(2)]) == ()
 
 
 def test_compaction_in_between_keeps_everything(late: Late) -> None:
@@ -126,7 +126,7 @@ def test_compaction_in_between_keeps_everything(late: Late) -> None:
     late.book.flush()
     late.disk.settle(20.0)
 
-    assert 300 > late.where.read_bytes().count(b"\n{")
+    assert late.where.read_bytes().count(b"\n{") < 300
     assert late.book.entries == reread(late.where).entries
 
 
@@ -141,7 +141,7 @@ def test_what_is_held_back_is_bounded(late: Late) -> None:
     late.book.flush()
     late.disk.settle(20.0)
 
-    assert 10 > late.where.read_bytes().count(b"\n{")
+    assert late.where.read_bytes().count(b"\n{") < 10
     assert late.book.entries == reread(late.where).entries
 
 
@@ -184,7 +184,7 @@ def test_a_compaction_that_is_refused_late_costs_nothing(
     late.book.flush()
     late.disk.settle(20.0)
 
-    assert 1 == len(tries)
+    assert len(tries) == 1
     monkeypatch.setattr("os.fsync", sync)
     assert late.book.entries == reread(late.where).entries
 
@@ -200,7 +200,7 @@ def test_entries_are_below_the_root_in_the_header(late: Late) -> None:
     late.disk._clock = time.monotonic
     late.comes_back()
 
-    assert () == late.book.intend([entry(3)])
+    assert late.book.intend([entry(3)]) == ()
     assert ("other", {entry(3).target}) == _found(late.where)
 
 
@@ -222,7 +222,7 @@ def test_nothing_is_intended_in_a_file_without_a_header(
     on.settle(20.0)
     monkeypatch.setattr("os.fsync", sync)
 
-    assert () == book.intend([entry(1)])
+    assert book.intend([entry(1)]) == ()
     book.close()
     assert book.entries == reread(ram / "journal").entries
 

@@ -28,8 +28,8 @@ def test_everything_that_a_text_says() -> None:
     found = journal_reading.read(raw)
 
     assert {"/a": A.landed("2", 9)} == found.entries
-    assert ((), 6, 3) == (found.damage, found.count, found.format)
-    assert HEADER == found.header
+    assert (found.damage, found.count, found.format) == ((), 6, 3)
+    assert found.header == HEADER
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_no_header(header: dict[str, object]) -> None:
     found = journal_reading.read(records.line(header) * 2 + records.intent(A))
 
     assert found.header is None
-    assert ({}, (), 3, 0) == (found.entries, found.damage, found.count, found.format)
+    assert (found.entries, found.damage, found.count, found.format) == ({}, (), 3, 0)
 
 
 def test_the_second_header_serves_where_the_first_is_damaged() -> None:
@@ -72,8 +72,8 @@ def test_the_second_header_serves_where_the_first_is_damaged() -> None:
     torn = HEAD[:9] + b"\n" + HEAD[10:]
     for first in (HEAD.replace(b"pods", b"pots"), torn):
         found = journal_reading.read(first + HEAD + records.intent(A))
-        assert HEADER == found.header
-        assert {"/a": A} == found.entries
+        assert found.header == HEADER
+        assert found.entries == {"/a": A}
         assert found.damage
     assert journal_reading.read(b"x\nx\nx\n" + HEAD + records.intent(A)).header is None
 
@@ -96,9 +96,9 @@ def test_a_damaged_record_costs_itself_and_names_its_line(line: bytes) -> None:
     number = raw.count(b"\n") + line[:-1].count(b"\n")
     found = journal_reading.read(raw + line + records.intent(entry("/c")))
 
-    assert ["/a", "/c"] == list(found.entries)
+    assert list(found.entries) == ["/a", "/c"]
     assert (f"line {number + 1}: damaged record skipped",) == found.damage
-    assert 5 == found.count
+    assert found.count == 5
 
 
 def test_an_entry_that_cannot_be_ours_is_left_out_with_the_reason() -> None:
@@ -113,9 +113,9 @@ def test_an_entry_that_cannot_be_ours_is_left_out_with_the_reason() -> None:
     found = journal_reading.read(raw, refusal)
 
     assert {"/a": A.landed("2", 9)} == found.entries
-    assert ("entry skipped: no place of ours: /b",) == found.damage
+    assert found.damage == ("entry skipped: no place of ours: /b",)
     assert [A.landed("2", 9), B] == seen
-    assert "" == journal_reading.never(A)
+    assert journal_reading.never(A) == ""
 
 
 @search.examples(200)

@@ -17,7 +17,7 @@ def test_what_was_kept_is_read(tmp_path: Path) -> None:
     for text in ("kind: Config\n# größe\n", "", "kind: Config\n"):
         last_config.keep(where, text)
         assert text == last_config.load(where)
-    assert 0o600 == where.stat().st_mode & 0o777
+    assert where.stat().st_mode & 0o777 == 0o600
     assert [where] == list(where.parent.iterdir()), "nothing else is left"
 
 
@@ -65,4 +65,4 @@ def test_another_user_s_file(tmp_path: Path) -> None:
     with pytest.raises(last_config.UntrustedError, match="others can write to it"):
         last_config.load(where)
     last_config.keep(where, "kind: Config\n")
-    assert "kind: Config\n" == last_config.load(where), "it is replaced by our own"
+    assert last_config.load(where) == "kind: Config\n", "it is replaced by our own"

@@ -33,7 +33,7 @@ def held_elsewhere(path: Path) -> subprocess.Popen[str]:
         cwd=Path(__file__).parents[2],
     )
     assert other.stdout is not None
-    assert "held\n" == other.stdout.readline()
+    assert other.stdout.readline() == "held\n"
     return other
 
 

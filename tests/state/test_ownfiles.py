@@ -25,7 +25,7 @@ def test_what_is_missing_is_made(ram: Path) -> None:
     finally:
         os.umask(before)
 
-    assert [0o755, 0o755] == [(ram / one).stat().st_mode & 0o777 for one in ("a", "a/b")]
+    assert [(ram / one).stat().st_mode & 0o777 for one in ("a", "a/b")] == [0o755, 0o755]
 
 
 def test_links_of_ours_are_followed(ram: Path) -> None:
@@ -55,7 +55,7 @@ def test_links_in_a_circle(ram: Path) -> None:
     with pytest.raises(OSError, match="levels of symbolic links") as refused:
         ownfiles.directory(ram / "a")
 
-    assert errno.ELOOP == refused.value.errno
+    assert refused.value.errno == errno.ELOOP
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o707, 0o775, 0o1777])
@@ -181,7 +181,7 @@ def test_a_new_file_takes_the_name(ram: Path, make: Callable[[Path], object]) ->
     os.write(handle, b"ours")
     os.close(handle)
 
-    assert b"ours" == ownfiles.read(ram / "file")
+    assert ownfiles.read(ram / "file") == b"ours"
     assert not (ram / "target").exists() or (ram / "target").read_text() == "precious"
 
 
@@ -192,5 +192,5 @@ def test_a_file_beyond_its_bound(ram: Path) -> None:
     with pytest.raises(OSError, match="larger") as refused:
         ownfiles.read(ram / "file", most=10)
 
-    assert errno.EFBIG == refused.value.errno
-    assert b"x" * 11 == ownfiles.read(ram / "file", most=11)
+    assert refused.value.errno == errno.EFBIG
+    assert ownfiles.read(ram / "file", most=11) == b"x" * 11

@@ -53,13 +53,6 @@ def test_each_file_has_its_place() -> None:
     where = paths.choose({}, root=True, state_dir=None)
 
     assert [
-        "/run/koordlet/lock",
-        "/run/koordlet/koordlet.sock",
-        "/var/lib/koordlet/journal",
-        "/var/lib/koordlet/checkpoint",
-        "/var/lib/koordlet/handover.json",
-        "/var/log/koordlet/audit.jsonl",
-    ] == [
         str(one)
         for one in (
             where.lock,
@@ -69,4 +62,11 @@ def test_each_file_has_its_place() -> None:
             where.handover,
             where.audit,
         )
+    ] == [
+        "/run/koordlet/lock",
+        "/run/koordlet/koordlet.sock",
+        "/var/lib/koordlet/journal",
+        "/var/lib/koordlet/checkpoint",
+        "/var/lib/koordlet/handover.json",
+        "/var/log/koordlet/audit.jsonl",
     ]

@@ -43,9 +43,9 @@ def test_two_processes_build_once(empty_cache: pathlib.Path) -> None:
     for process in both:
         process.join(60)
 
-    assert [0, 0] == [process.exitcode for process in both]
-    assert "built" == (empty_cache / "kind-key" / "file").read_text()
-    assert "once\n" == (empty_cache / "builds").read_text()
+    assert [process.exitcode for process in both] == [0, 0]
+    assert (empty_cache / "kind-key" / "file").read_text() == "built"
+    assert (empty_cache / "builds").read_text() == "once\n"
 
 
 def test_a_failed_build_leaves_nothing(empty_cache: pathlib.Path) -> None:
@@ -53,7 +53,7 @@ def test_a_failed_build_leaves_nothing(empty_cache: pathlib.Path) -> None:
     with pytest.raises(OSError, match="disk full"):
         cache.once("kind", "key", _fail)
 
-    assert ["kind.lock"] == [path.name for path in empty_cache.iterdir()]
+    assert [path.name for path in empty_cache.iterdir()] == ["kind.lock"]
     assert (cache.once("kind", "key", _make) / "file").exists()
 
 
@@ -62,7 +62,7 @@ def test_the_cache_forgets_what_is_old(empty_cache: pathlib.Path) -> None:
     for number in range(cache.KEPT + 2):
         cache.once("kind", str(number), _make)
 
-    assert cache.KEPT == len(list(empty_cache.glob("kind-*")))
+    assert len(list(empty_cache.glob("kind-*"))) == cache.KEPT
     assert (empty_cache / f"kind-{cache.KEPT + 1}").exists()
 
 
@@ -85,7 +85,7 @@ def test_vmlinux_is_unpacked() -> None:
     struct.pack_into("<II", image, kernel.PAYLOAD_OFFSET, 100, len(payload))
     start = 3 * kernel.SECTOR + 100
 
-    assert b"\x7fELF kernel" == kernel.vmlinux(bytes(image[:start]) + payload + b"rest")
+    assert kernel.vmlinux(bytes(image[:start]) + payload + b"rest") == b"\x7fELF kernel"
 
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
@@ -96,7 +96,7 @@ def test_vmlinux_of_newer_kernels_is_unpacked() -> None:
     image[kernel.SETUP_SECTS] = 2
     struct.pack_into("<II", image, kernel.PAYLOAD_OFFSET, 100, len(packed))
 
-    assert b"\x7fELF kernel" == kernel.vmlinux(bytes(image[: 3 * kernel.SECTOR + 100]) + packed)
+    assert kernel.vmlinux(bytes(image[: 3 * kernel.SECTOR + 100]) + packed) == b"\x7fELF kernel"
 
 
 def test_packed_modules_are_unpacked(tmp_path: pathlib.Path) -> None:
@@ -110,7 +110,7 @@ def test_packed_modules_are_unpacked(tmp_path: pathlib.Path) -> None:
     assert {f"modules/{name}.ko": name.encode() for name in names} == {
         path: one.content for path, one in found.items() if path.endswith(".ko")
     }
-    assert b"/modules/mbcache.ko\n/modules/ext4.ko\n" == found["modules/order"].content
+    assert found["modules/order"].content == b"/modules/mbcache.ko\n/modules/ext4.ko\n"
 
 
 def test_which_kernel_a_machine_has(
@@ -125,7 +125,7 @@ def test_which_kernel_a_machine_has(
 
     assert named is not None
     assert (tmp_path / "vmlinux", {}) == (named.vmlinux, named.disks)
-    assert b"" == named.entries["modules/order"].content
+    assert named.entries["modules/order"].content == b""
     assert kernels.chosen("bookworm") is None
     other = kernels.chosen(built=tmp_path / "other")
     assert other is not None
@@ -141,7 +141,7 @@ def test_the_parts_of_a_kernel() -> None:
     }
     found = kernels.parts(lambda name: needs.get(name, ()), "sid")
 
-    assert {"linux-image-7.3-amd64", "linux-modules-7.3-amd64", "linux-base-7.3"} == found
+    assert found == {"linux-image-7.3-amd64", "linux-modules-7.3-amd64", "linux-base-7.3"}
 
 
 def test_modules_load_after_what_they_need(tmp_path: pathlib.Path) -> None:
@@ -150,7 +150,7 @@ def test_modules_load_after_what_they_need(tmp_path: pathlib.Path) -> None:
     (tmp_path / "modules.dep").write_text(dep)
     order = kernel.load_order(tmp_path, ["a", "builtin", "d_e"])
 
-    assert ["b.ko", "c.ko", "a.ko", "d-e.ko"] == [path.name for path in order]
+    assert [path.name for path in order] == ["b.ko", "c.ko", "a.ko", "d-e.ko"]
 
 
 def test_newc_is_what_the_kernel_reads() -> None:
@@ -163,7 +163,7 @@ def test_newc_is_what_the_kernel_reads() -> None:
     )
     at, seen = 0, []
     while at < len(archive):
-        assert b"070701" == archive[at : at + 6]
+        assert archive[at : at + 6] == b"070701"
         fields = [int(archive[i : i + 8], 16) for i in range(at + 6, at + 110, 8)]
         end = at + 110 + fields[11]
         name = archive[at + 110 : end - 1].decode()
@@ -185,7 +185,7 @@ def test_shapes_are_consistent(one: shape.Shape) -> None:
     assert len(one.online_cpus) <= len(one.present_cpus) <= len(one.possible_cpus)
     nodes = range(len(one.nodes))
     for here in nodes:
-        assert shape.LOCAL == one.distance(here, here)
+        assert one.distance(here, here) == shape.LOCAL
         assert all(one.distance(here, there) == one.distance(there, here) for there in nodes)
 
 
@@ -207,7 +207,7 @@ def test_command_line_has_what_was_wished() -> None:
     )
     words = qemu.command_line(options).split()
 
-    assert "isolcpus=2" == words[-1]
+    assert words[-1] == "isolcpus=2"
     for word in ("maxcpus=10", "vm.mount=ext4,/dev/vdb,/srv", "vm.mount=9p,share0,/mnt"):
         assert word in words
     assert "systemd.legacy_systemd_cgroup_controller=1" in words

@@ -46,35 +46,35 @@ def test_every_class_runs_where_it_shall(cgroup: qemu.Cgroup) -> None:
 
     for name in ("placed", "newcomer", "after a kill", "a CPU lost", "the CPU back"):
         invariants(moments[name], f"{name}: {about}")
-    assert ("2-3", "4-5") == (str(placed["lse"]), str(placed["lsr"])), about
+    assert (str(placed["lse"]), str(placed["lsr"])) == ("2-3", "4-5"), about
     # A whole core, and two cores.
-    assert 1 == len({cpu // 2 for cpu in placed["chosen"]}), about
-    assert 2 == len({cpu // 2 for cpu in placed["spread"]}), about
+    assert len({cpu // 2 for cpu in placed["chosen"]}) == 1, about
+    assert len({cpu // 2 for cpu in placed["spread"]}) == 2, about
     assert 2 == len(placed["chosen"]) == len(placed["spread"]), about
     assert placed["near"] <= cpuset.CPUSet.parse("12-15"), about
     assert placed["ls"] == placed["plain"] == placed["late"] == placed["gone"], about
     assert placed["be"] == cpuset.CPUSet.parse("4-15"), about
-    assert "0-1" == str(placed["system"]), about
+    assert str(placed["system"]) == "0-1", about
     refused = {
         one["subject"] for one in told["conditions"] if one["type"] == "ExclusiveCPUsRefused"
     }
-    assert {"t/late", "t/gone"} == refused, about
-    assert "2-3" == told["owners"]["LSE"], about
+    assert refused == {"t/late", "t/gone"}, about
+    assert told["owners"]["LSE"] == "2-3", about
     # Nobody has listed it, and it is right from its first instruction.
-    assert "4-15" == moments["newcomer"]["unlisted"], about
+    assert moments["newcomer"]["unlisted"] == "4-15", about
     for name in ("chosen", "spread", "lse", "ls"):
         assert moments["after a kill"][name] == moments["placed"][name], about
     lost = int(moments["lost"]["cpu"])
     now = sets(moments["a CPU lost"])["chosen"]
     assert lost not in now, about
-    assert 2 == len(now), about
+    assert len(now) == 2, about
     assert (placed["chosen"] - cpuset.CPUSet.of([lost])) <= now, about
     assert placed["spread"] == sets(moments["a CPU lost"])["spread"], about
     # One of the two CPUs that are free now was named by somebody who waited for it.
     left = sets(moments["lse left"])
     assert 2 in left["ls"], about
-    assert "3,6" == str(left["late"]), about
-    assert 0 == told["status"], about
+    assert str(left["late"]) == "3,6", about
+    assert told["status"] == 0, about
     # v1 takes a CPU that went offline out of every set for good; what came back is nobody's wish.
     restored = sets(moments["restored"])
     # What was born inside of a narrowed v1 group never had more.

@@ -26,8 +26,8 @@ def test_what_nobody_touches_is_cold() -> None:
     seen, after = told["seen"], told["after"]
     early = [one["cold"] for one in seen if one["at"] < 290 and one["cold"] is not None]
 
-    assert 0 == told["status"], about
-    assert {0} == set(early), about
+    assert told["status"] == 0, about
+    assert set(early) == {0}, about
     assert told["wanted"] <= seen[-1]["cold"], about
     assert all((one["cold"] or 0) <= one["listed"] - told["busy"] for one in seen), about
     assert after[-1]["cold"] <= told["wanted"] / 2, about

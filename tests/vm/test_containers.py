@@ -42,14 +42,14 @@ def test_pods_of_a_real_runtime(boot: Boot, driver: str, oci: str) -> None:
 
     known = {"group": True, "class": "BestEffort", "ids": True, "container": True}
     assert known == said["understood"], said["names"]
-    assert [EVERY] * 2 == said["before"]
-    assert [OURS] * 3 == said["ours"], said["log"]
-    assert OURS == said["updated"], said["log"]
+    assert said["before"] == [EVERY] * 2
+    assert said["ours"] == [OURS] * 3, said["log"]
+    assert said["updated"] == OURS, said["log"]
     if driver == "systemd":
-        assert [OURS] * 3 == [said["others"], *said["reloaded"]], said["log"]
-    assert [True, True] == said["kubelet"], said["log"]
-    assert ["cpu.weight", "cpuset.cpus"] == said["contested"], said["log"]
-    assert (0, [EVERY] * 3) == (said["status"], said["after"]), said["log"]
+        assert [said["others"], *said["reloaded"]] == [OURS] * 3, said["log"]
+    assert said["kubelet"] == [True, True], said["log"]
+    assert said["contested"] == ["cpu.weight", "cpuset.cpus"], said["log"]
+    assert (said["status"], said["after"]) == (0, [EVERY] * 3), said["log"]
 
 
 def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
@@ -61,18 +61,18 @@ def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
     said = played(boot, "limits")
     before, under = said["before"], said["under"]
 
-    assert ("200000 100000", "100000 100000") == tuple(before[n]["cpu.max"] for n in ("own", "web"))
-    assert {"max 100000"} == {one["cpu.max"] for name, one in before.items() if "scope" in name}
-    assert "max 100000" == under["own"]["cpu.max"], said["log"]
-    assert 2 == len(under["own"]["cpuset.cpus.effective"].replace("-", ",").split(","))
-    assert "100000" == under["web"]["cpu.max.burst"], said["log"]
+    assert tuple(before[n]["cpu.max"] for n in ("own", "web")) == ("200000 100000", "100000 100000")
+    assert {one["cpu.max"] for name, one in before.items() if "scope" in name} == {"max 100000"}
+    assert under["own"]["cpu.max"] == "max 100000", said["log"]
+    assert len(under["own"]["cpuset.cpus.effective"].replace("-", ",").split(",")) == 2
+    assert under["web"]["cpu.max.burst"] == "100000", said["log"]
     assert [str(16 << 20)] * 2 == [under[name]["memory.min"] for name in ("web scope", "web")]
     batch = {"cpu.max": "50000 100000", "cpu.weight": "20", "memory.max": str(64 << 20)}
     born, unlisted = said["born"]["late"], said["unlisted"]["late"]
     for one in (under["job"], under["job scope"], born, unlisted, under["late"]):
         assert batch == {name: one[name] for name in batch}, said["log"]
     assert under == said["again"], said["log"]
-    assert 0 == said["status"], said["log"]
+    assert said["status"] == 0, said["log"]
     late = {name: said["after"].pop(name) for name in ("late scope", "late")}
     assert before == said["after"], said["log"]
     assert [before["job scope"], before["job"]] == list(late.values()), said["log"]

@@ -22,7 +22,7 @@ def test_250_pods(boot: Boot, tmp_path: Path) -> None:
     done = guest.run(words, files=[tmp_path / "reference"], timeout=2 * machine.COMMAND_TIMEOUT)
     seen = cast("dict[str, Any]", done.json())
 
-    assert "v2" == seen["version"]
+    assert seen["version"] == "v2"
     crowd.check(seen)
 
 

@@ -23,13 +23,13 @@ def test_ten_thousand_dying_groups(boot: Boot) -> None:
     words = ["python3", "-m", "tests.vm.probes.dead_groups", str(COUNT)]
     seen = cast("dict[str, Any]", guest.run(words, timeout=2 * machine.COMMAND_TIMEOUT).json())
 
-    assert ([0, 0], 0, []) == (seen["status"], seen["failed"], seen["restored"]), seen
+    assert (seen["status"], seen["failed"], seen["restored"]) == ([0, 0], 0, []), seen
     assert seen["passes"] >= 5
     assert seen["dying"] >= COUNT
-    assert 0 == seen["living"]
+    assert seen["living"] == 0
     before, after = seen["before"], seen["after"]
     assert ["dead", "dead/batch"] == before["groups"] == after["groups"]
-    assert ("1", [BATCH]) == (after["cpus"], [one for one in after["book"] if "cpuset" in one])
+    assert (after["cpus"], [one for one in after["book"] if "cpuset" in one]) == ("1", [BATCH])
     assert before["book"] == after["book"]
     assert before["handles"] == after["handles"]
     assert after["memory"] - (before["memory"] or 0) >= COUNT * PAGE

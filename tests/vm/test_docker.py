@@ -39,8 +39,8 @@ def test_containers_of_docker(boot: Boot, driver: str) -> None:
     assert places == said["groups"]
     assert known == said["understood"]["containers"]
     assert ([], sorted(places)) == (said["understood"]["pods"], said["understood"]["strangers"])
-    assert [EVERY] * 3 == said["before"]
+    assert said["before"] == [EVERY] * 3
     assert [OURS, OURS, EVERY] == said["ours"] == said["updated"], said["log"]
     assert said.get("reloaded", said["ours"]) == said["ours"], said["log"]
-    assert (0, [EVERY] * 3) == (said["restore"], said["restored"]), said["log"]
-    assert (0, [EVERY] * 3) == (said["status"], said["after"]), said["log"]
+    assert (said["restore"], said["restored"]) == (0, [EVERY] * 3), said["log"]
+    assert (said["status"], said["after"]) == (0, [EVERY] * 3), said["log"]

@@ -37,8 +37,8 @@ def test_a_container_s_first_act_is_on_its_cpus(driver: str, oci: str) -> None:
     """It inherits them; an update leaves them; at the end it has all again."""
     said = played("tests/vm/probes/first_acts.py", driver, oci)
 
-    assert [OURS] * 3 == [said[k] for k in ("first", "updated", "again")], said["log"]
-    assert (True, 0, EVERY) == (said["renewed"], said["status"], said["after"]), said["log"]
+    assert [said[k] for k in ("first", "updated", "again")] == [OURS] * 3, said["log"]
+    assert (said["renewed"], said["status"], said["after"]) == (True, 0, EVERY), said["log"]
 
 
 @pytest.mark.soak
@@ -49,6 +49,6 @@ def test_beside_the_kubelet_s_static_policy() -> None:
     """
     said = played("tests/vm/probes/static_policy.py")
 
-    assert ("2-3", "1,4-7") == (said["own"], said["plain"]), said["log"]
-    assert ["2-3", "1,4-7"] == said["updated"], said["log"]
-    assert (0, ["2-3", "0-1,4-7"]) == (said["status"], said["after"]), said["log"]
+    assert (said["own"], said["plain"]) == ("2-3", "1,4-7"), said["log"]
+    assert said["updated"] == ["2-3", "1,4-7"], said["log"]
+    assert (said["status"], said["after"]) == (0, ["2-3", "0-1,4-7"]), said["log"]

@@ -39,7 +39,7 @@ def test_guest_has_the_shape(wanted: shape.Shape) -> None:
             "nodes": [wanted.node_of(cpu)],
             "l3": neighbours,
         }
-        assert expected == found["cpus"][str(cpu)], f"cpu {cpu}"
+        assert found["cpus"][str(cpu)] == expected, f"cpu {cpu}"
     table = [
         [cpu, cpu // wanted.threads, wanted.socket_of(cpu), wanted.node_of(cpu)]
         for cpu in wanted.online_cpus
@@ -63,23 +63,23 @@ def test_answers_come_back(boot: Boot) -> None:
     """Exit status, both streams apart, and files; one machine serves many commands."""
     guest = boot()
 
-    assert 0 == guest.run(["true"]).status
+    assert guest.run(["true"]).status == 0
     failed = guest.run("echo one; echo two >&2; exit 7")
-    assert (7, "one\n", "two\n") == (failed.status, failed.stdout, failed.stderr)
+    assert (failed.status, failed.stdout, failed.stderr) == (7, "one\n", "two\n")
     with pytest.raises(machine.CommandFailedError, match="exit status 7"):
         failed.check()
-    assert "a b\n$HOME\n" == guest.run(["printf", "%s\n", "a b", "$HOME"]).check().stdout
-    assert "x y" == guest.run('printf %s "$WISH"', env={"WISH": "x y"}).check().stdout
-    assert "/tmp\n" == guest.run("pwd", cwd="/tmp").check().stdout
+    assert guest.run(["printf", "%s\n", "a b", "$HOME"]).check().stdout == "a b\n$HOME\n"
+    assert guest.run('printf %s "$WISH"', env={"WISH": "x y"}).check().stdout == "x y"
+    assert guest.run("pwd", cwd="/tmp").check().stdout == "/tmp\n"
     guest.run("echo kept > /run/vm/out/file").check()
-    assert "kept\n" == (guest.out / "file").read_text()
+    assert (guest.out / "file").read_text() == "kept\n"
 
 
 def test_output_through_reopened_streams(boot: Boot) -> None:
     """Opening /dev/stdout anew loses nothing of what was printed before."""
     result = boot().run("echo one; echo two > /dev/stdout; echo three; echo four > /dev/stderr")
 
-    assert ("one\ntwo\nthree\n", "four\n") == (result.stdout, result.stderr)
+    assert (result.stdout, result.stderr) == ("one\ntwo\nthree\n", "four\n")
 
 
 def test_a_daemon_left_behind_does_not_hold_up_the_answer(boot: Boot) -> None:
@@ -87,7 +87,7 @@ def test_a_daemon_left_behind_does_not_hold_up_the_answer(boot: Boot) -> None:
     result = boot().run("sleep 1000 & echo left $!", timeout=60)
     boot().run(f"kill {result.stdout.split()[1]}").check()
 
-    assert 0 == result.status
+    assert result.status == 0
 
 
 def test_the_project_is_carried_in(boot: Boot) -> None:
@@ -108,9 +108,9 @@ def test_v2_has_all_controllers(boot: Boot) -> None:
     found = facts(guest)
     passed = guest.run("cd /sys/fs/cgroup; cat cgroup.controllers cgroup.subtree_control").stdout
 
-    assert ["/sys/fs/cgroup"] == list(found["cgroups"])
-    assert "cgroup2" == found["cgroups"]["/sys/fs/cgroup"][0]
-    assert ["0::/command"] == found["own"]
+    assert list(found["cgroups"]) == ["/sys/fs/cgroup"]
+    assert found["cgroups"]["/sys/fs/cgroup"][0] == "cgroup2"
+    assert found["own"] == ["0::/command"]
     have, on = (set(line.split()) for line in passed.splitlines())
     assert have == on
     assert {"cpu", "cpuset", "memory", "io", "pids", "hugetlb"} <= on
@@ -125,20 +125,20 @@ def test_v1_has_a_hierarchy_for_each_controller(mode: qemu.Cgroup) -> None:
         guest.run("mkdir /sys/fs/cgroup/cpu/a && test -e /sys/fs/cgroup/cpuacct/a").check()
 
     kinds = {path.removeprefix("/sys/fs/cgroup/"): kind for path, (kind, _) in mounts.items()}
-    assert V1_HIERARCHIES <= {path for path, kind in kinds.items() if kind == "cgroup"}
+    assert {path for path, kind in kinds.items() if kind == "cgroup"} >= V1_HIERARCHIES
     assert ("cgroup2" if mode == "hybrid" else None) == kinds.get("unified")
-    assert "cpu,cpuacct\ncpu,cpuacct\n" == link
+    assert link == "cpu,cpuacct\ncpu,cpuacct\n"
 
 
 def test_systemd_is_the_real_thing() -> None:
     """PID 1 is systemd and done with booting; it waits for READY, and restarts what is killed."""
     with machine.boot("2s8t", systemd=True, carry=False) as guest:
-        assert "running\n" == guest.run("systemctl is-system-running").stdout
-        assert "systemd\n" == guest.run("cat /proc/1/comm").stdout
-        assert "0::/system.slice/vm-agent.service\n" == guest.run("cat /proc/self/cgroup").stdout
+        assert guest.run("systemctl is-system-running").stdout == "running\n"
+        assert guest.run("cat /proc/1/comm").stdout == "systemd\n"
+        assert guest.run("cat /proc/self/cgroup").stdout == "0::/system.slice/vm-agent.service\n"
         told = guest.run(["bash", "-e", "-c", RESTARTED], timeout=200).check().stdout
 
-    assert "active 0\nactive 1\n" == told
+    assert told == "active 0\nactive 1\n"
 
 
 RESTARTED = """

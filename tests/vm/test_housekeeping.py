@@ -21,12 +21,12 @@ def test_the_kernel_s_own_work_moves_and_comes_back() -> None:
     before, meanwhile = said["before"], said["meanwhile"]
 
     assert said["settled"], said["log"]
-    assert 0 == said["status"], said["log"]
+    assert said["status"] == 0, said["log"]
     moved = [path for path, text in meanwhile.items() if text != before[path]]
     lists = [path for path in moved if path.endswith("_list")]
     assert lists, meanwhile
     for path in lists:
         assert cpuset.CPUSet.parse(meanwhile[path]).isdisjoint(HELD), path
-    assert {"f3"} == {meanwhile[path] for path in moved if path not in lists}, meanwhile
+    assert {meanwhile[path] for path in moved if path not in lists} == {"f3"}, meanwhile
     assert before == said["after"], said["log"]
     assert "EIO" not in said["log"], said["log"]

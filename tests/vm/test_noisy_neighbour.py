@@ -28,9 +28,9 @@ def test_a_noisy_neighbour_by_the_kernel_s_counters(*, others: bool) -> None:
 
     assert all(int(text) > 0 for text in said["counters"].values()), said["counters"]
     if others:
-        assert [100] == said["noisy"], said["log"]
+        assert said["noisy"] == [100], said["log"]
         return
     assert said["tightened"], said
     assert said["given back"], said
-    assert [100, 50, 20, 10] == said["noisy"]
-    assert [10, 20, 30, 40] == said["quiet"]
+    assert said["noisy"] == [100, 50, 20, 10]
+    assert said["quiet"] == [10, 20, 30, 40]

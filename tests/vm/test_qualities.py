@@ -46,14 +46,14 @@ def test_memory_devices_and_knobs_on_v2() -> None:
     # Taken back through memory.reclaim: cache beyond 4 MiB.
     assert told["cache"][0] > 16 * MIB, about
     assert told["cache"][1] <= 5 * MIB, about
-    assert "30" == meanwhile[qualities.SYSCTLS[1]], about
+    assert meanwhile[qualities.SYSCTLS[1]] == "30", about
     assert before[qualities.SYSCTLS[0]] != meanwhile[qualities.SYSCTLS[0]], about
     changed = {name for name, text in meanwhile.items() if text != before[name]}
     theirs = str(qualities.group("job") / "memory.low")
     assert {name: meanwhile[name] for name in changed} == {
         name: told["kept"][name] for name in changed - {theirs}
     }, about
-    assert 0 == told["status"], about
+    assert told["status"] == 0, about
     after = told["after"]
     assert str(MIB) == after.pop(theirs), about
     # The kernel forgets no device that was told its cost, but switches it off.

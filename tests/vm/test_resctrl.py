@@ -95,10 +95,10 @@ def test_an_agent_limits_and_puts_back(
     assert groups == set(said["groups"])
     assert best_effort == {name: found.get(name, 0) for name in found.values}
     assert said["intruder"]
-    assert ["koordlet-config_batch"] == said["counted"] or "nomon" in wish
-    assert [] == [what for what, good in said["trouble"].items() if not good], said["log"]
+    assert said["counted"] == ["koordlet-config_batch"] or "nomon" in wish
+    assert [what for what, good in said["trouble"].items() if not good] == [], said["log"]
     assert said["alive"]
-    assert (0, False) == (said["status"], said["mounted"]), said["log"]
+    assert (said["status"], said["mounted"]) == (0, False), said["log"]
 
 
 def test_partitions_and_what_is_shown() -> None:
@@ -109,10 +109,12 @@ def test_partitions_and_what_is_shown() -> None:
     found = {name: schemata.parse(text) for name, text in said["schemata"].items()}
 
     assert said["settled"], said["log"]
-    assert {"LSR": 0xFFF, "LS": 0xFFF, "BE": 0x7000} == {
-        n: s.get("L3", 0) for n, s in found.items()
+    assert {n: s.get("L3", 0) for n, s in found.items()} == {
+        "LSR": 0xFFF,
+        "LS": 0xFFF,
+        "BE": 0x7000,
     }
-    assert 50 == found["BE"].get("MB", 0)
+    assert found["BE"].get("MB", 0) == 50
     shown = said["shown"]
     assert "BE          ·····███············  7000" in shown["resctrl"]
     assert "partition batch (8 of 20 ways); MB 50 %" in shown["explain"]
@@ -133,7 +135,9 @@ def test_a_container_s_first_act_is_in_its_class(wish: str) -> None:
 
     assert each == said["first"] == said["updated"], said["log"]
     assert {name: {"closID": name} for name in each} == said["told"]
-    assert ["BE", "LS", "LSR"] == said["groups"]
-    assert ({"LS": "", "BE": ""}, 0, False) == tuple(
-        said[k] for k in ("after", "status", "mounted")
+    assert said["groups"] == ["BE", "LS", "LSR"]
+    assert tuple(said[k] for k in ("after", "status", "mounted")) == (
+        {"LS": "", "BE": ""},
+        0,
+        False,
     )

@@ -28,19 +28,19 @@ def test_a_unit_and_a_process_have_what_was_reserved(boot: Boot) -> None:
     words = ["python3", "-m", "tests.vm.probes.reserve"]
     seen = cast("dict[str, Any]", guest.run(words, timeout=3 * machine.COMMAND_TIMEOUT).json())
 
-    assert ("", "") == (seen["reserve db"], seen["reserve job"])
+    assert (seen["reserve db"], seen["reserve job"]) == ("", "")
     held = seen["held"]["owners"]
     ways = {name: int(one["ways"], 16) for name, one in held.items()}
     shared = int(seen["held"]["shared"], 16)
     mine = cpuset.CPUSet.parse(held["db"]["cpus"])
     assert {name: int(one["memory.min"]) for name, one in held.items()} == MEMORY, seen["log"]
     assert {name: mask.bit_count() for name, mask in ways.items()} == WAYS, seen["log"]
-    assert (0, 0xFFF) == (ways["db"] & ways["job"], ways["db"] | ways["job"] | shared)
+    assert (ways["db"] & ways["job"], ways["db"] | ways["job"] | shared) == (0, 0xFFF)
     assert not shared & (ways["db"] | ways["job"])
-    assert 1 == len(mine)
+    assert len(mine) == 1
     others = [held["job"]["cpus"], seen["held"]["web"], seen["held"]["batch"]]
     assert [str(cpuset.CPUSet.parse("0-1") - mine)] * 3 == others
 
     before = {"owners": {"db": NOTHING, "job": NOTHING}, "web": "0-1", "batch": "0-1"}
     assert [{**before, "shared": "fff"}] * 2 == [seen["before"], seen["deleted"]], seen["log"]
-    assert (0, {"0"}) == (seen["status"], set(seen["stopped"].values()))
+    assert (seen["status"], set(seen["stopped"].values())) == (0, {"0"})

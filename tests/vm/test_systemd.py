@@ -49,7 +49,7 @@ def scene(boot: Boot) -> Scene:
         return cast("dict[str, Any]", guest.run(words, timeout=_PLAY_TIMEOUT).json())
 
     installed = play("install", f"{root.REPO}/systemd")
-    assert {"verify": ""} == installed, "systemd-analyze verify has nothing to say"
+    assert installed == {"verify": ""}, "systemd-analyze verify has nothing to say"
     return play
 
 
@@ -67,9 +67,9 @@ def test_ready_means_enforced(scene: Scene) -> None:
     seen = scene("start")
 
     at_ready = seen["at_ready"]
-    assert ["active", "running"] == at_ready["agent"]
-    assert LIMITED == at_ready["limits"], "also where a group's files belong to another user"
-    assert (0, "inactive", None) == tuple(at_ready[k] for k in ("restarts", "helper", "deadline"))
+    assert at_ready["agent"] == ["active", "running"]
+    assert at_ready["limits"] == LIMITED, "also where a group's files belong to another user"
+    assert tuple(at_ready[k] for k in ("restarts", "helper", "deadline")) == (0, "inactive", None)
     assert "enforce" in seen["status"]
 
 
@@ -77,7 +77,7 @@ def test_exposure(scene: Scene) -> None:
     """Systemd's own measure of what a broken agent could do stays below the agreed one."""
     seen = scene("exposure")
 
-    assert {"koordlet.service", "koordlet-restore.service"} == set(seen)
+    assert set(seen) == {"koordlet.service", "koordlet-restore.service"}
     assert max(seen.values()) <= MOST_EXPOSED, seen
 
 
@@ -85,7 +85,7 @@ def test_reload(scene: Scene) -> None:
     """A good file takes effect; a bad one fails the reload and changes nothing."""
     seen = scene("reloaded")
 
-    assert (0, 0) == (seen["good"], seen["again"])
+    assert (seen["good"], seen["again"]) == (0, 0)
     assert all(seen["bad"])
     assert [dict.fromkeys(LIMITED, "0")] * 2 == seen["kept"]
     assert seen["same_agent"]
@@ -96,7 +96,7 @@ def test_systemd_reads_its_units_again(scene: Scene) -> None:
     seen = scene("reloaded_units")
 
     assert seen["same_agent"]
-    assert (LIMITED, "inactive", None) == (seen["limits"], seen["helper"], seen["deadline"])
+    assert (seen["limits"], seen["helper"], seen["deadline"]) == (LIMITED, "inactive", None)
 
 
 def test_limits_of_units_are_systemd_s_own(scene: Scene, boot: Boot) -> None:
@@ -107,7 +107,7 @@ def test_limits_of_units_are_systemd_s_own(scene: Scene, boot: Boot) -> None:
     seen = scene("through_systemd")
 
     limited = {"web": ["1", "1"], "plain": ["1", "1"]}
-    assert {"web": ["0-1", "0-1"], "plain": ["", ""]} == seen["before"], seen
+    assert seen["before"] == {"web": ["0-1", "0-1"], "plain": ["", ""]}, seen
     assert [limited] * 3 == [seen[at] for at in ("set", "reloaded", "restarted")], seen
     assert {**seen["before"], "plain": ["", emptied(boot)]} == seen["after"], seen
     assert seen["journal"].startswith("restored 0, left 0"), seen
@@ -130,10 +130,10 @@ def test_kill(scene: Scene) -> None:
     """After kill -9 the limits stay without a gap, and a new agent ends the hand-over."""
     seen = scene("killed")
 
-    assert ["1"] == seen["seen"]
+    assert seen["seen"] == ["1"]
     assert seen["kept"], "a daemon-reload in between moves no deadline"
-    assert (1, LIMITED, None) == (seen["more"], seen["limits"], seen["deadline"])
-    assert {} == seen["undone"]
+    assert (seen["more"], seen["limits"], seen["deadline"]) == (1, LIMITED, None)
+    assert seen["undone"] == {}
 
 
 def test_restart(scene: Scene) -> None:
@@ -141,8 +141,8 @@ def test_restart(scene: Scene) -> None:
     seen = scene("restarted")
 
     assert seen["another"]
-    assert ["1"] == seen["seen"]
-    assert (LIMITED, None, {}) == (seen["limits"], seen["deadline"], seen["undone"])
+    assert seen["seen"] == ["1"]
+    assert (seen["limits"], seen["deadline"], seen["undone"]) == (LIMITED, None, {})
 
 
 def test_watchdog(scene: Scene) -> None:
@@ -150,8 +150,8 @@ def test_watchdog(scene: Scene) -> None:
     seen = scene("hung")
 
     assert seen["timeout"]
-    assert ["1"] == seen["seen"]
-    assert ["active", "running"] == seen["agent"]
+    assert seen["seen"] == ["1"]
+    assert seen["agent"] == ["active", "running"]
 
 
 def test_crash_loop(scene: Scene) -> None:
@@ -164,20 +164,20 @@ def test_crash_loop(scene: Scene) -> None:
     assert seen["late"] >= 0
     assert seen["restarts"] >= 1
     assert dict.fromkeys(CHANGED, 1) == seen["undone"]
-    assert [] == seen["different"]
-    assert (LIMITED, None) == (seen["recovered"]["limits"], seen["recovered"]["deadline"])
+    assert seen["different"] == []
+    assert (seen["recovered"]["limits"], seen["recovered"]["deadline"]) == (LIMITED, None)
 
 
 def test_a_typing_error_costs_itself(scene: Scene) -> None:
     """A crash beside a broken file: the limits stay without a gap, and the status says why."""
     seen = scene("broken_file")
 
-    assert ["1"] == seen["seen"]
-    assert (["active", "running"], LIMITED, None) == (
+    assert seen["seen"] == ["1"]
+    assert (
         seen["agent"],
         seen["limits"],
         seen["deadline"],
-    )
+    ) == (["active", "running"], LIMITED, None)
     assert "no_such_key" in seen["status"]
     assert "in force: the last good configuration" in seen["status"]
 
@@ -187,10 +187,10 @@ def test_where_nothing_of_the_unit_can_run(scene: Scene, name: str) -> None:
     """The timer has everything put back at the deadline, not before, and once."""
     seen = scene(name)
 
-    assert LIMITED == seen["after_giving_up"], "for good, were it not for the timer"
+    assert seen["after_giving_up"] == LIMITED, "for good, were it not for the timer"
     assert seen["late"] >= 0
     assert dict.fromkeys(CHANGED, 1) == seen["undone"]
-    assert [] == seen["different"]
+    assert seen["different"] == []
     assert not seen["journal"], "nothing is looked after any more"
 
 
@@ -198,7 +198,7 @@ def test_a_workload_that_is_a_slice(scene: Scene, boot: Boot) -> None:
     """A clean stop is one, although systemd has taken the file away before we could clean it up."""
     seen = scene("stopped_slice")
 
-    assert (0, "success") == (seen["status"], seen["result"])
+    assert (seen["status"], seen["result"]) == (0, "success")
     assert seen["after"] in (seen["before"], emptied(boot), None)
 
 
@@ -210,10 +210,10 @@ def test_final_stop(scene: Scene, name: str) -> None:
     seen = scene(name)
 
     assert LIMITED["batch"] == seen["before"]["limits"]["batch"]
-    assert [] == seen["different"]
+    assert seen["different"] == []
     assert dict.fromkeys(CHANGED, 1) == seen["undone"]
-    assert (RESTORED, None) == (seen["limits"], seen["deadline"])
-    assert "inactive" == seen["helper"]
+    assert (seen["limits"], seen["deadline"]) == (RESTORED, None)
+    assert seen["helper"] == "inactive"
     if name == "stopped":
-        assert (["inactive", "dead"], "success") == (seen["agent"], seen["result"])
-        assert "restored 0, left 0, failed 0\n" == seen["again"]
+        assert (seen["agent"], seen["result"]) == (["inactive", "dead"], "success")
+        assert seen["again"] == "restored 0, left 0, failed 0\n"

@@ -55,14 +55,14 @@ def test_hotplug(name: str, cgroup: qemu.Cgroup) -> None:
     assert told["started"] is not None, told["log"]
     changes = told["changes"]
     counts = {name: len(one["online"]) for name, one in changes.items()}
-    assert {
+    assert counts == {
         "one offline": 7,
         "a socket offline": 3,
         "the socket back": 7,
         "all back": 8,
         "SMT off": 4,
         "SMT on": 8,
-    } == counts
+    }
     for what, one in changes.items():
         about = f"{what}: {json.dumps(one)}\n{told['log']}"
         assert one["view_seconds"] is not None, about
@@ -71,8 +71,8 @@ def test_hotplug(name: str, cgroup: qemu.Cgroup) -> None:
         assert one["view_seconds"] + one["sets_seconds"] < SLOW_LANE, about
         assert one["online"] == one["placed"], about
         assert one["warnings"] == [], about
-    assert ("off", "on") == (changes["SMT off"]["smt"], changes["SMT on"]["smt"])
+    assert (changes["SMT off"]["smt"], changes["SMT on"]["smt"]) == ("off", "on")
     # On v1 the kernel itself takes an offline CPU out of a set: there may be nothing left to write.
     assert len(told["writes"]) >= len(changes)
-    assert [] == [one for one in told["writes"] if one["gone"]]
-    assert 0 == told["status"]
+    assert [one for one in told["writes"] if one["gone"]] == []
+    assert told["status"] == 0

@@ -19,6 +19,6 @@ def test_use_of_real_processes(boot: Boot) -> None:
     words = ["python3", "-m", "tests.kit.use", "22"]
     seen = cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
 
-    assert "v2" == seen["version"]
+    assert seen["version"] == "v2"
     use.check(seen)
     assert seen["counters"]["busy"]["pressure"] is not None

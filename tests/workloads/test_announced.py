@@ -17,9 +17,9 @@ def test_until_a_source_lists_it() -> None:
     found = announced.Announced()
     found.add(one("a"), 0.0)
     found.add(one("b"), 0.0)
-    assert ["a", "b"] == [each.uid for each in found.unlisted(1.0, ())]
-    assert ["b"] == [each.uid for each in found.unlisted(2.0, [one("a")])]
-    assert ["b"] == [each.uid for each in found.unlisted(3.0, ())]
+    assert [each.uid for each in found.unlisted(1.0, ())] == ["a", "b"]
+    assert [each.uid for each in found.unlisted(2.0, [one("a")])] == ["b"]
+    assert [each.uid for each in found.unlisted(3.0, ())] == ["b"]
 
 
 def test_not_for_ever() -> None:
@@ -27,8 +27,8 @@ def test_not_for_ever() -> None:
     found = announced.Announced()
     found.add(one("a"), 0.0)
     found.add(one("b"), 0.0, for_good=True)
-    assert 2 == len(found.unlisted(59.0, ()))
-    assert ["b"] == [each.uid for each in found.unlisted(60.0, ())]
+    assert len(found.unlisted(59.0, ())) == 2
+    assert [each.uid for each in found.unlisted(60.0, ())] == ["b"]
 
 
 def test_until_the_runtime_says_that_it_is_gone() -> None:
@@ -39,4 +39,4 @@ def test_until_the_runtime_says_that_it_is_gone() -> None:
     assert "a" in found
     found.departed("a")
     assert "a" not in found
-    assert () == found.unlisted(1.0, ())
+    assert found.unlisted(1.0, ()) == ()

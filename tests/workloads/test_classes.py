@@ -15,7 +15,7 @@ def test_the_label_names_the_class(one: qos.Qos) -> None:
 
     assert one is classes.raw_qos({classes.QOS_LABEL: one.value}, problems)
     assert classes.raw_qos({classes.QOS_LABEL: one.value.lower()}, problems) is None
-    assert 1 == len(problems)
+    assert len(problems) == 1
 
 
 @pytest.mark.parametrize(

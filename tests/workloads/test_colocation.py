@@ -62,8 +62,8 @@ def test_a_label_that_is_no_part_costs_itself(text: str) -> None:
     """The annotation shows through, and one problem names the label."""
     said, problems = read('{"cpuReclaimThresholdPercent": 70}', cpu_reclaim_ratio=text)
 
-    assert {"cpu_reclaim_threshold_percent": 70} == said
-    assert 1 == len(problems)
+    assert said == {"cpu_reclaim_threshold_percent": 70}
+    assert len(problems) == 1
     assert f"label {PREFIX}cpu-reclaim-ratio: expected a fraction such as 0.6" in problems[0]
 
 
@@ -82,7 +82,7 @@ def test_what_an_annotation_says_wrongly_costs_itself(annotation: str, said: obj
     found, problems = read(annotation)
 
     assert said == found
-    assert 1 == len(problems)
+    assert len(problems) == 1
     assert problems[0].startswith(f"annotation {colocation.ANNOTATION}: ")
 
 
@@ -91,12 +91,12 @@ def test_the_map_knows_the_static_mode() -> None:
     said = '{"midReclaimMode": "static", "midStaticCPUReservedPercent": 20, "extensions": {}}'
     found = sloconfig.decode({colocation.KEY: said}, {})
 
-    assert ((), "static", 20, 0) == (
+    assert (
         found.problems,
         found.colocation.mid_reclaim_mode,
         found.colocation.mid_static_cpu_reserved_percent,
         found.colocation.mid_static_memory_reserved_percent,
-    )
+    ) == ((), "static", 20, 0)
 
 
 def test_a_node_brings_its_own_strategy() -> None:
@@ -113,5 +113,5 @@ def test_a_node_brings_its_own_strategy() -> None:
     collected = manifests.collect([body], "file")
 
     assert strategies.Colocation(enable=True) == found.colocation
-    assert 1 == len(found.problems)
+    assert len(found.problems) == 1
     assert any("cpu-reclaim-ratio" in one for one in collected.warnings)

@@ -33,7 +33,7 @@ def test_a_pod_is_where_its_containers_are() -> None:
 
         assert {"aa-1": full} == {uid: one.group for uid, one in seen.pods.items()}
         assert {ONE, TWO} == {one.id for one in seen.pods["aa-1"].containers}
-        assert 2 == len(seen.trees)
+        assert len(seen.trees) == 2
 
 
 def test_the_walk_stays_out_of_containers() -> None:
@@ -46,9 +46,10 @@ def test_the_walk_stays_out_of_containers() -> None:
 
     assert f"{OLD}/{ONE}/inside" not in walked
     assert every - {f"{OLD}/{ONE}/inside", f"{OLD}/{ONE}/inside/deep"} == walked
-    assert ["docker", "kubepods"] == sorted(
-        one.root.split("/")[0] for one in containers.trees(children)
-    )
+    assert sorted(one.root.split("/")[0] for one in containers.trees(children)) == [
+        "docker",
+        "kubepods",
+    ]
 
 
 def test_what_nobody_declared() -> None:
@@ -57,9 +58,9 @@ def test_what_nobody_declared() -> None:
     declared = moments.workload("a", group=OLD, containers=(pod.Container(name="c", id=ONE),))
     by_id = moments.workload("d", group=None, containers=(pod.Container(name="d", id=THREE),))
 
-    assert [ALONE] == [one.group for one in containers.unmanaged(seen, [declared])]
+    assert [one.group for one in containers.unmanaged(seen, [declared])] == [ALONE]
     assert not containers.unmanaged(seen, [declared, by_id])
-    assert 3 == len(containers.unmanaged(seen, []))
+    assert len(containers.unmanaged(seen, [])) == 3
 
 
 def test_containers_below_a_pod() -> None:

@@ -191,5 +191,5 @@ def test_a_workload_that_is_where_it_was_is_the_same_object(host: KernelHost) ->
     gone = look.find(pods, search=True)
 
     assert all(one is other for one, other in zip(first, again, strict=True))
-    assert (None, "web/nginx") == (gone[0].group, first[0].group)
+    assert (gone[0].group, first[0].group) == (None, "web/nginx")
     assert gone[1] is first[1]

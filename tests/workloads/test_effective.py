@@ -19,15 +19,15 @@ def cpu(*containers: pod.Container) -> int:
 
 def test_regular_containers_add_up() -> None:
     """They run together."""
-    assert 300 == cpu(container(pod.Kind.REGULAR, 100), container(pod.Kind.REGULAR, 200))
+    assert cpu(container(pod.Kind.REGULAR, 100), container(pod.Kind.REGULAR, 200)) == 300
 
 
 def test_the_largest_init_container_counts() -> None:
     """They run one after the other, before the regular ones."""
     init = (container(pod.Kind.INIT, 500), container(pod.Kind.INIT, 400))
 
-    assert 500 == cpu(*init, container(pod.Kind.REGULAR, 200))
-    assert 600 == cpu(*init, container(pod.Kind.REGULAR, 600))
+    assert cpu(*init, container(pod.Kind.REGULAR, 200)) == 500
+    assert cpu(*init, container(pod.Kind.REGULAR, 600)) == 600
 
 
 def test_sidecars_stay_beside_later_init_containers() -> None:
@@ -35,30 +35,31 @@ def test_sidecars_stay_beside_later_init_containers() -> None:
     sidecar = container(pod.Kind.SIDECAR, 100)
     late = (container(pod.Kind.INIT, 500), sidecar, container(pod.Kind.INIT, 450))
 
-    assert 550 == cpu(*late, container(pod.Kind.REGULAR, 200))
-    assert 700 == cpu(*late, container(pod.Kind.REGULAR, 600))
+    assert cpu(*late, container(pod.Kind.REGULAR, 200)) == 550
+    assert cpu(*late, container(pod.Kind.REGULAR, 600)) == 700
 
 
 def test_pod_level_requests_replace_the_sum_for_their_names() -> None:
     """Devices stay what the containers ask for."""
     one = pod.Container(name="c", requests={"cpu": 100, "nvidia.com/gpu": 1})
 
-    assert {"cpu": 2000, "nvidia.com/gpu": 1} == effective.requests(
-        (one,), {"cpu": 2000, "nvidia.com/gpu": 7}, {}
-    )
+    assert effective.requests((one,), {"cpu": 2000, "nvidia.com/gpu": 7}, {}) == {
+        "cpu": 2000,
+        "nvidia.com/gpu": 1,
+    }
 
 
 def test_overhead_comes_on_top_of_requests_and_of_existing_limits() -> None:
     """A pod without a limit does not get one by its overhead."""
     limited = container(pod.Kind.REGULAR, 100, 200)
 
-    assert {"cpu": 110} == effective.requests((limited,), {}, {"cpu": 10})
-    assert {"cpu": 210} == effective.limits((limited,), {}, {"cpu": 10, "memory": 5})
+    assert effective.requests((limited,), {}, {"cpu": 10}) == {"cpu": 110}
+    assert effective.limits((limited,), {}, {"cpu": 10, "memory": 5}) == {"cpu": 210}
 
 
 def test_one_container_without_a_limit_makes_the_pod_unlimited() -> None:
     """As the kubelet decides it for the pod's cgroup."""
     both = (container(pod.Kind.REGULAR, 100, 200), container(pod.Kind.REGULAR, 100))
 
-    assert {} == effective.limits(both, {}, {})
-    assert {"cpu": 500} == effective.limits(both, {"cpu": 500}, {})
+    assert effective.limits(both, {}, {}) == {}
+    assert effective.limits(both, {"cpu": 500}, {}) == {"cpu": 500}

@@ -79,11 +79,11 @@ def test_the_first_answers_are_there_after_the_start() -> None:
     async def use(_: server.Kubelet, gatherer: Watched, __: clocks.Clock) -> None:
         found = gatherer.all.take()
 
-        assert 5 == len(found.pods)
+        assert len(found.pods) == 5
         assert found.kubelet is not None
         assert found.kubelet.summary is not None
-        assert ["kubelet", "kubelet stats"] == [one.name for one in found.sources if one.ok]
-        assert {"/pods", "/stats/summary"} == {path for path, _ in gatherer.all.took()}
+        assert [one.name for one in found.sources if one.ok] == ["kubelet", "kubelet stats"]
+        assert {path for path, _ in gatherer.all.took()} == {"/pods", "/stats/summary"}
 
     with_kubelet(use)
 
@@ -95,14 +95,14 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
         one.manner = server.Manner.HTML
         failed = await gatherer.until(lambda now: not now.sources[0].ok)
 
-        assert [False] * 5 == [each.stale for each in failed.pods]
+        assert [each.stale for each in failed.pods] == [False] * 5
         assert "text/html" in failed.sources[0].problem
         clock.now += 61
         aged = gatherer.all.take()
-        assert [True] * 5 == [each.stale for each in aged.pods]
+        assert [each.stale for each in aged.pods] == [True] * 5
         one.manner = server.Manner.WELL
         well = await gatherer.until(lambda now: now.sources[0].ok)
-        assert [False] * 5 == [each.stale for each in well.pods]
+        assert [each.stale for each in well.pods] == [False] * 5
 
     with_kubelet(use)
 
@@ -168,8 +168,8 @@ def test_the_same_answer_is_not_decoded_again() -> None:
 
         one = source.Polled("s", fetch, decode, period=1.0, max_age=1.0)
 
-        assert [True, False] == [await one.poll(), await one.poll()]
-        assert [b"answer"] == decoded
+        assert [await one.poll(), await one.poll()] == [True, False]
+        assert decoded == [b"answer"]
 
     asyncio.run(ask())
 
@@ -185,7 +185,7 @@ def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) ->
         await memory.poll()
 
         assert cpu.value is not None
-        assert {} == cpu.value.entries
+        assert cpu.value.entries == {}
         folder = tmp_path / "kubelet"
         folder.mkdir()
         whole = (server.FIXTURES / "cpu_manager_state").read_bytes()
@@ -194,7 +194,7 @@ def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) ->
         (folder / "cpu_manager_state").write_bytes(whole[:50])
         with pytest.raises(source.Unusable, match="cpu_manager_state"):
             await cpu.poll()
-        assert "static" == cpu.value.policy
+        assert cpu.value.policy == "static"
 
     asyncio.run(ask())
 
@@ -222,11 +222,11 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
             await gatherer.all.start(20.0)
             first = gatherer.all.take()
 
-            assert ["web-1"] == [one.name for one in first.pods]
+            assert [one.name for one in first.pods] == ["web-1"]
             assert first.node is not None
-            assert 4000 == first.node.capacity["cpu"]
+            assert first.node.capacity["cpu"] == 4000
             assert first.slo is not None
-            assert "slo-controller-config" == first.slo.source
+            assert first.slo.source == "slo-controller-config"
             api = "slo.koordinator.sh/v1alpha1"
             body = {**test_nodeslo.OBJECT, "metadata": {"name": "n1"}}
             await store.create(kinds.NODE_SLOS, {"apiVersion": api, "kind": "NodeSLO", **body})
@@ -234,8 +234,9 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
                 lambda now: now.slo is not None and now.slo.source == "NodeSLO"
             )
             applications = [one for one in slo.pods if one.source == "host application"]
-            assert ["cgroup=host-latency-sensitive/a", "cgroup=kubepods/besteffort/b"] == [
-                one.match for one in applications
+            assert [one.match for one in applications] == [
+                "cgroup=host-latency-sensitive/a",
+                "cgroup=kubepods/besteffort/b",
             ]
         finally:
             await gatherer.all.stop()
@@ -263,7 +264,7 @@ def test_a_mistake_in_the_map_holds_what_it_said_before(tmp_path: Path) -> None:
             torn = (await gatherer.until(lambda now: bool(now.problems))).slo
             assert good is not None
             assert torn is not None
-            assert 40 == torn.threshold.cpu_suppress_threshold_percent
+            assert torn.threshold.cpu_suppress_threshold_percent == 40
             assert good.threshold == torn.threshold
             assert [f"slo-controller-config: {key}"] == [
                 ": ".join(one.split(": ")[:2]) for one in torn.problems
@@ -291,7 +292,7 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
             found = await gatherer.until(lambda now: bool(now.pods))
 
             assert {pod.Phase.RUNNING} == {each.phase for each in found.pods}
-            assert {"kubelet", "kubelet stats"} == {each.name for each in found.sources if each.ok}
+            assert {each.name for each in found.sources if each.ok} == {"kubelet", "kubelet stats"}
         finally:
             await gatherer.all.stop()
             await one.stop()
@@ -344,9 +345,9 @@ def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
         finally:
             await watched.all.stop()
         assert watched.all.alone
-        assert ["default/web"] == [one.key for one in found.pods]
-        assert [("manifests", True, True)] == [
-            (one.name, one.ok, one.local) for one in found.sources
+        assert [one.key for one in found.pods] == ["default/web"]
+        assert [(one.name, one.ok, one.local) for one in found.sources] == [
+            ("manifests", True, True)
         ]
         assert any("b.json" in why for why in found.problems)
 

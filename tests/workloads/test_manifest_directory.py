@@ -60,9 +60,12 @@ def test_what_is_there_at_the_start(world: World) -> None:
     assert world.poll()
     web, batch = world.all.value
 
-    assert ("unit=nginx.service", qos.Qos.LSR, 2000) == (web.match, web.qos, web.requests["cpu"])
-    assert (qos.Qos.BE, pod.Phase.RUNNING, None, ()) == (
-        *(batch.qos, batch.phase, batch.kube_qos, batch.containers),
+    assert (web.match, web.qos, web.requests["cpu"]) == ("unit=nginx.service", qos.Qos.LSR, 2000)
+    assert (*(batch.qos, batch.phase, batch.kube_qos, batch.containers),) == (
+        qos.Qos.BE,
+        pod.Phase.RUNNING,
+        None,
+        (),
     )
     value = world.all.value
     assert not world.poll()
@@ -75,7 +78,7 @@ def test_files_come_change_and_go(world: World) -> None:
     world.write("a.yaml", WEB)
     assert not world.poll()
     assert world.poll()
-    assert ["web"] == world.names()
+    assert world.names() == ["web"]
 
     world.write("a.yaml", WEB.replace("LSR", "LS") + "\n\n")
     assert not world.poll()
@@ -84,7 +87,7 @@ def test_files_come_change_and_go(world: World) -> None:
 
     (world.where / "a.yaml").unlink()
     assert world.poll()
-    assert [] == world.names()
+    assert world.names() == []
 
 
 @pytest.mark.parametrize(
@@ -107,12 +110,12 @@ def test_a_broken_file_costs_only_itself(world: World, broken: str) -> None:
     world.write("a.yaml", broken)
     world.poll(2)
 
-    assert ["web", "batch"] == world.names()
+    assert world.names() == ["web", "batch"]
     assert any("a.yaml" in why for why in world.all.problems)
 
     world.write("a.yaml", WEB)
     world.poll(2)
-    assert () == world.all.problems
+    assert world.all.problems == ()
 
 
 def test_a_workload_that_cannot_be_used(world: World) -> None:
@@ -120,7 +123,7 @@ def test_a_workload_that_cannot_be_used(world: World) -> None:
     world.write("a.yaml", f"{WEB.replace('name: web', 'x: y')}---\n{BATCH}")
     world.poll()
 
-    assert ["batch"] == world.names()
+    assert world.names() == ["batch"]
     assert any("without metadata.name" in why for why in world.all.problems)
 
 
@@ -132,7 +135,7 @@ def test_what_does_not_count(world: World) -> None:
     world.write("b.yaml", WEB.replace("koordlet.io/match", "other"))
     world.poll(2)
 
-    assert [] == world.names()
+    assert world.names() == []
     said = "\n".join(world.all.problems)
     assert "folder.yaml" in said
     assert "default/web has no koordlet.io/match" in said
@@ -144,7 +147,7 @@ def test_one_name_in_two_files(world: World) -> None:
     world.write("a.yaml", WEB)
     world.poll()
 
-    assert [qos.Qos.LSR] == [one.qos for one in world.all.value]
+    assert [one.qos for one in world.all.value] == [qos.Qos.LSR]
     assert any("default/web is in two files" in why for why in world.all.problems)
 
 
@@ -152,7 +155,7 @@ def test_a_directory_that_is_not_there_or_none(tmp_path: Path) -> None:
     """One that is not there has no workloads; one that cannot be listed is a failure."""
     gone, file = World(tmp_path / "gone"), World(tmp_path / "file")
     assert not asyncio.run(gone.all.poll())
-    assert () == gone.all.value
+    assert gone.all.value == ()
 
     (tmp_path / "file").write_text("")
     with pytest.raises(source.Unusable, match="cannot be listed"):

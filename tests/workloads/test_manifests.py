@@ -36,12 +36,12 @@ def test_everything_in_one_file(tmp_path: Path, form: str) -> None:
     )
     found = manifests.load(str(where))
 
-    assert ["shop/web-1"] == [one.key for one in found.pods]
+    assert [one.key for one in found.pods] == ["shop/web-1"]
     assert found.node is not None
     assert found.slo is not None
     assert found.metric is not None
-    assert ("n1", "NodeSLO") == (found.node.name, found.slo.source)
-    assert {"a/b": {"cpu": 100}} == found.metric.pods
+    assert (found.node.name, found.slo.source) == ("n1", "NodeSLO")
+    assert found.metric.pods == {"a/b": {"cpu": 100}}
 
 
 def test_the_config_map_alone() -> None:
@@ -49,11 +49,11 @@ def test_the_config_map_alone() -> None:
     found = manifests.collect([CONFIG, {"kind": "ConfigMap"}], "f")
 
     assert found.slo is not None
-    assert (60, 80) == (
+    assert (
         found.slo.threshold.cpu_suppress_threshold_percent,
         found.slo.threshold.memory_evict_threshold_percent,
-    )
-    assert ("f: 1 of kind ConfigMap not used",) == found.warnings
+    ) == (60, 80)
+    assert found.warnings == ("f: 1 of kind ConfigMap not used",)
 
 
 def test_one_uid_twice() -> None:
@@ -62,8 +62,8 @@ def test_one_uid_twice() -> None:
     again = {"kind": "Pod", **pods.pod(1, metadata__name="other")}
     found = manifests.collect([POD, again, ended], "f")
 
-    assert ["shop/other"] == [one.key for one in found.pods]
-    assert 1 == len(found.warnings)
+    assert [one.key for one in found.pods] == ["shop/other"]
+    assert len(found.warnings) == 1
 
 
 def test_what_is_no_object_is_an_error_with_its_place() -> None:
@@ -77,7 +77,7 @@ def test_an_item_that_cannot_be_used_costs_itself(item: object) -> None:
     """A warning says which one; the pod behind it counts."""
     found = manifests.collect([{"kind": "List", "items": [item, POD]}], "f")
 
-    assert ["shop/web-1"] == [one.key for one in found.pods]
+    assert [one.key for one in found.pods] == ["shop/web-1"]
     (warning,) = found.warnings
     assert warning.startswith("f: document 1: items[0]: ")
     assert warning.endswith("it is ignored")

@@ -53,6 +53,6 @@ def test_pods_of_a_cluster_name_nobody_elses_cgroup(source: str) -> None:
     """The annotation counts in manifests of the operator's only; elsewhere it is a problem."""
     found = poddecode.from_object(BODY, source, "here")
 
-    assert "pod=u1" == found.match
+    assert found.match == "pod=u1"
     assert any(matching.ANNOTATION in why for why in found.problems)
-    assert "unit=a.b" == poddecode.from_object(BODY, "manifest", "here").match
+    assert poddecode.from_object(BODY, "manifest", "here").match == "unit=a.b"

@@ -29,7 +29,7 @@ def test_the_kubelet_says_what_happens_and_the_api_server_what_is_wanted() -> No
     (found,) = merging.merge(said(runs), said(wants))
 
     assert (pod.Phase.RUNNING, running) == (found.phase, found.containers)
-    assert (qos.Qos.BE, {"a": "b"}, 5.0) == (found.qos, found.labels, found.deleting)
+    assert (found.qos, found.labels, found.deleting) == (qos.Qos.BE, {"a": "b"}, 5.0)
     assert not found.stale
 
 
@@ -39,7 +39,7 @@ def test_an_api_server_that_is_not_believed_any_more_loses() -> None:
         said(one("kubelet")), said(one("cluster", qos=qos.Qos.BE), fresh=False)
     )
 
-    assert (qos.Qos.LS, False) == (found.qos, found.stale)
+    assert (found.qos, found.stale) == (qos.Qos.LS, False)
 
 
 @pytest.mark.parametrize(
@@ -69,25 +69,25 @@ def test_a_pod_that_says_that_it_is_another(phase: pod.Phase, fresh: object) -> 
 
     for wants in (said(true, false), said(false, true), said(false)):
         (found,) = merging.merge(kubelets, wants)
-        assert ("u", qos.Qos.LSR) == (found.name, found.qos)
+        assert (found.name, found.qos) == ("u", qos.Qos.LSR)
     for wants in (said(true, false), said(false, true)):
         (found,) = merging.merge(None, wants)
-        assert ("u", qos.Qos.LSR) == (found.name, found.qos)
+        assert (found.name, found.qos) == ("u", qos.Qos.LSR)
 
 
 def test_pods_that_nobody_vouches_for_are_stale_and_stay() -> None:
     """Whatever sources there are."""
     old = said(one("kubelet"), fresh=False)
 
-    assert [True] == [each.stale for each in merging.merge(old, None)]
-    assert [True] == [each.stale for each in merging.merge(None, old)]
-    assert [True] == [each.stale for each in merging.merge(old, said(one("cluster"), fresh=False))]
-    assert () == merging.merge(None, None)
+    assert [each.stale for each in merging.merge(old, None)] == [True]
+    assert [each.stale for each in merging.merge(None, old)] == [True]
+    assert [each.stale for each in merging.merge(old, said(one("cluster"), fresh=False))] == [True]
+    assert merging.merge(None, None) == ()
 
 
 def test_pods_that_have_ended_are_left_out() -> None:
     """They hold nothing."""
-    assert () == merging.merge(said(one("kubelet", phase=pod.Phase.FAILED)), None)
+    assert merging.merge(said(one("kubelet", phase=pod.Phase.FAILED)), None) == ()
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ def test_what_it_says() -> None:
     """What does not fit is left out and said."""
     found = nodes.decode(OBJECT)
 
-    assert ("n1", {"a": "b"}, {"c": "d"}) == (found.name, found.labels, found.annotations)
-    assert {"cpu": 4000, "memory": 8 << 30, "kubernetes.io/batch-cpu": 1500} == found.capacity
-    assert {"cpu": 3500} == found.allocatable
-    assert {"Ready": True, "MemoryPressure": False} == found.conditions
-    assert 2 == len(found.problems)
+    assert (found.name, found.labels, found.annotations) == ("n1", {"a": "b"}, {"c": "d"})
+    assert found.capacity == {"cpu": 4000, "memory": 8 << 30, "kubernetes.io/batch-cpu": 1500}
+    assert found.allocatable == {"cpu": 3500}
+    assert found.conditions == {"Ready": True, "MemoryPressure": False}
+    assert len(found.problems) == 2
 
 
 def test_what_was_amplified() -> None:
@@ -38,13 +38,13 @@ def test_what_was_amplified() -> None:
     def said(text: str) -> snapshot.NodeInfo:
         return nodes.decode({"metadata": {"annotations": {name: text}}})
 
-    assert {"cpu": 4000, "memory": 8 << 30} == said('{"cpu":"4","memory":"8Gi"}').raw_allocatable
-    assert ({"cpu": 4000}, 1) == (
+    assert said('{"cpu":"4","memory":"8Gi"}').raw_allocatable == {"cpu": 4000, "memory": 8 << 30}
+    assert (
         (found := said('{"cpu":"4","memory":"x"}')).raw_allocatable,
         len(found.problems),
-    )
-    assert ({}, 1) == ((found := said("{")).raw_allocatable, len(found.problems))
-    assert {} == nodes.decode(OBJECT).raw_allocatable
+    ) == ({"cpu": 4000}, 1)
+    assert ((found := said("{")).raw_allocatable, len(found.problems)) == ({}, 1)
+    assert nodes.decode(OBJECT).raw_allocatable == {}
 
 
 @given(body=pods.broken(OBJECT))

@@ -44,30 +44,30 @@ def test_what_is_said_lies_over_the_defaults() -> None:
     """Fields that are not said have the peer's values."""
     found = slo.decode(OBJECT)
 
-    assert (True, 60, 70) == (
+    assert (
         found.threshold.enable,
         found.threshold.cpu_suppress_threshold_percent,
         found.threshold.memory_evict_threshold_percent,
-    )
-    assert ("auto", 1000, 40) == (
+    ) == (True, 60, 70)
+    assert (
         found.cpu_burst.policy,
         found.cpu_burst.cpu_burst_percent,
         found.cpu_burst.share_pool_threshold_percent,
-    )
+    ) == ("auto", 1000, 40)
     best_effort = found.classes["BE"]
-    assert (-1, 30, 50) == (
+    assert (
         best_effort.cpu.group_identity,
         best_effort.resctrl.cat_range_end_percent,
         best_effort.resctrl.mba_percent,
-    )
+    ) == (-1, 30, 50)
     assert strategies.Share(percent=30) == best_effort.network.ingress_limit
     assert strategies.Share(bits=10**9) == best_effort.network.egress_limit
-    assert ("coreSched", "tc", 10 << 30) == (
+    assert (
         found.cpu_policy,
         found.network_policy,
         found.system.total_network_bandwidth,
-    )
-    assert ("NodeSLO", "7") == (found.source, found.revision)
+    ) == ("coreSched", "tc", 10 << 30)
+    assert (found.source, found.revision) == ("NodeSLO", "7")
 
 
 def test_a_section_that_is_off_is_neutral() -> None:
@@ -88,9 +88,9 @@ def test_host_applications_have_a_place() -> None:
         ),
         nodeslo.HostApplication(name="b", group="kubepods/besteffort/b", qos=qos.Qos.BE),
     ) == found.applications
-    assert ["NodeSLO n1: hostApplications: [2]: '../etc' is not a plain cgroup path"] == list(
-        found.problems
-    )
+    assert list(found.problems) == [
+        "NodeSLO n1: hostApplications: [2]: '../etc' is not a plain cgroup path"
+    ]
 
 
 @pytest.mark.parametrize("body", [{}, {"spec": None}, {"spec": {}}])
@@ -109,7 +109,7 @@ def test_another_version_is_read_for_what_it_has(spec: object) -> None:
     found = slo.decode({"spec": spec})
 
     assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
-    assert 1 == len(found.problems)
+    assert len(found.problems) == 1
 
 
 def test_one_wrong_field_costs_itself() -> None:
@@ -126,8 +126,8 @@ def test_one_wrong_field_costs_itself() -> None:
         }
     )
 
-    assert (True, 65) == (found.threshold.enable, found.threshold.cpu_suppress_threshold_percent)
-    assert 2 == len(found.problems)
+    assert (found.threshold.enable, found.threshold.cpu_suppress_threshold_percent) == (True, 65)
+    assert len(found.problems) == 2
 
 
 @given(body=pods.broken(OBJECT))

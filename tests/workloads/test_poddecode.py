@@ -22,15 +22,15 @@ def test_a_plain_pod() -> None:
     """Identity, classes, priority, phase, amounts and the container are all there."""
     one = decode(pods.pod())
 
-    assert ("shop/web-1", "n1", "kubelet") == (one.key, one.node, one.source)
-    assert (qos.Qos.LS, qos.Qos.LS, qos.KubeQos.BURSTABLE) == (one.qos, one.raw_qos, one.kube_qos)
-    assert (9100, qos.Band.PROD, pod.Phase.RUNNING) == (one.priority, one.band, one.phase)
-    assert {"cpu": 500, "memory": 256 << 20} == one.requests
-    assert {"cpu": 1000, "memory": 512 << 20} == one.limits
+    assert (one.key, one.node, one.source) == ("shop/web-1", "n1", "kubelet")
+    assert (one.qos, one.raw_qos, one.kube_qos) == (qos.Qos.LS, qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    assert (one.priority, one.band, one.phase) == (9100, qos.Band.PROD, pod.Phase.RUNNING)
+    assert one.requests == {"cpu": 500, "memory": 256 << 20}
+    assert one.limits == {"cpu": 1000, "memory": 512 << 20}
     (container,) = one.containers
-    assert ("containerd", "ab" * 32, True) == (container.runtime, container.id, container.running)
-    assert 1767225600.0 == one.created
-    assert () == one.problems
+    assert (container.runtime, container.id, container.running) == ("containerd", "ab" * 32, True)
+    assert one.created == 1767225600.0
+    assert one.problems == ()
 
 
 def test_objects_and_bytes_say_the_same() -> None:
@@ -64,7 +64,7 @@ def test_a_static_pod_has_the_uid_of_its_manifest(
     """Mirror and original are one pod, known by what names its cgroup."""
     one = decode(pods.pod(**changes))
 
-    assert expected == (one.uid, one.static)
+    assert (one.uid, one.static) == expected
 
 
 def test_a_hash_that_the_api_server_tells_is_nobodys() -> None:
@@ -73,19 +73,19 @@ def test_a_hash_that_the_api_server_tells_is_nobodys() -> None:
     body = pods.pod(metadata__annotations=notes, metadata__uid="u")
     one = poddecode.from_object(body, "cluster", "here")
 
-    assert ("u", False) == (one.uid, one.static)
+    assert (one.uid, one.static) == ("u", False)
 
 
 def test_a_pod_without_containers_or_status_is_pending() -> None:
     """What a pod does not say is unknown, not wrong."""
     one = decode({"metadata": {"name": "bare", "uid": "u"}})
 
-    assert (pod.Phase.PENDING, (), {}, ()) == (
+    assert (
         one.phase,
         one.containers,
         one.requests,
         one.problems,
-    )
+    ) == (pod.Phase.PENDING, (), {}, ())
     assert qos.Qos.BE is one.qos
     assert one.raw_qos is None
 
@@ -123,7 +123,7 @@ def test_a_resize_counts_the_larger_until_it_is_infeasible(
     one = decode(body)
 
     assert cpu == one.requests["cpu"]
-    assert 1000 == one.limits["cpu"]
+    assert one.limits["cpu"] == 1000
 
 
 def test_init_sidecar_and_ephemeral_containers_are_told_apart() -> None:
@@ -140,13 +140,13 @@ def test_init_sidecar_and_ephemeral_containers_are_told_apart() -> None:
     )
 
     kinds = {container.name: container.kind for container in one.containers}
-    assert {
+    assert kinds == {
         "a": pod.Kind.INIT,
         "b": pod.Kind.SIDECAR,
         "nginx": pod.Kind.REGULAR,
         "debug": pod.Kind.EPHEMERAL,
-    } == kinds
-    assert 1500 == one.requests["cpu"]
+    }
+    assert one.requests["cpu"] == 1500
 
 
 def test_batch_resources_come_from_spec_or_annotation() -> None:
@@ -158,7 +158,7 @@ def test_batch_resources_come_from_spec_or_annotation() -> None:
     body["spec"]["containers"][0]["resources"] = {"requests": {"koordinator.sh/batch-cpu": 1500}}
     one = decode(body)
 
-    assert {resources.BATCH_CPU: 1500, resources.BATCH_MEMORY: 1 << 30} == one.requests
+    assert one.requests == {resources.BATCH_CPU: 1500, resources.BATCH_MEMORY: 1 << 30}
 
 
 def test_what_does_not_fit_is_said_and_the_rest_stays() -> None:
@@ -169,9 +169,9 @@ def test_what_does_not_fit_is_said_and_the_rest_stays() -> None:
     body["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "lots"
     one = decode(body)
 
-    assert {"memory": 512 << 20} == one.limits
+    assert one.limits == {"memory": 512 << 20}
     assert one.priority is None
-    assert {} == {key: v for key, v in one.labels.items() if key == "a"}
+    assert {key: v for key, v in one.labels.items() if key == "a"} == {}
     joined = "\n".join(one.problems)
     for culprit in ("$.spec.priority", "label a", "'X' is not a QoS class", "lots"):
         assert culprit in joined
@@ -191,7 +191,7 @@ def test_a_list_without_any_cpu_grants_none(text: str) -> None:
     one = decode(pods.annotated(key, f'{{"cpuset":"{text}"}}'))
 
     assert one.cpus is None
-    assert () == one.problems
+    assert one.problems == ()
 
 
 def test_the_grant_of_a_scheduler_is_the_pods_cpus() -> None:

@@ -58,12 +58,12 @@ def test_memory_that_was_too_little_for_the_runtime() -> None:
 )
 def test_what_is_no_such_start(state: dict[str, Any]) -> None:
     """Whatever else fails, or runs, or is damaged."""
-    assert "" == refused(state)
+    assert refused(state) == ""
 
 
 def test_who_runs_again_is_well() -> None:
     """What was before counts no more."""
     last = {"terminated": {"reason": "StartError", "message": RUNC}}
 
-    assert "" == refused({"running": {}}, last)
-    assert "" == refused_starts.of(None)
+    assert refused({"running": {}}, last) == ""
+    assert refused_starts.of(None) == ""

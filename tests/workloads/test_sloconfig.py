@@ -37,8 +37,8 @@ def test_the_first_selector_that_matches_overlays(
         found.threshold.cpu_suppress_threshold_percent,
         found.threshold.memory_evict_threshold_percent,
     )
-    assert () == found.problems
-    assert sloconfig.NAME == found.source
+    assert found.problems == ()
+    assert found.source == sloconfig.NAME
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_expressions(expression: dict[str, object], matches: object) -> None:
     found = sloconfig.decode({colocation.KEY: json.dumps(config)}, {"pool": "a"})
 
     assert (40 if matches else 50) == found.colocation.cpu_reclaim_threshold_percent
-    assert () == found.problems
+    assert found.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_a_broken_key_costs_itself(text: str) -> None:
     )
 
     assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
-    assert "auto" == found.cpu_burst.policy
-    assert [True] == [
-        one.startswith("slo-controller-config: resource-th") for one in found.problems
+    assert found.cpu_burst.policy == "auto"
+    assert [one.startswith("slo-controller-config: resource-th") for one in found.problems] == [
+        True
     ]
 
 
@@ -101,7 +101,7 @@ def test_host_applications_of_a_node() -> None:
     }
     found = sloconfig.decode({"host-application-config": json.dumps(config)}, {})
 
-    assert ["host-best-effort/b"] == [one.group for one in found.applications]
+    assert [one.group for one in found.applications] == ["host-best-effort/b"]
 
 
 @pytest.mark.parametrize("data", ["nonsense", [1], 5])
@@ -110,5 +110,5 @@ def test_a_map_without_a_map(data: object) -> None:
     found = sloconfig.decode(data, {})
 
     assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
-    assert [True] == [one.startswith("slo-controller-config: data: exp") for one in found.problems]
-    assert () == sloconfig.decode(None, {}).problems
+    assert [one.startswith("slo-controller-config: data: exp") for one in found.problems] == [True]
+    assert sloconfig.decode(None, {}).problems == ()

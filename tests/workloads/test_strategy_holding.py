@@ -63,7 +63,7 @@ def test_what_limits_holds_its_last_valid_value(path: str, value: object) -> Non
 
     for found in (first, again):
         assert (good.threshold, good.classes) == (found.threshold, found.classes)
-        assert 1 == len(found.problems)
+        assert len(found.problems) == 1
         assert found.unread
     assert frozenset() == read(GOOD, again).unread
 
@@ -75,11 +75,11 @@ def test_neighbours_of_what_holds_are_the_new_ones() -> None:
     }
     found = read(body, read(GOOD)).threshold
 
-    assert (40, 9, "cpuset") == (
+    assert (
         found.cpu_suppress_threshold_percent,
         found.cpu_suppress_min_percent,
         found.cpu_suppress_policy,
-    )
+    ) == (40, 9, "cpuset")
 
 
 @pytest.mark.parametrize("value", ["yes", 1, [], {}])
@@ -90,8 +90,8 @@ def test_a_switch_that_nobody_ever_could_read_is_on_for_what_limits(value: objec
     off = read(spoiled(path, value), read({SECTION: {"enable": False}}))
     of_class = read(spoiled("resourceQOSStrategy.beClass.resctrlQOS", value)).classes["BE"].resctrl
 
-    assert (True, False) == (first.threshold.enable, off.threshold.enable)
-    assert (True, 30) == (of_class.enable, of_class.cat_range_end_percent) or value == {}
+    assert (first.threshold.enable, off.threshold.enable) == (True, False)
+    assert (of_class.enable, of_class.cat_range_end_percent) == (True, 30) or value == {}
 
 
 def test_a_map_that_lost_a_bracket_limits_as_before() -> None:
@@ -105,7 +105,7 @@ def test_a_map_that_lost_a_bracket_limits_as_before() -> None:
     found = sloconfig.decode(torn, {}, before=good.said)
 
     assert (good.threshold, good.colocation) == (found.threshold, found.colocation)
-    assert 2 == len(found.problems)
+    assert len(found.problems) == 2
     assert {(SECTION,), ("colocation-config",)} == found.unread
 
 
@@ -114,4 +114,4 @@ def test_one_bad_application_does_not_hide_a_new_one() -> None:
     old = read({"hostApplications": [{"name": "a"}]})
     found = read({"hostApplications": [{"name": "/"}, {"name": "b"}]}, old)
 
-    assert ["b"] == [one.name for one in found.applications]
+    assert [one.name for one in found.applications] == ["b"]

@@ -37,9 +37,10 @@ def test_what_nobody_declared_is_found(host: KernelHost) -> None:
     """A pod with both containers, with Kubernetes' class; a lone container without one."""
     finder = unmanaged.Finder(host)
 
-    assert [POD, ALONE] == look(host, finder)
-    assert [(2, qos.KubeQos.BURSTABLE), (1, None)] == [
-        (len(one.containers), one.kube_qos) for one in finder.pods
+    assert look(host, finder) == [POD, ALONE]
+    assert [(len(one.containers), one.kube_qos) for one in finder.pods] == [
+        (2, qos.KubeQos.BURSTABLE),
+        (1, None),
     ]
     assert {unmanaged.SOURCE} == {one.source for one in finder.pods}
     assert ["aa-1", THREE[:12]] == [one.name for one in finder.pods]
@@ -49,8 +50,8 @@ def test_what_is_declared_is_not_unmanaged(host: KernelHost) -> None:
     """By its group, and by its UID while its group is not known yet."""
     finder = unmanaged.Finder(host)
 
-    assert [ALONE] == look(host, finder, moments.workload("a", group=POD))
-    assert [ALONE] == look(host, finder, moments.workload("aa-1", uid="aa-1", group=None))
+    assert look(host, finder, moments.workload("a", group=POD)) == [ALONE]
+    assert look(host, finder, moments.workload("aa-1", uid="aa-1", group=None)) == [ALONE]
 
 
 def test_what_it_uses_is_counted(host: KernelHost) -> None:
@@ -66,5 +67,5 @@ def test_what_it_uses_is_counted(host: KernelHost) -> None:
     assert finder.beside(ours) is counted
     host.rmdir(host.at(f"/sys/fs/cgroup/{ALONE}/inside"))
     host.rmdir(host.at(f"/sys/fs/cgroup/{ALONE}"))
-    assert [POD] == look(host, finder)
+    assert look(host, finder) == [POD]
     assert ALONE not in finder.beside(ours)

@@ -75,22 +75,22 @@ def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy, *, takes: bool) -> cg
     return dataclasses.replace(one, lacks=_lacks(host, one), empty_sets=takes and one.unified)
 
 
-def _lacks(host: root.HostRoot, one: cgroup.Hierarchy) -> frozenset[str]:
+def _lacks(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> frozenset[str]:
     """Files that not every kernel has and this one has not.
 
     The root group has few files, so groups below it are looked at; on v2 those that the controller
     was handed down to. Without any, only what other kernels' makers added is taken as missing.
     """
-    groups = _samples(host, one)
+    groups = _samples(host, hierarchy)
     missing = set()
     for row in _RARE:
-        name = row.file(unified=one.unified)
-        if name is None or (row.controller and row.controller not in one.controllers):
+        name = row.file(unified=hierarchy.unified)
+        if name is None or (row.controller and row.controller not in hierarchy.controllers):
             continue
         asked = [
             group
             for group, controllers in groups.items()
-            if not one.unified or not row.controller or row.controller in controllers
+            if not hierarchy.unified or not row.controller or row.controller in controllers
         ]
         there = any(host.exists(host.at(f"{group}/{name}")) for group in asked)
         if not there and (asked or not row.since[0].isdigit()):
@@ -98,9 +98,9 @@ def _lacks(host: root.HostRoot, one: cgroup.Hierarchy) -> frozenset[str]:
     return frozenset(missing)
 
 
-def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[str]]:
+def _samples(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> dict[str, frozenset[str]]:
     """The directories of some groups below the top, and the controllers handed down to each."""
-    top, found = one.directory(""), {}
+    top, found = hierarchy.directory(""), {}
     try:
         names = sorted(host.list(host.at(top)))
     except OSError as error:
@@ -119,20 +119,20 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
     return found
 
 
-def _replaces(one: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
+def _replaces(hierarchy: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
     """True if the later of two mounts of one hierarchy replaces the earlier.
 
     What is below /sys/fs/cgroup is where other programs look, too; of two there, the later covers
     the earlier, unless it lies inside of it: a part bound to its own place (kind does that with the
     kubelet's group) shows less and hides nothing.
     """
-    if one.mount.startswith(f"{before.mount}/"):
+    if hierarchy.mount.startswith(f"{before.mount}/"):
         return False
-    return _usual(one) or not _usual(before)
+    return _usual(hierarchy) or not _usual(before)
 
 
-def _usual(one: cgroup.Hierarchy) -> bool:
-    return one.mount.startswith("/sys/fs/cgroup")
+def _usual(hierarchy: cgroup.Hierarchy) -> bool:
+    return hierarchy.mount.startswith("/sys/fs/cgroup")
 
 
 def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | None:
@@ -185,9 +185,9 @@ def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:
     if not host.live:
         return layout
     hierarchies = tuple(
-        one
-        if not one.writable or host.access(host.at(one.directory("")), os.W_OK)
-        else dataclasses.replace(one, writable=False, why="this user has no write permission")
-        for one in layout.hierarchies
+        hierarchy
+        if not hierarchy.writable or host.access(host.at(hierarchy.directory("")), os.W_OK)
+        else dataclasses.replace(hierarchy, writable=False, why="this user has no write permission")
+        for hierarchy in layout.hierarchies
     )
     return cgroup.Layout(hierarchies=hierarchies)

@@ -82,15 +82,15 @@ class GroupSamples:
             return False
         for one, text, kept in zip(groups, texts, right, strict=True):
             one.stale |= text is None or text.rstrip(b"\n") != kept.rstrip(b"\n")
-        return any(one.stale for one in groups)
+        return any(group.stale for group in groups)
 
 
 def _slice(some: Iterable[Known]) -> _Slice:
-    found = _Slice([], [], [])
+    part = _Slice([], [], [])
     for one in some:
         text = None if one.group is None else one.group.values.get(knob.CPUSET_CPUS.name)
         if one.hot is not None and one.watch is not None and text is not None:
-            found.groups.append(one)
-            found.handles.append(one.hot)
-            found.right.append(f"{text}\n".encode())
-    return found
+            part.groups.append(one)
+            part.handles.append(one.hot)
+            part.right.append(f"{text}\n".encode())
+    return part

@@ -94,7 +94,7 @@ class Single:
         numbers = list(map(int, texts))
         if max(numbers, default=0) >> 64:
             raise ValueError("larger than a kernel counter, or truncated")
-        return (numbers if self._scale == 1.0 else [one * self._scale for one in numbers],)
+        return (numbers if self._scale == 1.0 else [number * self._scale for number in numbers],)
 
 
 class KeyedFile:

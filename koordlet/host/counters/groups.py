@@ -52,7 +52,7 @@ class GroupReader:
         for file in files:
             where = file.here(layout)
             if where is not None:
-                of = next((one for one in self._lanes if one.file.meters == file.follows), None)
+                of = next((lane for lane in self._lanes if lane.file.meters == file.follows), None)
                 self._lanes.append(counter_lane.ReadLane(self._room, file, where, self._paths, of))
         self._slots: dict[str, int] = {}
         self._inodes: list[int] = []

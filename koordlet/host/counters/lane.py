@@ -322,7 +322,7 @@ class ReadLane:
     def _columns(self, texts: Sequence[bytes]) -> list[array[float]]:
         """Parse a file's texts. Numbers beyond a float count as malformed."""
         try:
-            return [array("d", one) for one in self.file.columns(texts)]
+            return [array("d", column) for column in self.file.columns(texts)]
         except OverflowError:
             raise ValueError("a number with hundreds of digits") from None
 

@@ -59,9 +59,9 @@ class NodeReader:
         """Take the shape of the machine: which CPU is on which NUMA node, where groups are."""
         self._layout = layout or self._layout
         self._node_of = {
-            str(one.cpu): str(one.node) for one in machine.cpus if one.node is not None
+            str(cpu.cpu): str(cpu.node) for cpu in machine.cpus if cpu.node is not None
         }
-        self._nodes = tuple(str(one.node) for one in machine.nodes)
+        self._nodes = tuple(str(node.node) for node in machine.nodes)
 
     def read(
         self, at: float, suspended: float = 0.0, *, thorough: bool = False
@@ -218,7 +218,7 @@ class _Subjects:
         elif self.life != self._lived:
             renewed = range(len(values))
         self._lived = self.life
-        there = dict.fromkeys(what for one in values.values() for what in one)
+        there = dict.fromkeys(what for value in values.values() for what in value)
         batches = [
             counters.Batch(
                 what,

@@ -119,7 +119,7 @@ class PerformanceReader:
     ) -> None:
         self._next = at + _AGAIN
         holder = layout.holder("perf_event") or next(
-            (one for one in layout.hierarchies if one.unified), None
+            (hierarchy for hierarchy in layout.hierarchies if hierarchy.unified), None
         )
         if holder is None:
             self._why = "no cgroup hierarchy has the perf_event controller"

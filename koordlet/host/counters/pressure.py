@@ -194,9 +194,9 @@ class PressureReader:
     def _root(self, at: float | None = None) -> pressure.Memory:
         where, total = self._memory(), self._total
         if self.places.memory:
-            found = self._group(where, where.directory(self.places.memory), at)
-            limits = [one for one in (found.limit, total) if one is not None]
-            return replace(found, limit=min(limits, default=None))
+            group = self._group(where, where.directory(self.places.memory), at)
+            limits = [one for one in (group.limit, total) if one is not None]
+            return replace(group, limit=min(limits, default=None))
         file = f"{where.mount}/memory.stat"
         if where.unified:
             stat = _keyed(self._read(file))
@@ -215,9 +215,9 @@ class PressureReader:
         most = total if limit is None else min(limit, total)
         if believes and known is not None and known.holds(at, machine, total, usage, most):
             return known.found
-        found = _cache_of(_keyed(self._read(file)))
-        self._known[file] = _Known(at, found, machine, usage)
-        return found
+        cache_of = _cache_of(_keyed(self._read(file)))
+        self._known[file] = _Known(at, cache_of, machine, usage)
+        return cache_of
 
     def _pods_memory(self, at: float | None = None) -> pressure.Memory | None:
         """Memory of the first existing cgroup of all pods."""

@@ -143,11 +143,11 @@ def pressure(text: bytes) -> tuple[float, ...]:
     ``ValueError`` for anything else. Before 5.13 the file of the CPU has no ``full`` line
     (Documentation/accounting/psi.rst).
     """
-    found = _FILE.match(text)
-    if found is None:
+    match = _FILE.match(text)
+    if match is None:
         raise ValueError(f"not a pressure file: {text[:60]!r}")
-    some = found.group(1, 2, 3, 4)
-    full = found.group(5, 6, 7, 8)
+    some = match.group(1, 2, 3, 4)
+    full = match.group(5, 6, 7, 8)
     return (*_half(some), *(_half(full) if full[3] is not None else (counters.NAN,) * 4))
 
 

@@ -58,7 +58,7 @@ class _Totals:
         self.texts = texts
         self.numbers = numbers
         #: Whether one of them says a number.
-        self.known = any(one[0] >= 0 for one in numbers)
+        self.known = any(number[0] >= 0 for number in numbers)
 
     def next(
         self,
@@ -155,7 +155,7 @@ class StrainReader:
         if (layout, groups, found) == (self._layout, self._groups, self._watched):
             return
         self._layout, self._groups, self._watched = layout, groups, found
-        self._uses = tuple(self._files(knob.CPU_USAGE, one) for one in groups)
+        self._uses = tuple(self._files(knob.CPU_USAGE, group) for group in groups)
         self._stalls = self._tried = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
         self._absent.clear()
         self._renewed = float("-inf")
@@ -215,10 +215,10 @@ class StrainReader:
         """The texts of files, at one stroke but for those that are new, or not there any more."""
         handles = self._handles
         there = [path for path in files if path in handles]
-        found = self._host.preads([handles[path] for path in there], _SIZE)
-        if len(there) == len(files) and None not in found:
-            return cast("list[bytes]", found)
-        texts = {path: text for path, text in zip(there, found, strict=True) if text is not None}
+        preads = self._host.preads([handles[path] for path in there], _SIZE)
+        if len(there) == len(files) and None not in preads:
+            return cast("list[bytes]", preads)
+        texts = {path: text for path, text in zip(there, preads, strict=True) if text is not None}
         return [texts[path] if path in texts else self._text(path) for path in files]
 
     def _text(self, path: str) -> bytes:

@@ -140,9 +140,9 @@ class TrafficReader:
     def _process(self, one: _Subject, layout: cgroup.Layout) -> tuple[str, int]:
         """A process of a workload and its network namespace; empty and 0 for none."""
         for pid in self._processes(one.groups, layout):
-            found = self._namespace(pid)
-            if found:
-                return pid, found
+            namespace = self._namespace(pid)
+            if namespace:
+                return pid, namespace
         return "", 0
 
     def _processes(self, groups: Sequence[str], layout: cgroup.Layout) -> Iterator[str]:

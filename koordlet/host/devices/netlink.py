@@ -39,8 +39,8 @@ def links() -> Iterator[NetworkInterface]:
         return
     try:
         with pyroute2.IPRoute() as route:
-            for one in route.get_links():
-                found = dict(one["attrs"])
+            for link in route.get_links():
+                found = dict(link["attrs"])
                 parent = found.get("IFLA_PARENT_DEV_NAME")
                 if parent:
                     bus = found.get("IFLA_PARENT_DEV_BUS_NAME", "")
@@ -56,7 +56,7 @@ def complete(
     ask: Callable[[], Iterable[NetworkInterface]] = links,
 ) -> topology.Topology:
     """The machine with the names that were missing; unchanged if none was, or if recorded."""
-    if not host.live or not any(_nameless(one) for one in machine.devices):
+    if not host.live or not any(_nameless(device) for device in machine.devices):
         return machine
     names: dict[str, list[str]] = {}
     for link in ask():
@@ -66,18 +66,18 @@ def complete(
     return replace(
         machine,
         devices=tuple(
-            replace(one, name=",".join(sorted(names[one.address])))
-            if _nameless(one) and one.address in names
-            else one
-            for one in machine.devices
+            replace(device, name=",".join(sorted(names[device.address])))
+            if _nameless(device) and device.address in names
+            else device
+            for device in machine.devices
         ),
     )
 
 
-def _nameless(one: topology.Device) -> bool:
+def _nameless(device: topology.Device) -> bool:
     """True if the kernel should know a name. A device lent to a virtual machine has none."""
-    driven = one.driver is not None and not one.driver.startswith("vfio")
-    return one.kind == "network" and one.name is None and driven
+    driven = device.driver is not None and not device.driver.startswith("vfio")
+    return device.kind == "network" and device.name is None and driven
 
 
 def _address(host: root.HostRoot, link: NetworkInterface) -> str | None:

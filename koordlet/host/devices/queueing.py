@@ -61,9 +61,9 @@ def apart(call: Callable[[Any], T]) -> T:
         except OSError as error:
             failed.append(error)
 
-    one = threading.Thread(target=run, name="netlink")
-    threads.start(one)
-    one.join()
+    thread = threading.Thread(target=run, name="netlink")
+    threads.start(thread)
+    thread.join()
     if failed:
         raise failed[0]
     return found[0]
@@ -114,10 +114,10 @@ def side(host: root.HostRoot, link: str, direction: str) -> str | None:
 
 
 def _links(route: Any, names: Sequence[str]) -> queueing.Links:
-    by_name = {one.get_attr("IFLA_IFNAME"): one["index"] for one in route.get_links()}
+    by_name = {link.get_attr("IFLA_IFNAME"): link["index"] for link in route.get_links()}
     ways = _default(route)
     index_of = {index: name for name, index in by_name.items()}
-    wanted = list(names) or [index_of[one] for one in ways if one in index_of]
+    wanted = list(names) or [index_of[way] for way in ways if way in index_of]
     qdiscs = _qdiscs(route)
     missing = [f"no network interface {name!r}" for name in wanted if name not in by_name]
     if not wanted:
@@ -140,9 +140,9 @@ def _links(route: Any, names: Sequence[str]) -> queueing.Links:
 def _default(route: Any) -> list[int]:
     """Links of the default routes, IPv4 first."""
     found: list[int] = []
-    for one in route.get_default_routes(table=_MAIN_TABLE):
-        ways = [one.get_attr("RTA_OIF")]
-        ways += [each["oif"] for each in one.get_attr("RTA_MULTIPATH") or ()]
+    for default_route in route.get_default_routes(table=_MAIN_TABLE):
+        ways = [default_route.get_attr("RTA_OIF")]
+        ways += [each["oif"] for each in default_route.get_attr("RTA_MULTIPATH") or ()]
         found += [each for each in ways if each and each not in found]
     return found
 
@@ -156,21 +156,21 @@ class _Qdisc(typing.NamedTuple):
 def _qdiscs(route: Any) -> dict[tuple[int, int], _Qdisc]:
     """Queueing disciplines by interface and parent."""
     found = {}
-    for one in route.get_qdiscs():
-        kind, default = one.get_attr("TCA_KIND"), 0
+    for qdisc in route.get_qdiscs():
+        kind, default = qdisc.get_attr("TCA_KIND"), 0
         if kind == "htb":
-            default = one.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_INIT")["defcls"]
-        found[one["index"], one["parent"]] = _Qdisc(kind, one["handle"], default)
+            default = qdisc.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_INIT")["defcls"]
+        found[qdisc["index"], qdisc["parent"]] = _Qdisc(kind, qdisc["handle"], default)
     return found
 
 
 def _root(route: Any, index: int, qdiscs: dict[tuple[int, int], _Qdisc]) -> str:
-    one = qdiscs.get((index, ROOT_PARENT))
-    if one is None:
+    qdisc = qdiscs.get((index, ROOT_PARENT))
+    if qdisc is None:
         return "noqueue 0:"
-    if one.kind == "htb" and one.handle == queueing.HANDLE << 16:
-        return queueing.text(tree(route, index, one.default))
-    return f"{one.kind} {one.handle >> 16:x}:"
+    if qdisc.kind == "htb" and qdisc.handle == queueing.HANDLE << 16:
+        return queueing.text(tree(route, index, qdisc.default))
+    return f"{qdisc.kind} {qdisc.handle >> 16:x}:"
 
 
 def _ingress(
@@ -195,13 +195,13 @@ def _ingress(
 
 def _redirected(one: Any) -> int | None:
     """Target interface of a filter; -1 for another action; ``None`` for no filter."""
-    said = one.get_attr("TCA_OPTIONS")
+    attr = one.get_attr("TCA_OPTIONS")
     if one.get_attr("TCA_KIND") != "u32":
         return -1
-    if said is None or said.get_attr("TCA_U32_SEL") is None:
+    if attr is None or attr.get_attr("TCA_U32_SEL") is None:
         return None
     with contextlib.suppress(AttributeError, KeyError, TypeError):
-        acts = said.get_attr("TCA_U32_ACT").get_attr("TCA_ACT_PRIO_1")
+        acts = attr.get_attr("TCA_U32_ACT").get_attr("TCA_ACT_PRIO_1")
         if acts.get_attr("TCA_ACT_KIND") == "mirred":
             way: int = acts.get_attr("TCA_ACT_OPTIONS").get_attr("TCA_MIRRED_PARMS")["ifindex"]
             return way
@@ -211,16 +211,16 @@ def _redirected(one: Any) -> int | None:
 def tree(route: Any, index: int, default: int) -> queueing.Tree:
     """The classes of a root of ours, and the addresses in them."""
     classes = {}
-    for one in route.get_classes(index=index):
-        if one["handle"] >> 16 != queueing.HANDLE:
+    for kind in route.get_classes(index=index):
+        if kind["handle"] >> 16 != queueing.HANDLE:
             continue
-        said = one.get_attr("TCA_OPTIONS")
-        numbers = said.get_attr("TCA_HTB_PARMS")
-        above = 0 if one["parent"] == ROOT_PARENT else one["parent"] & 0xFFFF
-        classes[one["handle"] & 0xFFFF] = queueing.Class(
+        attr = kind.get_attr("TCA_OPTIONS")
+        numbers = attr.get_attr("TCA_HTB_PARMS")
+        above = 0 if kind["parent"] == ROOT_PARENT else kind["parent"] & 0xFFFF
+        classes[kind["handle"] & 0xFFFF] = queueing.Class(
             parent=above,
-            rate=8 * (said.get_attr("TCA_HTB_RATE64") or numbers["rate"]),
-            ceil=8 * (said.get_attr("TCA_HTB_CEIL64") or numbers["ceil"]),
+            rate=8 * (attr.get_attr("TCA_HTB_RATE64") or numbers["rate"]),
+            ceil=8 * (attr.get_attr("TCA_HTB_CEIL64") or numbers["ceil"]),
             priority=numbers["prio"],
         )
     addresses = {text: minor for text, minor, _ in filters(route, index)}
@@ -230,11 +230,11 @@ def tree(route: Any, index: int, default: int) -> queueing.Tree:
 def filters(route: Any, index: int) -> Iterator[tuple[str, int, Any]]:
     """Address, class and message of each filter of ours."""
     for one in route.get_filters(index=index, parent=queueing.HANDLE << 16):
-        said = one.get_attr("TCA_OPTIONS")
-        chosen = said.get_attr("TCA_U32_SEL") if said is not None else None
+        attr = one.get_attr("TCA_OPTIONS")
+        chosen = attr.get_attr("TCA_U32_SEL") if attr is not None else None
         found = address(_keys(chosen)) if chosen is not None else None
         if found is not None:
-            yield found, (said.get_attr("TCA_U32_CLASSID") or 0) & 0xFFFF, one
+            yield found, (attr.get_attr("TCA_U32_CLASSID") or 0) & 0xFFFF, one
 
 
 def _keys(chosen: Any) -> Iterator[tuple[bytes, int]]:

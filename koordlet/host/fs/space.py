@@ -168,7 +168,7 @@ class SpaceReader:
             return
         self._asked.remove(path)
         try:
-            self._values[path] = tuple(float(one) for one in numbers)
+            self._values[path] = tuple(float(number) for number in numbers)
             self._devices[path] = device
             self._at[path] = self._since
         except ValueError:

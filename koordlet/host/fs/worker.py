@@ -80,12 +80,12 @@ class Worker(Generic[T]):
     def _started(self) -> bool:
         """True if the thread runs."""
         if self._thread is None:
-            one = threading.Thread(target=self._work, name="may-block", daemon=True)
+            thread = threading.Thread(target=self._work, name="may-block", daemon=True)
             try:
-                threads.start(one)
+                threads.start(thread)
             except OSError:
                 return False
-            self._thread = one
+            self._thread = thread
         return True
 
     def wait(self, key: str, seconds: float) -> Answer[T] | None:

@@ -52,9 +52,9 @@ class CoreSchedulingCalls:
 
     def get(self, pid: int) -> int:
         """The cookie of a process, by its first thread; 0 asks for our own."""
-        found = ctypes.c_ulonglong()
-        self._call(_GET, pid, _THREAD, ctypes.addressof(found))
-        return found.value
+        c_ulonglong = ctypes.c_ulonglong()
+        self._call(_GET, pid, _THREAD, ctypes.addressof(c_ulonglong))
+        return c_ulonglong.value
 
     def create(self, pid: int) -> None:
         """A new cookie for all threads of a process."""
@@ -136,7 +136,10 @@ class CookieReader:
             cores.get(0)
             if where is None:
                 return cookies.Cookies()
-            of = {one: dict(self._of(cores, where.directory(one))) for one in sorted(self._groups)}
+            of = {
+                group: dict(self._of(cores, where.directory(group)))
+                for group in sorted(self._groups)
+            }
         except OSError as error:
             if self._host.silence.met(error, known=bool(self._found.of)) and self._found.of:
                 self.due()

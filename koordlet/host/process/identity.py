@@ -39,10 +39,10 @@ def describe(pid: str) -> str:
     import psutil  # noqa: PLC0415 -- only where somebody is in our way
 
     try:
-        one = psutil.Process(int(pid))
-        with one.oneshot():
-            words = " ".join(one.cmdline())
-            since = datetime.fromtimestamp(one.create_time(), UTC)
+        process = psutil.Process(int(pid))
+        with process.oneshot():
+            words = " ".join(process.cmdline())
+            since = datetime.fromtimestamp(process.create_time(), UTC)
     except (ValueError, psutil.Error):
         return f"pid {pid}"
     shown = words if len(words) <= _MAX else words[:_MAX] + "…"

@@ -17,10 +17,10 @@ from koordlet.model import errors
 _BOUNDS = "pids.max of the cgroup (TasksMax= of a unit), or ulimit -u"
 
 
-def start(one: threading.Thread) -> None:
+def start(thread: threading.Thread) -> None:
     """Start a thread; ``OSError`` where none is to be had."""
     try:
-        one.start()
+        thread.start()
     except RuntimeError as error:
         raise OSError(errno.EAGAIN, f"cannot start a thread: raise {_BOUNDS}") from error
 

@@ -134,7 +134,7 @@ def _tree(
 
 
 def _cgroups(host: root.HostRoot) -> Iterator[Item]:
-    mounts = sorted({one.mount for one in hierarchies.discover(host).hierarchies})
+    mounts = sorted({hierarchy.mount for hierarchy in hierarchies.discover(host).hierarchies})
     for parent in sorted({posixpath.dirname(mount) for mount in mounts}):
         # On v1 ``cpu`` is a link to ``cpu,cpuacct`` beside it.
         for name in _names(host, host.at(parent)):

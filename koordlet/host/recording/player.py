@@ -125,16 +125,16 @@ class Recording:
         try:
             head, *changes = [_object(line) for line in data.splitlines()] or [{}]
             now = machine.Now(at=_seconds(head, "monotonic"), wall=_seconds(head, "wall"))
-            for one in changes:
-                path = str(one["path"])
-                if one.get("gone"):
+            for change in changes:
+                path = str(change["path"])
+                if change.get("gone"):
                     self.host.remove(path)
-                elif "link" in one:
-                    self.host.change(path, link=str(one["link"]))
-                elif "base64" in one:
-                    self.host.change(path, data=base64.b64decode(one["base64"], validate=True))
+                elif "link" in change:
+                    self.host.change(path, link=str(change["link"]))
+                elif "base64" in change:
+                    self.host.change(path, data=base64.b64decode(change["base64"], validate=True))
                 else:
-                    self.host.change(path, data=str(one["text"]).encode())
+                    self.host.change(path, data=str(change["text"]).encode())
         except (ValueError, TypeError, KeyError, RecursionError, binascii.Error) as error:
             raise self._refuse(number, f"cannot be read: {error}") from None
         return now

@@ -52,7 +52,7 @@ def _inside_directory(top: str) -> str:
         if any(mark in names for mark in _MARKS):
             return here
         # A link is not followed here: it could lead anywhere.
-        paths = {one: os.path.join(here, one) for one in names}
+        paths = {name: os.path.join(here, name) for name in names}
         folders = [one for one, path in paths.items() if _is_folder(path)]
         step = _next(folders, _names(paths["root"]) if "root" in folders else [])
         if step is None:

@@ -37,7 +37,7 @@ class Monitor:
         seen: dict[tuple[str, int, str, str], tuple[float, int]] = {}
         found: list[resctrl.Usage] = []
         for group in now.groups.values():
-            for name in ("", *(f"mon_groups/{one}" for one in group.monitors)):
+            for name in ("", *(f"mon_groups/{monitor}" for monitor in group.monitors)):
                 full = "/".join(part for part in (group.name, name) if part)
                 place = self.host.at(now.file(full, "mon_data"))
                 found.extend(self._group(full, group.inode, place, at, seen))

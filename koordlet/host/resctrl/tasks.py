@@ -97,7 +97,7 @@ def thread_files(
 ) -> Mapping[str, tuple[str, ...]]:
     """The files that list each workload's threads: its own cgroup's and those of all below it."""
     holders = [layout.holder(name) for name in ("cpuset", "cpu", "")]
-    where = next((one for one in holders if one is not None), None)
+    where = next((holder for holder in holders if holder is not None), None)
     if where is None:
         return {}
     name = "cgroup.threads" if where.unified else "tasks"

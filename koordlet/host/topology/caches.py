@@ -96,12 +96,12 @@ class Scan:
         """The online CPUs that share it, ``None`` where the kernel does not say."""
         for name, mask in (("shared_cpu_list", False), ("shared_cpu_map", True)):
             path = self.reader.host.sys(where, name)
-            found = self.reader.cpus(path, mask=mask)
-            if found is None:
+            cpus = self.reader.cpus(path, mask=mask)
+            if cpus is None:
                 continue
-            if cpu in found:
-                return found & self.online
-            self.reader.damage(path, str(found), f"does not name its own CPU {cpu}")
+            if cpu in cpus:
+                return cpus & self.online
+            self.reader.damage(path, str(cpus), f"does not name its own CPU {cpu}")
         return None
 
     def _kind(self, where: str, before: _Kind | None) -> _Kind | None:

@@ -67,11 +67,11 @@ def raw(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
 def _some(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
     """A list that cannot be empty on a machine that runs."""
     path = reader.host.sys(_DIR, name)
-    found = reader.cpus(path)
-    if found is not None and not found:
+    cpus = reader.cpus(path)
+    if cpus is not None and not cpus:
         reader.damage(path, "", "names no CPU")
         return None
-    return found
+    return cpus
 
 
 def _online(reader: sysfs.SysfsReader, listed: cpuset.CPUSet) -> cpuset.CPUSet | None:
@@ -81,10 +81,10 @@ def _online(reader: sysfs.SysfsReader, listed: cpuset.CPUSet) -> cpuset.CPUSet |
     bits = 0
     for cpu in listed:
         path = reader.host.sys(_DIR, f"cpu{cpu}", "online")
-        said = reader.text(path)
-        if said not in (None, "0", "1"):
-            reader.damage(path, said or "", "neither 0 nor 1")
-        if said != "0":
+        text = reader.text(path)
+        if text not in (None, "0", "1"):
+            reader.damage(path, text or "", "neither 0 nor 1")
+        if text != "0":
             bits |= 1 << cpu
     return cpuset.CPUSet(bits)
 

@@ -122,9 +122,9 @@ def _told(reader: sysfs.SysfsReader, one: topology.Device) -> topology.Device:
     )
 
 
-def _connected(reader: sysfs.SysfsReader, one: topology.Device, name: str) -> topology.Device:
+def _connected(reader: sysfs.SysfsReader, device: topology.Device, name: str) -> topology.Device:
     """An RDMA device with its functions."""
-    at = reader.host.sys("bus", "pci", "devices", one.address)
+    at = reader.host.sys("bus", "pci", "devices", device.address)
     numbers: dict[int, str] = {}
     virtual = False
     for entry in reader.names(at):
@@ -135,7 +135,7 @@ def _connected(reader: sysfs.SysfsReader, one: topology.Device, name: str) -> to
                 link = reader.host.readlink(reader.host.below(at, entry))
                 numbers[int(match[1])] = nearest(link) or ""
     functions = tuple(numbers[number] for number in sorted(numbers) if numbers[number])
-    return replace(one, rdma=name, functions=functions, virtual=virtual)
+    return replace(device, rdma=name, functions=functions, virtual=virtual)
 
 
 def _class(reader: sysfs.SysfsReader, address: str) -> str | None:

@@ -103,7 +103,7 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
     if (
         cpulists.raw(reader, "online") == previous.online
         and cpulists.raw(reader, "present") == previous.present
-        and (node_ids or cpuset.CPUSet()) == cpuset.CPUSet.of(one.node for one in previous.nodes)
+        and (node_ids or cpuset.CPUSet()) == cpuset.CPUSet.of(node.node for node in previous.nodes)
         and not _answers(reader, previous.unread)
     ):
         return previous
@@ -142,16 +142,16 @@ def _held(
         previous,
         online=online,
         offline=previous.offline | gone,
-        cpus=tuple(_went(one) if one.cpu in gone else one for one in previous.cpus),
-        nodes=tuple(replace(one, cpus=one.cpus - gone) for one in previous.nodes),
+        cpus=tuple(_went(cpu) if cpu.cpu in gone else cpu for cpu in previous.cpus),
+        nodes=tuple(replace(node, cpus=node.cpus - gone) for node in previous.nodes),
         caches=tuple(
-            replace(one, cpus=one.cpus - gone) for one in previous.caches if one.cpus - gone
+            replace(cache, cpus=cache.cpus - gone) for cache in previous.caches if cache.cpus - gone
         ),
     )
 
 
-def _went(one: topology.Cpu) -> topology.Cpu:
-    return replace(one, online=False, core=None, socket=None, node=None, l3=None, l3_id=None)
+def _went(cpu: topology.Cpu) -> topology.Cpu:
+    return replace(cpu, online=False, core=None, socket=None, node=None, l3=None, l3_id=None)
 
 
 def _fill_from_cpuinfo(
@@ -282,10 +282,10 @@ def _node_of(
     return owner
 
 
-def _without_others(one: topology.Node, owner: Mapping[int, int]) -> topology.Node:
+def _without_others(node: topology.Node, owner: Mapping[int, int]) -> topology.Node:
     """A node without the CPUs that turned out to be another's."""
-    others = cpuset.CPUSet.of(cpu for cpu in one.cpus if owner.get(cpu, one.node) != one.node)
-    return replace(one, cpus=one.cpus - others) if others else one
+    others = cpuset.CPUSet.of(cpu for cpu in node.cpus if owner.get(cpu, node.node) != node.node)
+    return replace(node, cpus=node.cpus - others) if others else node
 
 
 def _explain(
@@ -332,13 +332,13 @@ def _cpu(cpu: int, raw: processor.Raw, columns: _Columns, *, online: bool) -> to
 def _smt(reader: sysfs.SysfsReader) -> str | None:
     at = reader.host.sys
     path = at(processor.DIR, "smt", "control")
-    said = reader.text(path)
-    if said in _SMT:
-        return said
-    if said is not None and said.isdigit():
+    text = reader.text(path)
+    if text in _SMT:
+        return text
+    if text is not None and text.isdigit():
         # Where threads can be switched one by one (6.6), the number that run per core.
         return "on"
-    if said is not None:
-        reader.damage(path, said, "not a state of SMT")
+    if text is not None:
+        reader.damage(path, text, "not a state of SMT")
     # ``active`` says 0 both for "off" and for "never had it".
     return "on" if reader.text(at(processor.DIR, "smt", "active")) == "1" else None

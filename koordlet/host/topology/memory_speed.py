@@ -55,7 +55,7 @@ def gigabytes(found: list[Module]) -> float | None:
     banks = {one.bank for one in found}
     named = "" not in banks and (len(banks) > 1 or len(found) == 1)
     channels = {one.bank if named else str(place): one for place, one in enumerate(found)}
-    return sum(one.speed * one.width for one in channels.values()) / 1000
+    return sum(channel.speed * channel.width for channel in channels.values()) / 1000
 
 
 def modules(table: bytes) -> Iterator[Module]:
@@ -67,9 +67,9 @@ def modules(table: bytes) -> Iterator[Module]:
         if size < _HEAD.size or end < 0 or kind == _END:
             return
         if kind == _MODULE:
-            one = _module(table[at : at + size], table[at + size : end].split(b"\0"))
-            if one is not None:
-                yield one
+            module = _module(table[at : at + size], table[at + size : end].split(b"\0"))
+            if module is not None:
+                yield module
         at = end + 2
 
 

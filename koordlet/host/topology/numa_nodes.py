@@ -143,9 +143,9 @@ def _with_memory(reader: sysfs.SysfsReader, found: Sequence[topology.Node]) -> c
     listed = cpuset.CPUSet.of(one.node for one in found)
     for name in ("has_memory", "has_normal_memory"):
         path = reader.host.sys(_DIR, name)
-        said = reader.cpus(path)
-        if said and said <= listed:
-            return said
-        if said:
-            reader.damage(path, str(said), f"the nodes are {listed}")
+        cpus = reader.cpus(path)
+        if cpus and cpus <= listed:
+            return cpus
+        if cpus:
+            reader.damage(path, str(cpus), f"the nodes are {listed}")
     return cpuset.CPUSet.of(one.node for one in found if one.memory_bytes)

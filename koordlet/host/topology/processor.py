@@ -97,12 +97,12 @@ def _siblings(
 ) -> cpuset.CPUSet | None:
     for name, mask in chain:
         path = reader.host.sys(where, name)
-        found = reader.cpus(path, mask=mask)
-        if found is None:
+        cpus = reader.cpus(path, mask=mask)
+        if cpus is None:
             continue
-        if cpu in found:
-            return found & online
-        reader.damage(path, str(found), f"does not name its own CPU {cpu}")
+        if cpu in cpus:
+            return cpus & online
+        reader.damage(path, str(cpus), f"does not name its own CPU {cpu}")
     return None
 
 

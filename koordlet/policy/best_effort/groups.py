@@ -245,8 +245,8 @@ class Writer:
         """Quota actions of every place, in thousandths of a CPU."""
         made: list[action.Action] = []
         for place in there:
-            found = limits.cpu_quota(self.now.layout, place.group, shares[place.group])
-            made += _protective(place.group, found, self.policy, reason)
+            cpu_quota = limits.cpu_quota(self.now.layout, place.group, shares[place.group])
+            made += _protective(place.group, cpu_quota, self.policy, reason)
             if not self._unified(knob.CPU_CFS_QUOTA) and place.tier:
                 for group in self._inside(place.group):
                     free = limits.cpu_quota(self.now.layout, group.path, None)

@@ -83,9 +83,9 @@ def decide(
             if group is None or milli is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])
-            found = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
+            cpu_quota = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
             reason = f"{pod.key}: {milli} m on CPUs of ratio {by:.2f}"
-            actions += limit_files.files(found, policy=STEM, reason=reason, group=group)
+            actions += limit_files.files(cpu_quota, policy=STEM, reason=reason, group=group)
     return decision.Decision(
         next_state=state, actions=tuple(actions), explanation={"ratio": f"{by:.2f}"}
     )

@@ -261,12 +261,12 @@ class _Giving:
         if there and whole and not self._too_much(there):
             self._hold(pod, there, Origin.CHOSEN, self._why(request))
             return
-        found = self._allocate(replace(request, preferred=there))
-        why = found.why if isinstance(found, allocation.Refusal) else ""
-        if isinstance(found, allocation.Grant):
-            why = self._too_much(found.cpus)
+        allocate = self._allocate(replace(request, preferred=there))
+        why = allocate.why if isinstance(allocate, allocation.Refusal) else ""
+        if isinstance(allocate, allocation.Grant):
+            why = self._too_much(allocate.cpus)
             if not why:
-                self._hold(pod, found.cpus, Origin.CHOSEN, self._why(request))
+                self._hold(pod, allocate.cpus, Origin.CHOSEN, self._why(request))
                 return
         count = request.cpus.count
         if there and len(there) < count and not self._too_much(there):
@@ -291,16 +291,16 @@ class _Giving:
                 )
         node = self._node()
         avoided = node.reserved | (self.isolated - cpuset.union(pod.cpus for pod in placed))
-        found = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
-        self._repacked = found or {}
+        better = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
+        self._repacked = better or {}
 
     def _allocate(self, request: allocation.Request) -> allocation.Grant | allocation.Refusal:
         """Allocate without isolated CPUs first, with them only if necessary."""
         unasked = self.isolated - request.preferred
-        found = self._node(unasked).allocate(request)
-        if unasked and isinstance(found, allocation.Refusal):
-            found = self._node().allocate(request)
-        return found
+        allocate = self._node(unasked).allocate(request)
+        if unasked and isinstance(allocate, allocation.Refusal):
+            allocate = self._node().allocate(request)
+        return allocate
 
     def _why(self, request: allocation.Request) -> str:
         wanted = request.cpus

@@ -61,21 +61,21 @@ def decide(
 
     state = state or release_round.State()
     threshold, lower = bounds(force)
-    found = _use(now, past)
-    why = "" if found else "the use of the node is not known"
+    use = _use(now, past)
+    why = "" if use else "the use of the node is not known"
     if lower >= threshold:
         why = f"memoryEvictLowerPercent {lower} is not below the threshold"
     signal = decision.Signal(
         name=SIGNAL,
-        observed=f"{found[0]}%" if found else "",
+        observed=f"{use[0]}%" if use else "",
         threshold=f"{threshold}%",
-        met=found[0] >= threshold if found and not why else None,
+        met=use[0] >= threshold if use and not why else None,
         why=why,
     )
     held = why or groups.stale(now)
-    if found is None or held:
+    if use is None or held:
         return release_round.decided(state, [signal], held)
-    percent, capacity = found
+    percent, capacity = use
     tasks = []
     if percent >= threshold:
         tasks = _tasks(now, past, force, signal, capacity * (percent - lower) // 100)

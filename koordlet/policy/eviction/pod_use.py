@@ -68,8 +68,8 @@ def _counted(pod: pods.Pod, past: series.History) -> Use | None:
 
 def _memory(group: str, past: series.History) -> float | None:
     """The working set of a cgroup; all of its memory until its page cache was read."""
-    found = past.groups.last(group, meter.WORKING_SET)
-    return past.groups.last(group, meter.MEMORY) if found is None else found
+    last = past.groups.last(group, meter.WORKING_SET)
+    return past.groups.last(group, meter.MEMORY) if last is None else last
 
 
 def _reported(amounts: resources.Amounts) -> Use:

@@ -129,8 +129,8 @@ class _Deciding:
             for each in groups:
                 parts = {key: self._part(key, v, len(groups)) for key, v in bounds.items() if v}
                 if parts:
-                    found = limits.device(self.now.layout, each, number, parts)
-                    self._add(found, each, f"{who}: limits of device {number}")
+                    device = limits.device(self.now.layout, each, number, parts)
+                    self._add(device, each, f"{who}: limits of device {number}")
                 self._weight(each, number, config, who)
             shared = f", in {len(groups)} parts" if len(groups) > 1 else ""
             shown = " ".join(f"{key}={v}" for key, v in bounds.items() if v)

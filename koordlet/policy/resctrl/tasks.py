@@ -55,9 +55,9 @@ class Placing:
         away: list[int] = []
         files: list[str] = []
         for pod in pods:
-            found = self.there.homes.get(pod.group or "", {})
+            home = self.there.homes.get(pod.group or "", {})
             files.extend(self.there.threads.get(pod.group or "", ()))
-            for group, threads in found.items():
+            for group, threads in home.items():
                 control = _control(group)
                 if control == name:
                     continue

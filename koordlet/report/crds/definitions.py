@@ -97,23 +97,23 @@ DEFINITIONS = (
 )
 
 
-def document(one: Definition, *, selectable: bool = True) -> dict[str, Any]:
+def document(definition: Definition, *, selectable: bool = True) -> dict[str, Any]:
     """The definition as an API object.
 
     Without ``selectable`` for servers before 1.30: kubectl refuses fields that they do not know.
     """
-    kind = one.kind
+    kind = definition.kind
     metadata: dict[str, Any] = {"name": str(kind)}
-    if one.annotations:
-        metadata["annotations"] = dict(one.annotations)
+    if definition.annotations:
+        metadata["annotations"] = dict(definition.annotations)
     names: dict[str, Any] = {
         "kind": kind.name,
         "listKind": f"{kind.name}List",
         "plural": kind.plural,
         "singular": kind.name.lower(),
     }
-    if one.short:
-        names["shortNames"] = list(one.short)
+    if definition.short:
+        names["shortNames"] = list(definition.short)
     return {
         "apiVersion": kinds.CUSTOM_RESOURCES.api_version,
         "kind": kinds.CUSTOM_RESOURCES.name,
@@ -122,32 +122,36 @@ def document(one: Definition, *, selectable: bool = True) -> dict[str, Any]:
             "group": kind.group,
             "names": names,
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_version(one, version, selectable=selectable) for version in one.versions],
+            "versions": [
+                _version(definition, version, selectable=selectable)
+                for version in definition.versions
+            ],
         },
     }
 
 
-def _version(one: Definition, version: str, *, selectable: bool) -> dict[str, Any]:
+def _version(definition: Definition, version: str, *, selectable: bool) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": version,
         "served": True,
-        "storage": version == one.stored,
-        "schema": {"openAPIV3Schema": _schema(one)},
+        "storage": version == definition.stored,
+        "schema": {"openAPIV3Schema": _schema(definition)},
     }
-    if one.status:
+    if definition.status:
         made["subresources"] = {"status": {}}
-    if one.columns:
+    if definition.columns:
         made["additionalPrinterColumns"] = [
-            {"name": each.name, "type": each.type, "jsonPath": each.path} for each in one.columns
+            {"name": each.name, "type": each.type, "jsonPath": each.path}
+            for each in definition.columns
         ]
-    if one.selectable and selectable:
-        made["selectableFields"] = [{"jsonPath": path} for path in one.selectable]
+    if definition.selectable and selectable:
+        made["selectableFields"] = [{"jsonPath": path} for path in definition.selectable]
     return made
 
 
-def _schema(one: Definition) -> dict[str, Any]:
+def _schema(definition: Definition) -> dict[str, Any]:
     """The model, with what every object has around it."""
-    made = structural.schema(one.model)
+    made = structural.schema(definition.model)
     common = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},

@@ -73,38 +73,38 @@ def _labels(gpus: Sequence[topology.Device]) -> dict[str, str]:
     return {f"{_LABEL}{name}": word for name, word in zip(_TOLD, words, strict=True) if word}
 
 
-def _gpu(one: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
+def _gpu(device: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
     resources = dict(_GPU)
-    if one.memory_bytes is not None:
-        resources["koordinator.sh/gpu-memory"] = str(one.memory_bytes)
-    return {**_device(one, "gpu", minor, machine), "id": one.uuid or one.address,
+    if device.memory_bytes is not None:
+        resources["koordinator.sh/gpu-memory"] = str(device.memory_bytes)
+    return {**_device(device, "gpu", minor, machine), "id": device.uuid or device.address,
             "resources": resources}  # fmt: skip
 
 
-def _rdma(one: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
-    made = {**_device(one, "rdma", minor, machine), "resources": {"koordinator.sh/rdma": "100"}}
-    if one.functions:
+def _rdma(device: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
+    made = {**_device(device, "rdma", minor, machine), "resources": {"koordinator.sh/rdma": "100"}}
+    if device.functions:
         functions = [
-            {"minor": number, "busID": address} for number, address in enumerate(one.functions)
+            {"minor": number, "busID": address} for number, address in enumerate(device.functions)
         ]
         made["vfGroups"] = [{"vfs": functions}]
     return made
 
 
 def _device(
-    one: topology.Device, kind: str, minor: int, machine: topology.Topology
+    device: topology.Device, kind: str, minor: int, machine: topology.Topology
 ) -> dict[str, Any]:
-    node = -1 if one.node is None else one.node
+    node = -1 if device.node is None else device.node
     sockets = {
-        cpu.socket for cpu in machine.cpus if cpu.node == one.node and cpu.socket is not None
+        cpu.socket for cpu in machine.cpus if cpu.node == device.node and cpu.socket is not None
     }
     socket = min(sockets) if node >= 0 and sockets else -1
     # Domain and bus of ``0000:3b:00.0``: devices below one root port share them.
-    root = one.address.rpartition(":")[0]
+    root = device.address.rpartition(":")[0]
     return {
         "type": kind,
-        "id": one.address,
+        "id": device.address,
         "minor": minor,
-        "health": one.driver is not None and not one.excluded,
-        "topology": {"socketID": socket, "nodeID": node, "pcieID": root, "busID": one.address},
+        "health": device.driver is not None and not device.excluded,
+        "topology": {"socketID": socket, "nodeID": node, "pcieID": root, "busID": device.address},
     }

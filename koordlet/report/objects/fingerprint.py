@@ -24,7 +24,7 @@ _P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 def of(pods: Iterable[tuple[str, str]]) -> str:
     """The fingerprint of pods given as (namespace, name), in any order."""
     hashes = sorted(xxh64(name.encode(), xxh64(space.encode())) for space, name in pods)
-    whole = b"".join(one.to_bytes(8, "little") for one in hashes)
+    whole = b"".join(hash_.to_bytes(8, "little") for hash_ in hashes)
     return f"{_PREFIX}{xxh64(whole):016x}"
 
 

@@ -65,7 +65,7 @@ def wish(body: Mapping[str, Any]) -> CollectPolicy:
     plain = CollectPolicy()
     listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
     asked = listed if isinstance(listed, list) else []
-    durations = tuple(found for one in asked[:_MOST_WINDOWS] if (found := _seconds(one)))
+    durations = tuple(seconds for one in asked[:_MOST_WINDOWS] if (seconds := _seconds(one)))
     return CollectPolicy(
         report_seconds=_floored(policy, "reportIntervalSeconds", plain.report_seconds),
         window_seconds=_floored(policy, "aggregateDurationSeconds", plain.window_seconds),

@@ -55,9 +55,9 @@ def wanted(
     Without ``offering`` the resources are left alone.
     """
     found: dict[str, decision.Condition] = {}
-    for one in now.plan.conditions:
-        if one.subject == "node" and (one.status or one.type not in found):
-            found[one.type] = one
+    for condition in now.plan.conditions:
+        if condition.subject == "node" and (condition.status or condition.type not in found):
+            found[condition.type] = condition
     found["Ready"] = decision.Condition(
         type="Ready",
         status=now.ready,
@@ -107,7 +107,7 @@ def patch(
 
 def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
     """Other programs that own a resource of ours and still write, by name."""
-    return tuple(sorted({one for name in OFFERED for one in _others(there, name)}))
+    return tuple(sorted({other for name in OFFERED for other in _others(there, name)}))
 
 
 def _others(there: Mapping[str, Any], name: str) -> set[str]:
@@ -234,16 +234,18 @@ def _conditions(
     return made, changed
 
 
-def _status(one: decision.Condition) -> str:
-    return "True" if one.status else "False"
+def _status(condition: decision.Condition) -> str:
+    return "True" if condition.status else "False"
 
 
-def _says(before: Mapping[str, Any], one: decision.Condition, past: decision.Condition) -> bool:
+def _says(
+    before: Mapping[str, Any], condition: decision.Condition, past: decision.Condition
+) -> bool:
     """True if the condition is present; API servers omit empty texts."""
-    if one is past and before.get("status") == _status(one):
+    if condition is past and before.get("status") == _status(condition):
         return True
     said = (before.get("status"), before.get("reason") or "", before.get("message") or "")
-    return said == (_status(one), one.reason, one.message)
+    return said == (_status(condition), condition.reason, condition.message)
 
 
 def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -32,7 +32,11 @@ _OURS = frozenset(KEYS.values())
 
 def wanted(now: view.ReportView) -> frozenset[str]:
     """The keys of the conditions that hold."""
-    holding = (one for one in now.plan.conditions if one.subject == "node" and one.status)
+    holding = (
+        condition
+        for condition in now.plan.conditions
+        if condition.subject == "node" and condition.status
+    )
     return frozenset(KEYS[one.type] for one in holding if one.type in KEYS)
 
 

@@ -88,34 +88,34 @@ def _policy(seen: snapshot.Snapshot) -> str:
 
 def _zones(now: view.ReportView, how: AvailableView) -> list[dict[str, Any]]:
     nodes = sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
-    order = [one.node for one in now.snapshot.topology.nodes]
+    order = [node.node for node in now.snapshot.topology.nodes]
     return [
         {
-            "name": f"node-{one.node}",
+            "name": f"node-{node.node}",
             "type": "Node",
             "costs": [
                 {"name": f"node-{other}", "value": distance}
-                for other, distance in sorted(zip(order, one.distances, strict=False))
+                for other, distance in sorted(zip(order, node.distances, strict=False))
             ],
-            "resources": _resources(now, one, how),
+            "resources": _resources(now, node, how),
         }
-        for one in nodes
+        for node in nodes
     ]
 
 
 def _resources(
-    now: view.ReportView, one: topology.Node, how: AvailableView
+    now: view.ReportView, node: topology.Node, how: AvailableView
 ) -> list[dict[str, str]]:
     seen, book = now.snapshot, now.plan.ledger
-    cpus = one.cpus & seen.topology.online
+    cpus = node.cpus & seen.topology.online
     reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
     held = (book.held(ledger.Owner.LSE, ledger.Owner.LSR) & cpus) - reserved
     pages = {
         _PAGES[size]: int(size.removesuffix("kB")) * 1024 * found.total
-        for size, found in one.hugepages.items()
+        for size, found in node.hugepages.items()
         if size in _PAGES
     }
-    memory = max(0, (one.memory_bytes or 0) - sum(pages.values()))
+    memory = max(0, (node.memory_bytes or 0) - sum(pages.values()))
     capacity = {resources.CPU: len(cpus) * 1000, resources.MEMORY: memory, **pages}
     if how is AvailableView.PEER:
         allocatable = _reduced(seen, capacity)
@@ -123,9 +123,9 @@ def _resources(
     else:
         left = {**capacity, resources.CPU: 1000 * len(cpus - reserved)}
         allocatable = _reduced(seen, capacity, left)
-        taken = {resources.CPU: 1000 * len(held), resources.MEMORY: _pinned(seen, one.node)}
+        taken = {resources.CPU: 1000 * len(held), resources.MEMORY: _pinned(seen, node.node)}
         free = {name: max(0, size - taken.get(name, 0)) for name, size in allocatable.items()}
-    offer = now.plan.offer.zones.get(one.node, {}) if now.plan.offer is not None else {}
+    offer = now.plan.offer.zones.get(node.node, {}) if now.plan.offer is not None else {}
     rows = [(name, capacity[name], allocatable[name], free[name]) for name in capacity]
     rows += [(name, size, size, size) for name, size in offer.items()]
     return [
@@ -182,9 +182,9 @@ def _attributes(seen: snapshot.Snapshot) -> list[dict[str, str]]:
 
 def _fingerprint(seen: snapshot.Snapshot) -> str:
     return fingerprint.of(
-        (one.namespace, one.name)
-        for one in seen.pods
-        if one.active and one.namespace and one.source not in ("configuration", "NodeSLO")
+        (pod.namespace, pod.name)
+        for pod in seen.pods
+        if pod.active and pod.namespace and pod.source not in ("configuration", "NodeSLO")
     )
 
 
@@ -221,7 +221,7 @@ def _detail(found: topology.Topology) -> list[dict[str, int]]:
 
 
 def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
-    pools = [one for one in book.pools if one.kind == kind]
+    pools = [pool for pool in book.pools if pool.kind == kind]
     return [
         {"socket": one.socket or 0, "node": one.node or 0, "cpuset": str(one.cpus)}
         for one in sorted(pools, key=lambda one: (one.socket or 0, one.node or 0))
@@ -230,7 +230,7 @@ def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
 
 def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]]:
     """CPUs assigned by the kubelet's static policy; koordlet's are in the pods' annotations."""
-    pods = {one.uid: one for one in seen.pods}
+    pods = {pod.uid: pod for pod in seen.pods}
     found = []
     for claim in sorted(book.claims, key=lambda one: one.uid):
         if claim.kubelet and claim.uid:
@@ -255,7 +255,7 @@ def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
 
 def _mask(seen: snapshot.Snapshot) -> str:
     caches = seen.resctrl.hardware.caches if seen.resctrl is not None else ()
-    return next((f"{one.mask:x}" for one in caches), "")
+    return next((f"{cache.mask:x}" for cache in caches), "")
 
 
 def _kubelet_policy(seen: snapshot.Snapshot) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, An
     return {
         "metadata": metadata,
         "topologyPolicies": ours["topologyPolicies"],
-        "zones": [_zone(there, one) for one in ours["zones"]],
+        "zones": [_zone(there, our) for our in ours["zones"]],
         "attributes": _named(there.get("attributes"), ours["attributes"]),
     }
 
@@ -301,7 +301,7 @@ def _zone(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
 
 def _named(before: Any, ours: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Ours, and what others put beside them, by name."""
-    made = [dict(one) for one in ours]
+    made = [dict(our) for our in ours]
     names = {one["name"] for one in made}
     foreign = before if isinstance(before, list) else []
     made += [dict(o) for o in foreign if isinstance(o, Mapping) and o.get("name") not in names]

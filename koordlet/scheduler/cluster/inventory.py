@@ -111,40 +111,40 @@ def load(
     warnings: list[str] = []
     judge = unserved.UnservedKeys(ignores_keys=ignores_keys)
     columns = Columns(_namespaces(kinds.pop("Namespace", []), judge, warnings))
-    found = Cluster(columns, warnings=warnings)
+    cluster = Cluster(columns, warnings=warnings)
     for body in kinds.pop("ElasticQuota", []):
         _quota(body, judge, warnings)
     for body in kinds.pop("Node", []):
-        _node(body, found)
+        _node(body, cluster)
     for body in kinds.pop("PodDisruptionBudget", []):
-        found.budgets += _guarded(body, warnings, budget)
+        cluster.budgets += _guarded(body, warnings, budget)
     priorities: dict[str, Priority] = {}
     for body in kinds.pop("PriorityClass", []):
         priorities |= dict(_guarded(body, warnings, priority))
     for kind in _OWNERS:
-        found.owners += kinds.pop(kind, [])
+        cluster.owners += kinds.pop(kind, [])
     for kind in _STORAGE:
-        found.storage += kinds.pop(kind, [])
-    found.decoder = Decoder(priorities, deciding, judge)
+        cluster.storage += kinds.pop(kind, [])
+    cluster.decoder = Decoder(priorities, deciding, judge)
     pods = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):
         pods += _expanded(body, pods, warnings)
-    _pods(pods, found)
-    found.reservations = kinds.pop("Reservation", [])
-    _reported(kinds, found)
+    _pods(pods, cluster)
+    cluster.reservations = kinds.pop("Reservation", [])
+    _reported(kinds, cluster)
     for kind, several in kinds.items():
         warnings.append(f"{len(several)} objects of kind {kind[:60]} are ignored")
-    return found
+    return cluster
 
 
-def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
+def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
     """Take in what agents report of their nodes."""
     for body in kinds.pop("NodeResourceTopology", []):
-        found.machines |= dict(_guarded(body, found.warnings, machines.decode))
+        cluster.machines |= dict(_guarded(body, cluster.warnings, machines.decode))
     for body in kinds.pop("NodeMetric", []):
-        found.usages |= dict(_guarded(body, found.warnings, usage.decode))
+        cluster.usages |= dict(_guarded(body, cluster.warnings, usage.decode))
     for body in kinds.pop("Device", []):
-        found.devices |= dict(_guarded(body, found.warnings, devices.decode))
+        cluster.devices |= dict(_guarded(body, cluster.warnings, devices.decode))
 
 
 def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> list[_T]:
@@ -189,13 +189,13 @@ def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> Non
         warnings += [one.warning] if one.warning else []
 
 
-def _node(body: Body, found: Cluster) -> None:
+def _node(body: Body, cluster: Cluster) -> None:
     try:
         node = nodes.decode(body)
-        _only_once(node.name, found.columns.rows)
-        found.columns.put(node)
+        _only_once(node.name, cluster.columns.rows)
+        cluster.columns.put(node)
     except BadObjectError as error:
-        found.warnings.append(f"{name_of(body)} is ignored: {error}")
+        cluster.warnings.append(f"{name_of(body)} is ignored: {error}")
 
 
 def budget(body: Body) -> disruption.DisruptionBudget:
@@ -217,25 +217,25 @@ def priority(body: Body) -> tuple[str, Priority]:
     return name, Priority(wire.integer(body, "value"), preempts, default)
 
 
-def _pods(bodies: list[Body], found: Cluster) -> None:
+def _pods(bodies: list[Body], cluster: Cluster) -> None:
     seen: set[str] = set()
     for position, body in enumerate(bodies):
         status = body.get("status")
         if isinstance(status, Mapping) and status.get("phase") in _ENDED:
             continue
         try:
-            pod = found.decoder.decode(body, position)
+            pod = cluster.decoder.decode(body, position)
             _only_once(pod.key, seen)
             seen.add(pod.key)
             if pod.node:
-                found.columns.place(pod, _row_of(pod, found.columns))
+                cluster.columns.place(pod, _row_of(pod, cluster.columns))
             else:
-                found.pending.append(pod)
+                cluster.pending.append(pod)
         except BadObjectError as error:
-            found.warnings.append(f"{name_of(body)} is ignored: {error}")
+            cluster.warnings.append(f"{name_of(body)} is ignored: {error}")
             spec = body.get("spec")
             if not (isinstance(spec, Mapping) and spec.get("nodeName")):
-                found.rejected.append((name_of(body).removeprefix("Pod "), f"rejected: {error}"))
+                cluster.rejected.append((name_of(body).removeprefix("Pod "), f"rejected: {error}"))
 
 
 def _only_once(name: str, seen: Container[str]) -> None:

@@ -56,9 +56,9 @@ class Cycle:
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
         for plugin in self._refining:
-            found = plugin.refine(pod)
-            if found is not pod.pod_class:
-                return found
+            refine = plugin.refine(pod)
+            if refine is not pod.pod_class:
+                return refine
         return pod.pod_class
 
     @contextlib.contextmanager
@@ -150,8 +150,8 @@ class Cycle:
         if known is None or known[0] != version:
             if len(self._failures) > _FAILURES:
                 self._failures.clear()
-            found = self._explain(pod)
-            known = self._failures[pod_class] = self.columns.version, found
+            explain = self._explain(pod)
+            known = self._failures[pod_class] = self.columns.version, explain
         return known[1]
 
     def _explain(self, pod: Pod) -> Failure:

@@ -36,9 +36,9 @@ class Scored:
     totals: Ints
 
 
-def first(found: Scored) -> int:
+def first(scored: Scored) -> int:
     """The row of the highest total, the lowest of equals; -1 where there is none."""
-    return int(found.rows[int(found.totals.argmax())]) if found.rows.size else -1
+    return int(scored.rows[int(scored.totals.argmax())]) if scored.rows.size else -1
 
 
 class View:

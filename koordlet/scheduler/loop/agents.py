@@ -231,7 +231,7 @@ def _machine_of(found: topology.Topology) -> Machine:
 
 def _by_node(cpus: Iterable[topology.Cpu]) -> dict[int, int]:
     found: dict[int, int] = {}
-    for one in cpus:
-        if one.online and one.node is not None:
-            found[one.node] = found.get(one.node, 0) + 1
+    for cpu in cpus:
+        if cpu.online and cpu.node is not None:
+            found[cpu.node] = found.get(cpu.node, 0) + 1
     return found

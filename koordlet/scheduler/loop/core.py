@@ -309,19 +309,19 @@ class Core:
             message = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, message, node=pod.nominated)
         self.measures.preemptions += 1
-        found = preemption.attempt(
+        attempt = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)
         )
-        if not isinstance(found, dryrun.Candidate):
+        if not isinstance(attempt, dryrun.Candidate):
             self.nominated.drop(pod.key)
-            return Refusal(pod, messages.joined(failure.message, rescue.message, found))
-        return self._nominate(pod, failure.message, found, now)
+            return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))
+        return self._nominate(pod, failure.message, attempt, now)
 
-    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate, now: float) -> Refusal:
-        node = self.pod_cache.columns.nodes[found.row]
+    def _nominate(self, pod: Pod, message: str, candidate: dryrun.Candidate, now: float) -> Refusal:
+        node = self.pod_cache.columns.nodes[candidate.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
-        self.measures.victims.observe(len(found.victims))
-        fresh = tuple(victim for victim in found.victims if not victim.terminating)
+        self.measures.victims.observe(len(candidate.victims))
+        fresh = tuple(victim for victim in candidate.victims if not victim.terminating)
         self.budgets.take(fresh, now)
         for victim in fresh:
             self._victims.add(victim.uid)

@@ -85,9 +85,9 @@ class ReservationController:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._following())
             while True:
-                one = await self._holds.get()
+                hold = await self._holds.get()
                 async with self._lanes:
-                    group.create_task(self._bind(one))
+                    group.create_task(self._bind(hold))
 
     async def _following(self) -> None:
         while True:

@@ -44,21 +44,21 @@ def text(namespace: str, meta: Body, spec: Body, status: Body, notes: Body) -> b
 def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     """What of a pod may decide, and nothing else."""
     resized = [
-        {name: one.get(name) for name in _STATUS}
+        {name: body.get(name) for name in _STATUS}
         for key in ("containerStatuses", "initContainerStatuses")
-        for one in wire.bodies(status, key)
-        if one.get("resources") is not None or one.get("allocatedResources") is not None
+        for body in wire.bodies(status, key)
+        if body.get("resources") is not None or body.get("allocatedResources") is not None
     ]
     # A name decides only where a status speaks of it: a pod that was just bound is of the class
     # that it waited in, and keeps the place that was booked for it.
     containers = [
         [
-            {name: one.get(name) for name in _CONTAINER},
-            ports(one, spec),
-            bool(resized) and one.get("name"),
+            {name: body.get(name) for name in _CONTAINER},
+            ports(body, spec),
+            bool(resized) and body.get("name"),
         ]
         for key in ("containers", "initContainers")
-        for one in wire.bodies(spec, key)
+        for body in wire.bodies(spec, key)
     ]
     return [
         meta.get("labels"),
@@ -95,12 +95,12 @@ def ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
     own = "containerPort" if spec.get("hostNetwork") is True else "hostPort"
     return [
         (
-            wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
-            wire.text(one, "protocol", "TCP") or "TCP",
+            wire.text(body, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
+            wire.text(body, "protocol", "TCP") or "TCP",
             port,
         )
-        for one in wire.bodies(container, "ports")
-        if (port := wire.integer(one, "hostPort") or wire.integer(one, own)) > 0
+        for body in wire.bodies(container, "ports")
+        if (port := wire.integer(body, "hostPort") or wire.integer(body, own)) > 0
     ]
 
 

@@ -179,10 +179,10 @@ def _operates(meta: Body, status: Body) -> bool:
 
 def _drawn(meta: Body) -> dict[str, str]:
     """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
-    found = json_annotations.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
+    body = json_annotations.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
     return {
-        "draws_on": str(found.get("uid") or ""),
-        "drawn_name": str(found.get("name") or ""),
+        "draws_on": str(body.get("uid") or ""),
+        "drawn_name": str(body.get("name") or ""),
     }
 
 

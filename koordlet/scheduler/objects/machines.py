@@ -74,9 +74,9 @@ def _withheld(notes: Body, kubelet: Body) -> cpuset.CPUSet:
     system = json_annotations.body(notes.get(_SYSTEM))
     exclusive = system.get("cpusetExclusive") is not False
     held = [
-        node_reservation.cpus_of(one.get("cpuset"))
-        for one in json_annotations.bodies(notes.get(_HELD))
-        if one.get("managedByKubelet") is True
+        node_reservation.cpus_of(body.get("cpuset"))
+        for body in json_annotations.bodies(notes.get(_HELD))
+        if body.get("managedByKubelet") is True
     ]
     return cpuset.union(
         [

@@ -56,9 +56,9 @@ def decode(body: Body) -> Node:
 
 def _images(status: Body) -> dict[str, int]:
     return {
-        image: max(0, min(wire.integer(one, "sizeBytes"), 2**50))
-        for one in wire.bodies(status, "images")
-        for image in wire.strings(one, "names")
+        image: max(0, min(wire.integer(body, "sizeBytes"), 2**50))
+        for body in wire.bodies(status, "images")
+        for image in wire.strings(body, "names")
     }
 
 

@@ -41,8 +41,8 @@ def decode(body: Body) -> PodOwner:
     kind = wire.text(body, "kind")
     where = kind, wire.text(meta, "namespace") or "default", wire.text(meta, "name")
     if kind in _BY_SELECTOR:
-        found: selectors.Compiled | None = terms.selector(spec, "selector")
-        return PodOwner(*where, {}, None if found is None else found.labels)
+        selector: selectors.Compiled | None = terms.selector(spec, "selector")
+        return PodOwner(*where, {}, None if selector is None else selector.labels)
     wanted = wire.labels(spec, "selector")
     return PodOwner(*where, wanted, None if kind == "Service" else _exact(wanted))
 

@@ -130,11 +130,11 @@ def _resized(status: Body) -> dict[str, tuple[Amounts, Amounts, bool]]:
     )
     found = {}
     for key in ("containerStatuses", "initContainerStatuses"):
-        for one in wire.bodies(status, key):
-            actuated = amounts(wire.mapping(one, "resources"), "requests", MOST_REQUEST)
-            allocated = amounts(one, "allocatedResources", MOST_REQUEST)
+        for body in wire.bodies(status, key):
+            actuated = amounts(wire.mapping(body, "resources"), "requests", MOST_REQUEST)
+            allocated = amounts(body, "allocatedResources", MOST_REQUEST)
             if actuated or allocated:
-                found[str(one.get("name"))] = (actuated, allocated, infeasible)
+                found[str(body.get("name"))] = (actuated, allocated, infeasible)
     return found
 
 

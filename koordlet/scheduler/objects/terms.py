@@ -110,10 +110,10 @@ def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
 
 def weight(body: Body) -> int:
     """The weight of a preferred term, within the API server's bounds."""
-    found = wire.integer(body, "weight")
-    if not 1 <= found <= _MOST_WEIGHT:
-        raise BadObjectError(f"weight: {found} is not from 1 to {_MOST_WEIGHT}")
-    return found
+    integer = wire.integer(body, "weight")
+    if not 1 <= integer <= _MOST_WEIGHT:
+        raise BadObjectError(f"weight: {integer} is not from 1 to {_MOST_WEIGHT}")
+    return integer
 
 
 def node_term(body: Body) -> NodeTerm:
@@ -141,12 +141,14 @@ def _requirement(body: Body) -> NodeRequirement:
 
 
 def _field(body: Body) -> NodeRequirement:
-    found = _requirement(body)
-    if found.key != "metadata.name" or found.operator not in {"In", "NotIn"}:
-        raise BadObjectError(f"field {found.key!r} cannot be selected by {found.operator}")
-    if len(found.values) != 1:
+    requirement = _requirement(body)
+    if requirement.key != "metadata.name" or requirement.operator not in {"In", "NotIn"}:
+        raise BadObjectError(
+            f"field {requirement.key!r} cannot be selected by {requirement.operator}"
+        )
+    if len(requirement.values) != 1:
         raise BadObjectError("a field is compared with exactly one value")
-    return found
+    return requirement
 
 
 def whole(spelled: str) -> int | None:

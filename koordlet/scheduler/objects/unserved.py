@@ -185,16 +185,16 @@ class ElasticQuotas:
         self._named: dict[str, str] = {}
         self._means: dict[str, list[ElasticQuota]] = {}
 
-    def put(self, one: ElasticQuota) -> None:
+    def put(self, elastic_quota: ElasticQuota) -> None:
         """A quota comes, or changes."""
-        self.drop(one)
-        self._quotas[one.namespace, one.name] = one
-        for namespace in one.means:
-            self._means.setdefault(namespace, []).append(one)
+        self.drop(elastic_quota)
+        self._quotas[elastic_quota.namespace, elastic_quota.name] = elastic_quota
+        for namespace in elastic_quota.means:
+            self._means.setdefault(namespace, []).append(elastic_quota)
 
-    def drop(self, one: ElasticQuota) -> None:
+    def drop(self, elastic_quota: ElasticQuota) -> None:
         """A quota goes."""
-        known = self._quotas.pop((one.namespace, one.name), None)
+        known = self._quotas.pop((elastic_quota.namespace, elastic_quota.name), None)
         if known is None:
             return
         for namespace in known.means:

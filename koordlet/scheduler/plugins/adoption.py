@@ -142,8 +142,8 @@ class Preference(Score):
         return None
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
-        found = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
-        return framework.scaled(found)
+        array = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
+        return framework.scaled(array)
 
 
 def adopter(spec: ReservationSpec, columns: Columns, arguments: Arguments) -> Adopter:

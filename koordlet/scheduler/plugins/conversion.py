@@ -89,12 +89,12 @@ class Chooser:
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            found = placement.room(offer, columns, info.row).allocate(
+            allocate = placement.room(offer, columns, info.row).allocate(
                 allocation.Request(cpus=_asked(request, offer, lacking))
             )
-            if isinstance(found, allocation.Refusal):
+            if isinstance(allocate, allocation.Refusal):
                 return False
-            chosen |= found.cpus
+            chosen |= allocate.cpus
         mine.cpus = chosen
         return True
 
@@ -106,12 +106,12 @@ def _within(
 ) -> bool:
     """Whether all that a pod has of a node's devices is part of what was chosen."""
     known = {(part.kind, part.minor): part for part in several}
-    for one in pod.devices:
-        key = one.kind, one.minor
+    for device in pod.devices:
+        key = device.kind, device.minor
         its = (
-            known[key].kept(one.amounts, pod.pod_class.requests.real)
+            known[key].kept(device.amounts, pod.pod_class.requests.real)
             if key in known
-            else one.amounts
+            else device.amounts
         )
         part = chosen.get(key, {})
         if any(much > part.get(name, 0) for name, much in its.items()):

@@ -142,10 +142,10 @@ class Required(Filter):
         return found
 
     def allowed(self, rows: Rows) -> Bools:
-        found = self._near_to(rows)
+        near_to = self._near_to(rows)
         for each in (*self._far, *self._others.items().values()):
-            self._far_from(each, rows, found)
-        return found
+            self._far_from(each, rows, near_to)
+        return near_to
 
     def codes(self, rows: Rows) -> Ints:
         found = np.where(self._near_to(rows), 0, 1).astype(np.int64)

@@ -144,8 +144,8 @@ class NodeAffinity(Plugin):
         needed = added.get("requiredDuringSchedulingIgnoredDuringExecution")
         self._required = None
         if needed is not None:
-            found = wire.bodies(needed, "nodeSelectorTerms")
-            self._required = tuple(map(terms.node_term, found))
+            bodies = wire.bodies(needed, "nodeSelectorTerms")
+            self._required = tuple(map(terms.node_term, bodies))
         self._preferred = tuple(
             (wire.integer(term, "weight"), terms.node_term(wire.mapping(term, "preference")))
             for term in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")

@@ -91,8 +91,8 @@ class Reservation(Plugin):
         placing = ReservePodFilter(how, self.cache, columns)
         if how.adopting is None:
             return placing
-        found = adoption.adopter(how.adopting, columns, self.arguments)
-        return PreAllocationFilter(placing, adoption.Adopting(found))
+        adopter = adoption.adopter(how.adopting, columns, self.arguments)
+        return PreAllocationFilter(placing, adoption.Adopting(adopter))
 
     def _judge(self, pod_class: PodClass, claim: Claim, columns: Columns) -> ReservationFit:
         known = claim.judge
@@ -106,8 +106,8 @@ class Reservation(Plugin):
         if self.cache is None:
             return None
         if pod_class.reserving is not None and pod_class.reserving.adopting is not None:
-            found = adoption.adopter(pod_class.reserving.adopting, columns, self.arguments)
-            return adoption.Preference(found)
+            adopter = adoption.adopter(pod_class.reserving.adopting, columns, self.arguments)
+            return adoption.Preference(adopter)
         claim = claim_of(pod_class)
         if claim is None or claim.wish.ignores:
             return None
@@ -181,11 +181,11 @@ class ClaimFilter(Filter):
         self._verdicts: list[Verdict] = [Verdict((), resolvable=True)]
 
     def codes(self, rows: Rows) -> Ints:
-        found = np.zeros(rows.size, np.int64)
+        zeros = np.zeros(rows.size, np.int64)
         if self._everywhere:
             for place, row in enumerate(rows.tolist()):
-                found[place] = self._code(row)
-            return found
+                zeros[place] = self._code(row)
+            return zeros
         wanted = self._claim.rows
         if len(wanted) < rows.size:
             chosen = np.flatnonzero(np.isin(rows, np.fromiter(wanted, np.intp, len(wanted))))
@@ -194,8 +194,8 @@ class ClaimFilter(Filter):
         for place in chosen.tolist():
             row = int(rows[place])
             if row in wanted:
-                found[place] = self._code(row)
-        return found
+                zeros[place] = self._code(row)
+        return zeros
 
     def _code(self, row: int) -> int:
         judged = self._judge.judge(row)
@@ -300,13 +300,13 @@ class ReservePodFilter(Filter):
             self._pinned = columns.index.name().where(lambda name: name == how.pinned)
 
     def codes(self, rows: Rows) -> Ints:
-        found = np.zeros(rows.size, np.int64)
+        zeros = np.zeros(rows.size, np.int64)
         if self._pinned is not None:
-            found[~self._pinned[rows]] = 1
+            zeros[~self._pinned[rows]] = 1
         for place in np.flatnonzero(np.isin(rows, self._cache.rows())).tolist():
-            if not found[place] and self._cache.conflict(int(rows[place]), self._how.policy):
-                found[place] = 2
-        return found
+            if not zeros[place] and self._cache.conflict(int(rows[place]), self._how.policy):
+                zeros[place] = 2
+        return zeros
 
     def allows(self, row: int) -> bool:
         if self._pinned is not None and not self._pinned[row]:

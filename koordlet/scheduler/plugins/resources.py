@@ -212,7 +212,11 @@ class Chosen:
     ) -> None:
         fixed = set(FIXED)
         self._columns = columns
-        used = [one for one in resources if one.name in fixed or asked.get(one.name, 0)]
+        used = [
+            resource
+            for resource in resources
+            if resource.name in fixed or asked.get(resource.name, 0)
+        ]
         self.rows = [columns.resource(one.name) for one in used]
         weights, amounts = [one.weight for one in used], [asked.get(one.name, 0) for one in used]
         self.weights: Ints = np.array(weights, np.int64).reshape(-1, 1)
@@ -340,7 +344,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._resources = weighted(wire.bodies(args, "resources"))
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
-        if not any(pod_class.requests.real.get(one.name, 0) for one in self._resources):
+        if not any(pod_class.requests.real.get(resource.name, 0) for resource in self._resources):
             return None
         return Balanced(Chosen(columns, pod_class.requests.real, self._resources, nonzero=False))
 
@@ -388,13 +392,13 @@ def evenness(wanted: Ints, room: Ints) -> Ints:
     spread = np.where(many == 2, (shares.max(axis=0, initial=0.0) - low) / 2, 0.0)
     if wanted.shape[0] > 2:
         spread = np.where(many > 2, _deviation(shares, usable, many), spread)
-    found: Ints = ((1 - spread) * 100.0).astype(np.int64)
-    return found
+    astype: Ints = ((1 - spread) * 100.0).astype(np.int64)
+    return astype
 
 
 def _deviation(shares: Floats, usable: Any, many: Ints) -> Floats:
     safe = np.maximum(many, 1)
     mean = shares.sum(axis=0) / safe
     squares = np.where(usable, (shares - mean) ** 2, 0.0)
-    found: Floats = np.sqrt(squares.sum(axis=0) / safe)
-    return found
+    sqrt: Floats = np.sqrt(squares.sum(axis=0) / safe)
+    return sqrt

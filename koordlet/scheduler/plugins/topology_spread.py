@@ -69,14 +69,16 @@ class PodTopologySpread(Plugin):
         return tuple(replace(constraint, selector=selector) for constraint in chosen)
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
-        found = self._constraints(pod_class, hard=True)
-        return Hard(pod_class, columns, found) if found else None
+        constraints = self._constraints(pod_class, hard=True)
+        return Hard(pod_class, columns, constraints) if constraints else None
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
-        found = self._constraints(pod_class, hard=False)
-        if not found:
+        constraints = self._constraints(pod_class, hard=False)
+        if not constraints:
             return None
-        return Soft(pod_class, columns, found, every_key=bool(pod_class.spread) or not self._system)
+        return Soft(
+            pod_class, columns, constraints, every_key=bool(pod_class.spread) or not self._system
+        )
 
 
 def tally_of(columns: Columns, namespace: str, selector: selectors.Compiled | None) -> Tally:

@@ -331,10 +331,10 @@ def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
 
 
 def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:
-    found = np.zeros(columns.size, np.bool_)
+    zeros = np.zeros(columns.size, np.bool_)
     for row, node in enumerate(columns.nodes):
-        found[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
-    return found
+        zeros[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
+    return zeros
 
 
 def _size(body: Body, key: str) -> int:

@@ -66,7 +66,7 @@ def document(
         "pods": sum(node["pods"] for node in nodes),
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
-        "decisions": [_decision(one, now, cache) for one in decisions],
+        "decisions": [_decision(decision, now, cache) for decision in decisions],
     }
 
 

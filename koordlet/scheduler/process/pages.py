@@ -80,8 +80,8 @@ class Pages:
         return message.document(self.document())
 
     def _reservations(self, _request: message.HttpRequest) -> message.HttpResponse:
-        found = cluster_json.reservations(self._loop.core.reservations)
-        return message.document({"version": "v1", "reservations": found})
+        reservations = cluster_json.reservations(self._loop.core.reservations)
+        return message.document({"version": "v1", "reservations": reservations})
 
     def _events(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self.channel.full:

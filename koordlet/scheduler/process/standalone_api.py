@@ -238,12 +238,12 @@ def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _decoded(manifest: str) -> dict[str, Any]:
     try:
-        found = surrogates.whole(json.loads(manifest))
+        whole = surrogates.whole(json.loads(manifest))
     except (ValueError, RecursionError) as error:
         raise refusals.Malformed(f"not JSON: {str(error)[:200]}") from error
-    if not isinstance(found, dict) or not objects.text(found, "name"):
+    if not isinstance(whole, dict) or not objects.text(whole, "name"):
         raise refusals.Invalid("the object has no name")
-    return found
+    return whole
 
 
 def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:

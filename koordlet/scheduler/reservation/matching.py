@@ -127,12 +127,12 @@ def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
     return any(
-        wanted.controller in {None, found.controller}
-        and wanted.uid in {"", found.uid}
-        and wanted.name in {"", found.name}
-        and wanted.kind in {"", found.kind}
-        and wanted.api_version in {"", found.api_version}
-        for found in pod.pod_class.references
+        wanted.controller in {None, reference.controller}
+        and wanted.uid in {"", reference.uid}
+        and wanted.name in {"", reference.name}
+        and wanted.kind in {"", reference.kind}
+        and wanted.api_version in {"", reference.api_version}
+        for reference in pod.pod_class.references
     )
 
 

@@ -221,12 +221,12 @@ def _ttl(spec: Body) -> float | None:
     if spec.get("ttl") is None:
         return DEFAULT_TTL
     try:
-        found = moment.duration(spec["ttl"])
+        duration = moment.duration(spec["ttl"])
     except ValueError as error:
         raise BadObjectError(f"spec.ttl: {error}") from error
-    if found < 0:
+    if duration < 0:
         raise BadObjectError(f"spec.ttl is negative: {wire.show(spec['ttl'])}")
-    return found or None
+    return duration or None
 
 
 def _moment(body: Body, key: str) -> float | None:
@@ -263,13 +263,13 @@ def _pre_allocation(
 
 
 def _taint(body: Body) -> terms.Taint:
-    found = terms.taint(body)
-    if not found.key or found.effect not in _EFFECTS:
+    taint = terms.taint(body)
+    if not taint.key or taint.effect not in _EFFECTS:
         raise BadObjectError(
-            f"spec.taints: key {found.key!r} with effect {found.effect!r}, which is none of"
+            f"spec.taints: key {taint.key!r} with effect {taint.effect!r}, which is none of"
             f" {', '.join(_EFFECTS)}"
         )
-    return found
+    return taint
 
 
 def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:

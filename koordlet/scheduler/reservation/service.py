@@ -105,12 +105,12 @@ class ReservationService:
     async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")
         try:
-            found = await objects.collect(self._store.list(kinds.EVENTS))
+            collect = await objects.collect(self._store.list(kinds.EVENTS))
         except refusals.ObjectsError:
             return []
         return [
             ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
-            for item in found.items
+            for item in collect.items
             if _part(item, "regarding").get("uid") == uid and uid
         ]
 

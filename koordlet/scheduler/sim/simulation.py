@@ -206,11 +206,11 @@ class Simulation:
         message = messages.joined(failure.message, rescue.message)
         preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)
         if preempts and self._columns.rows:
-            found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
-            if isinstance(found, dryrun.Candidate):
-                self._preempt(pod, found)
+            attempt = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
+            if isinstance(attempt, dryrun.Candidate):
+                self._preempt(pod, attempt)
                 return
-            message = messages.joined(failure.message, rescue.message, found)
+            message = messages.joined(failure.message, rescue.message, attempt)
         self._fail(pod, message)
 
     def _fail(self, pod: Pod, message: str) -> None:
@@ -269,13 +269,13 @@ class Simulation:
             return False
         return True
 
-    def _preempt(self, pod: Pod, found: dryrun.Candidate) -> None:
-        node = self._columns.nodes[found.row]
-        disruption.take(self._cluster.budgets, found.victims)
-        for victim in found.victims:
+    def _preempt(self, pod: Pod, candidate: dryrun.Candidate) -> None:
+        node = self._columns.nodes[candidate.row]
+        disruption.take(self._cluster.budgets, candidate.victims)
+        for victim in candidate.victims:
             self._columns.remove(victim)
         pod.nominated = getattr(node, "name", "")
-        victims = [victim.key for victim in found.victims]
+        victims = [victim.key for victim in candidate.victims]
         document = {"pod": pod.key, "node": pod.nominated, "victims": victims}
         info = self._reservations.of(pod)
         if info is not None:

@@ -251,10 +251,10 @@ def _name(ref: objects.Ref) -> dict[str, str]:
 
 
 def _existing(db: sqlite3.Connection, ref: objects.Ref) -> dict[str, Any]:
-    found = rows.get(db, ref)
-    if found is None:
+    row = rows.get(db, ref)
+    if row is None:
         raise _missing(ref)
-    return found
+    return row
 
 
 def _missing(ref: objects.Ref) -> refusals.NotFound:

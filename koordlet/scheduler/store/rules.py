@@ -131,9 +131,9 @@ def compiled(kind: kinds.Kind, selector: selectors.Selector) -> selectors.Compil
     """A selector that has been read; ``Malformed`` where the kind is not selected by a field."""
     read = selector.compiled()
     known = of(kind).selectable
-    for one in read.fields:
-        if one.path not in known:
+    for field in read.fields:
+        if field.path not in known:
             raise refusals.Malformed(
-                f"field label not supported: {one.path}", culprit=str(kind), reason="BadRequest"
+                f"field label not supported: {field.path}", culprit=str(kind), reason="BadRequest"
             )
     return read

@@ -43,7 +43,7 @@ def decode(body: object) -> kubelet.Configuration:
     problems: list[str] = []
     ours = {key: shapes.find(found, key) for key, _ in _FIELDS.values()}
     made = _READ(_said(ours), problems)
-    return replace(made, problems=tuple(f"configz: {one}" for one in problems))
+    return replace(made, problems=tuple(f"configz: {problem}" for problem in problems))
 
 
 def _said(ours: Mapping[str, object]) -> dict[str, object]:

@@ -29,8 +29,8 @@ def decode(text: str) -> kubelet.CpuState:
     entries = _entries(shapes.find(body, "entries"))
     # A later format, which names CPUs of whole pods as well, has another dump.
     of_pods = shapes.find(body, "podEntries")
-    said = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
-    if said and of_pods is None and said != checksum.fnv1a(dump(policy, default, entries)):
+    recorded = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
+    if recorded and of_pods is None and checksum.fnv1a(dump(policy, default, entries)) != recorded:
         msg = "the checksum is wrong: the file is incomplete or damaged"
         raise ValueError(msg)
     held = {

@@ -49,8 +49,8 @@ def decode(text: str) -> kubelet.MemoryState:
         for name, node in shapes.mapping(shapes.find(body, "machineState") or {}).items()
     }
     entries = _entries(shapes.find(body, "entries"))
-    said = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
-    if said and said != checksum.fnv1a(dump(policy, machine, entries)):
+    recorded = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
+    if recorded and checksum.fnv1a(dump(policy, machine, entries)) != recorded:
         msg = "the checksum is wrong: the file is incomplete or damaged"
         raise ValueError(msg)
     return kubelet.MemoryState(policy=policy, entries=entries)
@@ -60,8 +60,8 @@ def _number(name: str) -> int:
     if not (name.isascii() and name.isdigit()):
         msg = f"{shapes.shown(name)} is not a NUMA node"
         raise ValueError(msg)
-    found: int = _NODE(int(name), [])
-    return found
+    node: int = _NODE(int(name), [])
+    return node
 
 
 def _node(body: Mapping[str, object]) -> NodeMemory:
@@ -137,7 +137,7 @@ def _node_dump(node: NodeMemory) -> str:
 
 def _blocks_dump(blocks: tuple[kubelet.MemoryBlock, ...]) -> str:
     return " ".join(
-        f"{{NUMAAffinity:([]int)[{' '.join(map(str, one.nodes))}]"
-        f" Type:(v1.ResourceName){one.type} Size:(uint64){one.size}}}"
-        for one in blocks
+        f"{{NUMAAffinity:([]int)[{' '.join(map(str, block.nodes))}]"
+        f" Type:(v1.ResourceName){block.type} Size:(uint64){block.size}}}"
+        for block in blocks
     )

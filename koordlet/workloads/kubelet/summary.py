@@ -45,7 +45,7 @@ def decode(body: object) -> kubelet.Summary:
         max_pids=_count(limits, "maxpid", problems),
         processes=_count(limits, "curproc", problems),
         pods=pods,
-        problems=tuple(f"stats: {one}" for one in problems),
+        problems=tuple(f"stats: {problem}" for problem in problems),
     )
 
 

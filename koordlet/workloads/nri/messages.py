@@ -54,7 +54,7 @@ HEARD = (
 
 def mask(events: Iterable[NriEvent]) -> int:
     """The bits of events."""
-    return sum(1 << (one - 1) for one in set(events))
+    return sum(1 << (event - 1) for event in set(events))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

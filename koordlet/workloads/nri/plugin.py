@@ -207,12 +207,12 @@ class NriPlugin:
             found, self._updates = self._updates, {}
         return found
 
-    def decide(self, one: session.Heard) -> adjustment.Adjustment:
+    def decide(self, heard: session.Heard) -> adjustment.Adjustment:
         """Rule 1."""
         most = self.settings.deadline
-        if one.timeout:
-            most = min(most, one.timeout * _SHARE)
-        asked = self._ask(lambda: self._handler.on_event(one))
+        if heard.timeout:
+            most = min(most, heard.timeout * _SHARE)
+        asked = self._ask(lambda: self._handler.on_event(heard))
         try:
             return asked.result(most)
         except (TimeoutError, futures.CancelledError):
@@ -220,16 +220,16 @@ class NriPlugin:
         except Exception:  # noqa: BLE001 -- whatever it was: the container starts as it is
             self.count(failed=1)
         asked.cancel()
-        self._ask(lambda: self._handler.on_timeout(one))
+        self._ask(lambda: self._handler.on_timeout(heard))
         return _NOTHING
 
-    def tell(self, one: session.Heard) -> None:
+    def tell(self, heard: session.Heard) -> None:
         """Nobody waits for this answer."""
-        self._ask(lambda: self._handler.on_event(one))
+        self._ask(lambda: self._handler.on_event(heard))
 
-    def found(self, one: session.Synchronised) -> None:
+    def found(self, synchronised: session.Synchronised) -> None:
         """Pass on what is there already."""
-        self._ask(lambda: self._handler.on_synchronize(one.pods, one.containers))
+        self._ask(lambda: self._handler.on_synchronize(synchronised.pods, synchronised.containers))
 
     @property
     def reason(self) -> str:
@@ -314,30 +314,30 @@ class _Connection:
                     self.session.answer(one)
             self.wire.sendall(self.session.take())
 
-    def _happened(self, one: session.Happening) -> None:
+    def _happened(self, happening: session.Happening) -> None:
         owner = self.owner
-        match one:
+        match happening:
             case session.Heard():
                 owner.count(events=1)
-                if one.event in _ASKED:
-                    self.session.answer(one, owner.decide(one))
+                if happening.event in _ASKED:
+                    self.session.answer(happening, owner.decide(happening))
                 else:
-                    self.session.answer(one)
-                    owner.tell(one)
+                    self.session.answer(happening)
+                    owner.tell(happening)
             case session.Configured():
-                self._runtime = f"{one.runtime} {one.version}".strip()
+                self._runtime = f"{happening.runtime} {happening.version}".strip()
             case session.Synchronised():
                 # Answered already: this must not wait for us.
                 self.wire.sendall(self.session.take())
-                owner.found(one)
-                if not one.more:
+                owner.found(happening)
+                if not happening.more:
                     self._up()
             case session.Answered():
-                self._unanswered.discard(one.stream)
-                if one.stream == self.session.registration and one.problem:
+                self._unanswered.discard(happening.stream)
+                if happening.stream == self.session.registration and happening.problem:
                     # The runtime leaves the socket open and never speaks again.
-                    self._problem = f"registration refused: {one.problem}"
-                elif one.problem:
+                    self._problem = f"registration refused: {happening.problem}"
+                elif happening.problem:
                     owner.count(failed=1)
             case session.Odd():
                 owner.count(odd=1)

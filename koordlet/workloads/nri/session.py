@@ -144,50 +144,62 @@ class Session:
 
     def _call(self, method: str, payload: bytes) -> int:
         self._stream += 2
-        one = ttrpc.TtrpcRequest(self._stream, _RUNTIME_SERVICE, method, payload, timeout=_PATIENCE)
-        self._out += ttrpc.write(mux.RUNTIME, one)
+        ttrpc_request = ttrpc.TtrpcRequest(
+            self._stream, _RUNTIME_SERVICE, method, payload, timeout=_PATIENCE
+        )
+        self._out += ttrpc.write(mux.RUNTIME, ttrpc_request)
         return self._stream
 
-    def _reply(self, one: ttrpc.TtrpcResponse) -> None:
-        self._out += ttrpc.write(mux.PLUGIN, one)
+    def _reply(self, ttrpc_response: ttrpc.TtrpcResponse) -> None:
+        self._out += ttrpc.write(mux.PLUGIN, ttrpc_response)
 
-    def _hear(self, connection: int, one: ttrpc.Message) -> Iterator[Happening]:
-        if connection == mux.RUNTIME and isinstance(one, ttrpc.TtrpcResponse):
-            problem = f"status {one.code}: {one.message}" if one.code else ""
-            yield Answered(stream=one.stream, problem=problem)
-        elif connection == mux.PLUGIN and isinstance(one, ttrpc.TtrpcRequest):
+    def _hear(self, connection: int, message: ttrpc.Message) -> Iterator[Happening]:
+        if connection == mux.RUNTIME and isinstance(message, ttrpc.TtrpcResponse):
+            problem = f"status {message.code}: {message.message}" if message.code else ""
+            yield Answered(stream=message.stream, problem=problem)
+        elif connection == mux.PLUGIN and isinstance(message, ttrpc.TtrpcRequest):
             try:
-                yield from self._called(one)
+                yield from self._called(message)
             except fields.FieldFormatError as error:
-                self._refuse(one.stream, "" if one.method == "CreateContainer" else str(error))
-                yield Odd(why=f"{one.method}: {error}")
+                self._refuse(
+                    message.stream, "" if message.method == "CreateContainer" else str(error)
+                )
+                yield Odd(why=f"{message.method}: {error}")
         else:
-            why = one.why if isinstance(one, ttrpc.Unreadable) else f"{type(one).__name__} unasked"
-            if isinstance(one, ttrpc.Unreadable) and one.request and connection == mux.PLUGIN:
-                self._refuse(one.stream, why)
+            why = (
+                message.why
+                if isinstance(message, ttrpc.Unreadable)
+                else f"{type(message).__name__} unasked"
+            )
+            if (
+                isinstance(message, ttrpc.Unreadable)
+                and message.request
+                and connection == mux.PLUGIN
+            ):
+                self._refuse(message.stream, why)
             yield Odd(why=why)
 
     def _refuse(self, stream: int, why: str) -> None:
         code = ttrpc.Code.UNIMPLEMENTED if why else ttrpc.Code.OK
         self._reply(ttrpc.TtrpcResponse(stream, b"", code, why))
 
-    def _called(self, one: ttrpc.TtrpcRequest) -> Iterator[Happening]:
-        said = fields.decode(one.payload)
-        if one.method == "Configure":
-            self._reply(ttrpc.TtrpcResponse(one.stream, fields.encode((2, self._mask))))
+    def _called(self, ttrpc_request: ttrpc.TtrpcRequest) -> Iterator[Happening]:
+        said = fields.decode(ttrpc_request.payload)
+        if ttrpc_request.method == "Configure":
+            self._reply(ttrpc.TtrpcResponse(ttrpc_request.stream, fields.encode((2, self._mask))))
             yield Configured(runtime=fields.text(said, 2), version=fields.text(said, 3))
-        elif one.method == "Synchronize":
-            yield self._synchronise(one, said)
-        elif one.method == "Shutdown":
-            self._refuse(one.stream, "")
-        elif (event := _event(one.method, said)) is None:
-            self._refuse(one.stream, f"{one.method}: unknown to koordlet")
+        elif ttrpc_request.method == "Synchronize":
+            yield self._synchronise(ttrpc_request, said)
+        elif ttrpc_request.method == "Shutdown":
+            self._refuse(ttrpc_request.stream, "")
+        elif (event := _event(ttrpc_request.method, said)) is None:
+            self._refuse(ttrpc_request.stream, f"{ttrpc_request.method}: unknown to koordlet")
         else:
-            shift = 1 if one.method == "StateChange" else 0
+            shift = 1 if ttrpc_request.method == "StateChange" else 0
             yield Heard(
-                stream=one.stream,
+                stream=ttrpc_request.stream,
                 event=event,
-                timeout=one.timeout,
+                timeout=ttrpc_request.timeout,
                 pod=messages.pod(fields.inside(said, 1 + shift)),
                 container=messages.container(fields.inside(said, 2 + shift)),
                 cpus=fields.text(fields.inside(said, 3, 2), 6)
@@ -195,10 +207,12 @@ class Session:
                 else "",
             )
 
-    def _synchronise(self, one: ttrpc.TtrpcRequest, said: fields.Fields) -> Synchronised:
+    def _synchronise(self, ttrpc_request: ttrpc.TtrpcRequest, said: fields.Fields) -> Synchronised:
         # Rule 2, also where what it lists cannot be read.
         more = bool(fields.number(said, 3))
-        self._reply(ttrpc.TtrpcResponse(one.stream, fields.encode((2, 1)) if more else b""))
+        self._reply(
+            ttrpc.TtrpcResponse(ttrpc_request.stream, fields.encode((2, 1)) if more else b"")
+        )
         try:
             return Synchronised(
                 pods=tuple(messages.pod(each) for each in fields.each(said, 1)),

@@ -62,21 +62,25 @@ class Unreadable:
 Message = TtrpcRequest | TtrpcResponse | Unreadable
 
 
-def write(connection: int, one: TtrpcRequest | TtrpcResponse) -> bytes:
+def write(connection: int, ttrpc_request: TtrpcRequest | TtrpcResponse) -> bytes:
     """The frames of a message: its header, then its body."""
-    if isinstance(one, TtrpcRequest):
+    if isinstance(ttrpc_request, TtrpcRequest):
         kind = _REQUEST
         body = fields.encode(
-            (1, one.service),
-            (2, one.method),
-            (3, one.payload),
-            (4, int(one.timeout * 1e9)),
+            (1, ttrpc_request.service),
+            (2, ttrpc_request.method),
+            (3, ttrpc_request.payload),
+            (4, int(ttrpc_request.timeout * 1e9)),
         )
     else:
         kind = _RESPONSE
-        status = [(1, fields.encode((1, one.code), (2, one.message)))] if one.code else []
-        body = fields.encode(*status, (2, one.payload))
-    head = _HEAD.pack(len(body), one.stream, kind, 0)
+        status = (
+            [(1, fields.encode((1, ttrpc_request.code), (2, ttrpc_request.message)))]
+            if ttrpc_request.code
+            else []
+        )
+        body = fields.encode(*status, (2, ttrpc_request.payload))
+    head = _HEAD.pack(len(body), ttrpc_request.stream, kind, 0)
     # A frame without content is legal and of no use.
     return mux.frame(connection, head) + (mux.frame(connection, body) if body else b"")
 

@@ -74,9 +74,9 @@ def test_from_start_to_stop(ram: Path) -> None:
         assert "u1" in life.one.handler.agent.tick.announcements.pods
         life.one.open()
         answer = await asyncio.to_thread(peer.happens, NriEvent.RUN_POD_SANDBOX, POD)
-        assert 0 == answer.code
-        assert 1 == life.one.counted()["connected"]
-        assert 1 == life.one.counted()["events"]
+        assert answer.code == 0
+        assert life.one.counted()["connected"] == 1
+        assert life.one.counted()["events"] == 1
 
     live(ram, act)
 
@@ -88,10 +88,10 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
         await life.one.start(lambda: False)
         life.ahead[0] += 10.0
         life.one.on_pass()
-        assert () == life.one.conditions()
+        assert life.one.conditions() == ()
         life.ahead[0] += 10.0
         (said,) = life.one.conditions()
-        assert "ContainerRuntimeLost" == said.type
+        assert said.type == "ContainerRuntimeLost"
         await life.peer()
 
         def connected() -> bool:
@@ -99,7 +99,7 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
 
         await asyncio.to_thread(deadline.until, connected, "the connection is known here")
         life.one.on_pass()
-        assert () == life.one.conditions()
+        assert life.one.conditions() == ()
 
     live(ram, act, alone=False)
 
@@ -112,12 +112,12 @@ def test_what_a_restart_remembers(ram: Path) -> None:
         life.one.on_pass()
 
     async def reset(life: Life) -> None:
-        assert ["ContainerAdjustmentCeased"] == [each.type for each in life.one.conditions()]
+        assert [each.type for each in life.one.conditions()] == ["ContainerAdjustmentCeased"]
         life.one.reset()
-        assert () == life.one.conditions()
+        assert life.one.conditions() == ()
 
     async def fresh(life: Life) -> None:
-        assert () == life.one.conditions()
+        assert life.one.conditions() == ()
 
     for act in (ceased, reset, fresh):
         live(ram, act)
@@ -138,7 +138,7 @@ def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
         for seconds in (100.0, 5.0, 6.0):
             life.ahead[0] += seconds
             life.one.on_pass()
-        assert [] == await asyncio.to_thread(_rest, first)
+        assert await asyncio.to_thread(_rest, first) == []
         await life.peer()
 
     live(ram, act, alone=False)

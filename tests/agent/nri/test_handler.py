@@ -143,7 +143,7 @@ def test_a_pod_is_narrowed_before_its_containers(scene: Scene) -> None:
     scene.group(GROUP, be_pool(scene))
     scene.happens(Event.START_CONTAINER)
 
-    assert (1, 0) == (scene.handler.check.verified, scene.handler.check.wrong)
+    assert (scene.handler.check.verified, scene.handler.check.wrong) == (1, 0)
 
 
 def adjusted(scene: Scene) -> adjustment.Adjustment:
@@ -167,14 +167,14 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     """Where it would not inherit it is given the pool; its original is what it would have had."""
     wanted = adjusted(scene)
     assert be_pool(scene) == str(wanted.cpus)
-    assert 1 == scene.handler.adjusted
+    assert scene.handler.adjusted == 1
     scene.group(GROUP, str(wanted.cpus))
     scene.happens(Event.START_CONTAINER)
     agents.settle(scene.who, scene.site.clock)
     assert be_pool(scene) == scene.cpus(GROUP)
     scene.who.restore()
 
-    assert ["0-4", "0-4"] == [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")]
+    assert [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")] == ["0-4", "0-4"]
 
 
 def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
@@ -184,11 +184,11 @@ def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
     scene.happens(Event.START_CONTAINER)
     assert told == scene.who.tick.announcements.started
     scene.happens(Event.STOP_CONTAINER)
-    assert {} == scene.who.tick.announcements.started
+    assert scene.who.tick.announcements.started == {}
     scene.handler.on_synchronize((POD,), (BOX,))
     assert told == scene.who.tick.announcements.started
     scene.handler.on_synchronize((POD,), ())
-    assert {} == scene.who.tick.announcements.started
+    assert scene.who.tick.announcements.started == {}
 
 
 def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
@@ -199,8 +199,8 @@ def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
         scene.happens(event)
     scene.happens(Event.POST_START_CONTAINER)
 
-    assert (1, 0) == (scene.handler.adjusted, scene.handler.failed)
-    assert {} == scene.handler.trust.state.counted
+    assert (scene.handler.adjusted, scene.handler.failed) == (1, 0)
+    assert scene.handler.trust.state.counted == {}
 
 
 def test_limits_of_a_container_have_originals(scene: Scene) -> None:
@@ -223,14 +223,14 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
     scene.handler.check.on_start(told, GROUP, given, lambda: None)
     entries = scene.who.book.entries
 
-    assert ("2", "-1") == (
+    assert (
         entries[f"{cpu}/cpu.shares"].original,
         entries[f"{cpu}/cpu.cfs_quota_us"].original,
-    )
-    assert "batch_limits" == entries[f"{cpu}/cpu.shares"].policy
+    ) == ("2", "-1")
+    assert entries[f"{cpu}/cpu.shares"].policy == "batch_limits"
     scene.who.restore()
-    assert {} == entries
-    assert "2" == scene.site.host.text(scene.site.host.at(f"{cpu}/cpu.shares")).strip()
+    assert entries == {}
+    assert scene.site.host.text(scene.site.host.at(f"{cpu}/cpu.shares")).strip() == "2"
 
 
 def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
@@ -246,7 +246,7 @@ def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
         cgroup_parent="/kubepods/besteffort/podu2",
     )
 
-    assert "1" == str(scene.happens(Event.CREATE_CONTAINER, pod=other).cpus)
+    assert str(scene.happens(Event.CREATE_CONTAINER, pod=other).cpus) == "1"
 
 
 def test_an_update_gets_what_was_decided(scene: Scene) -> None:
@@ -258,8 +258,8 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert scene.happens(Event.UPDATE_CONTAINER, cpus="").empty
     assert scene.happens(Event.UPDATE_CONTAINER, cpus="2").empty
     assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
-    assert "1" == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus)
-    assert 2 == scene.handler.kept
+    assert str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus) == "1"
+    assert scene.handler.kept == 2
     scene.who.runtime = cast("neighbours.Runtime", scene.handler)
     scene.who.restore()
     assert (BOX.id, "0-4") == scene.told[-1]
@@ -280,9 +280,9 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         one.happens(Event.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
 
-        assert "0-4" != site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip()
+        assert site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip() != "0-4"
         assert one.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
-        assert 0 == handler.kept
+        assert handler.kept == 0
 
 
 def test_what_crun_nests_in_a_scope(ram: Path) -> None:
@@ -314,16 +314,16 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
             for path, entry in who.book.entries.items()
             if path.startswith(f"{top}/{scope}/")
         }
-        assert {
+        assert journal == {
             "cpu.weight": "1",
             "container/cpuset.cpus": "",
             "container/cpu.weight": "1",
             "container/cpu.max": "max 100000",
-        } == journal
+        }
         who.restore()
         files = ("container/cpuset.cpus", "container/cpu.max", "container/cpu.weight", "cpu.weight")
         texts = [site.host.text(site.host.at(f"{top}/{scope}/{name}")).strip() for name in files]
-        assert ["", "max 100000", "1", "1"] == texts
+        assert texts == ["", "max 100000", "1", "1"]
 
 
 def test_who_knows_a_pod(scene: Scene) -> None:
@@ -359,7 +359,7 @@ def test_trust_ends(scene: Scene) -> None:
     last = NriContainer(id="9", name="c9", cgroup=BOX.cgroup)
 
     assert scene.happens(Event.CREATE_CONTAINER, last).empty
-    assert (2, True) == (scene.handler.failed, scene.handler.trust.state.ceased)
+    assert (scene.handler.failed, scene.handler.trust.state.ceased) == (2, True)
 
 
 def test_a_late_answer_is_no_answer(scene: Scene) -> None:
@@ -370,7 +370,7 @@ def test_a_late_answer_is_no_answer(scene: Scene) -> None:
     )
     scene.happens(Event.STOP_CONTAINER)
 
-    assert 0 == scene.handler.failed
+    assert scene.handler.failed == 0
 
 
 def test_a_failure_is_said_and_costs_one_event(scene: Scene) -> None:
@@ -394,5 +394,5 @@ def test_a_closed_handler_and_an_observing_agent(scene: Scene) -> None:
     scene.group("kubepods/besteffort/podu1", "0-4")
 
     assert scene.happens(Event.CREATE_CONTAINER).empty
-    assert "0-4" == scene.cpus("kubepods/besteffort/podu1")
+    assert scene.cpus("kubepods/besteffort/podu1") == "0-4"
     assert cpuset.CPUSet.parse("0-4") == scene.handler.check.cpus("kubepods/besteffort/podu1")

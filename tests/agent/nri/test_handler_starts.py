@@ -43,7 +43,7 @@ def test_an_update_outside_of_the_pod_s_group(scene: Scene) -> None:
     scene.group(foreign.cgroup.strip("/"), "2-3")
 
     assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-4").cpus)
-    assert "2-3" == str(scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="0-4").cpus)
+    assert str(scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="0-4").cpus) == "2-3"
     assert scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="2").empty
 
 
@@ -53,17 +53,17 @@ def test_a_container_that_never_started_is_told(scene: Scene) -> None:
     for _ in range(2):
         scene.happens(NriEvent.CREATE_CONTAINER)
         scene.happens(NriEvent.REMOVE_CONTAINER)
-    assert ["default/new container main"] == list(scene.handler.unstarted)
+    assert list(scene.handler.unstarted) == ["default/new container main"]
     assert f"CPUs {be_pool(scene)}" in scene.handler.unstarted["default/new container main"]
 
     scene.happens(NriEvent.CREATE_CONTAINER)
     scene.group(GROUP, be_pool(scene))
     scene.happens(NriEvent.START_CONTAINER)
-    assert {} == scene.handler.unstarted
+    assert scene.handler.unstarted == {}
     scene.happens(NriEvent.STOP_CONTAINER)
-    assert {} == scene.handler.unstarted
+    assert scene.handler.unstarted == {}
 
     scene.happens(NriEvent.CREATE_CONTAINER)
     scene.happens(NriEvent.REMOVE_CONTAINER)
     scene.happens(NriEvent.REMOVE_POD_SANDBOX)
-    assert {} == scene.handler.unstarted
+    assert scene.handler.unstarted == {}

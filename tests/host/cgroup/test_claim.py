@@ -50,7 +50,7 @@ def test_trees_inside_each_other_exclude_each_other(tmp_path: Path) -> None:
     neighbours = [*claim.take(host, layout(tmp_path, "one"))]
     neighbours += claim.take(host, layout(tmp_path, "two"))
 
-    assert 4 == len(neighbours)
+    assert len(neighbours) == 4
     claim.release(host, neighbours)
 
 
@@ -66,5 +66,5 @@ def test_nothing_to_claim(tmp_path: Path) -> None:
     recorded = Machine("0-1")
     recorded.live = False
 
-    assert () == claim.take(root.LiveHost(), cgroup.Layout())
-    assert () == claim.take(recorded, layout(tmp_path))
+    assert claim.take(root.LiveHost(), cgroup.Layout()) == ()
+    assert claim.take(recorded, layout(tmp_path)) == ()

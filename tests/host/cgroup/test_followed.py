@@ -54,7 +54,7 @@ def test_a_group_and_what_is_inside() -> None:
     """Parents come before children, control files are no groups, names with dots are."""
     host = machine("a/c", "a/b.slice/d")
 
-    assert ["a", "a/b.slice", "a/b.slice/d", "a/c"] == followed.inside(reader(host), "a", 3)
+    assert followed.inside(reader(host), "a", 3) == ["a", "a/b.slice", "a/b.slice/d", "a/c"]
     assert followed.inside(reader(host), "a", 2) is None
 
 
@@ -72,7 +72,7 @@ def test_groups_nested_deeper_than_calls() -> None:
     """A workload that nests thousands of groups does not break the look at all the others."""
     host = machine()
 
-    assert 3001 == len(followed.inside(Deep(host, hierarchies.discover(host)), "w", 5000) or ())
+    assert len(followed.inside(Deep(host, hierarchies.discover(host)), "w", 5000) or ()) == 3001
 
 
 class Counted(tree.CgroupReader):
@@ -94,8 +94,8 @@ def test_a_crowd_is_followed_by_its_top() -> None:
     pods = [declared("crowd"), declared("calm")]
     found = follower.groups(look, pods, (), full=True, sets=False)
 
-    assert ["", "crowd", "calm", "calm/one", "calm/one/two"] == list(dict.fromkeys(found))
-    assert {"crowd": False} == follower.crowded
+    assert list(dict.fromkeys(found)) == ["", "crowd", "calm", "calm/one", "calm/one/two"]
+    assert follower.crowded == {"crowd": False}
     assert "crowd" not in look.listed
     for number in range(15):
         host.rmdir(host.at(f"{TOP}/crowd/n{number}"))
@@ -116,7 +116,7 @@ def test_a_pod_keeps_its_containers() -> None:
 
     wanted = {"", "kubepods.slice", POD, f"{POD}/{BOX}", other, f"{other}/{BOX}"}
     assert wanted | {f"{other}/{BOX}/init.scope"} == set(found)
-    assert {POD: False} == follower.crowded
+    assert follower.crowded == {POD: False}
 
 
 def test_groups_that_are_gone_are_no_crowd() -> None:
@@ -129,7 +129,7 @@ def test_groups_that_are_gone_are_no_crowd() -> None:
 
     host = machine("a/b")
 
-    assert ["a", "a/b"] == followed.inside(Haunted(host, hierarchies.discover(host)), "a", 3)
+    assert followed.inside(Haunted(host, hierarchies.discover(host)), "a", 3) == ["a", "a/b"]
 
 
 def test_many_small_crowds() -> None:
@@ -139,7 +139,7 @@ def test_many_small_crowds() -> None:
     pods = [declared(f"w{one}") for one in range(5)]
     found = follower.groups(reader(host), pods, (), full=True, sets=False)
 
-    assert {"w2", "w3", "w4"} == follower.crowded.keys()
+    assert follower.crowded.keys() == {"w2", "w3", "w4"}
     assert {f"w{one}" for one in range(5)} <= set(found)
 
 
@@ -151,8 +151,8 @@ def test_sets_of_a_crowd_are_known_on_v1() -> None:
     names = follower.groups(look, pods, (), full=True, sets=True)
     groups = look.read_all(names)
 
-    assert ({"crowd": True}, 22) == (follower.crowded, len(set(names)))
-    assert {"", "crowd"} == follower.counted(groups).keys()
+    assert (follower.crowded, len(set(names))) == ({"crowd": True}, 22)
+    assert follower.counted(groups).keys() == {"", "crowd"}
     assert follower.counted(groups) is follower.counted(groups)
 
 
@@ -179,12 +179,12 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
         assert who.publisher.view is not None
         conditions = who.publisher.view.plan.conditions
         told = [one for one in conditions if one.type == "GroupsNotFollowed"]
-        assert [("host/batch", True)] == [(one.subject, one.status) for one in told]
+        assert [(one.subject, one.status) for one in told] == [("host/batch", True)]
         counted = who.publisher.view.snapshot.counted
         assert not [path for path in counted if path.startswith("batch/jobs/")]
-        assert "1-4\n" == site.host.text(site.host.at(f"{top}/batch/jobs/cpuset.cpus"))
+        assert site.host.text(site.host.at(f"{top}/batch/jobs/cpuset.cpus")) == "1-4\n"
     site.restore()
-    assert {} == images.difference(before, site.image())
+    assert images.difference(before, site.image()) == {}
     with site.agent() as who:
         for path in inside[1:]:
             site.host.rmdir(site.host.at(path))

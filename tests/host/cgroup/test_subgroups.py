@@ -44,14 +44,14 @@ def test_usual_names_suffice(names: tuple[str, ...]) -> None:
     host = machine(*names)
 
     assert list(names) == subgroups.names(host, host.at(TOP), 2 + len(names))
-    assert () == host.names
+    assert host.names == ()
 
 
 def test_a_name_with_a_dot_is_asked_for() -> None:
     """It may be a file of a controller that we do not know."""
     host = machine("my.group", more=("new.stat",))
 
-    assert ["my.group"] == subgroups.names(host, host.at(TOP), 3)
+    assert subgroups.names(host, host.at(TOP), 3) == ["my.group"]
     assert {"my.group", "new.stat"} <= set(host.names)
 
 
@@ -59,11 +59,11 @@ def test_a_group_that_is_named_like_a_file_is_found_beside_an_unknown_file() -> 
     """The count alone would take the file for the group."""
     host = machine("cpu.evil", more=("new.stat",))
 
-    assert ["cpu.evil"] == subgroups.names(host, host.at(TOP), 3)
+    assert subgroups.names(host, host.at(TOP), 3) == ["cpu.evil"]
 
 
 def test_a_file_without_a_dot_is_no_group_where_the_count_says_so() -> None:
     """A hierarchy may be mounted so that its files have no prefix."""
     host = machine("a", more=("cpus", "mems"))
 
-    assert ["a"] == subgroups.names(host, host.at(TOP), 3)
+    assert subgroups.names(host, host.at(TOP), 3) == ["a"]

@@ -52,11 +52,11 @@ def test_v1_mounts() -> None:
         line("/proc", "proc", "rw"),
     )
 
-    assert [
+    assert shown(found) == [
         ("/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", True),
         ("/sys/fs/cgroup/memory", "memory", False),
         ("/sys/fs/cgroup/pids", "pids", False),
-    ] == shown(found)
+    ]
 
 
 def test_a_hierarchy_that_is_mounted_twice() -> None:
@@ -64,19 +64,19 @@ def test_a_hierarchy_that_is_mounted_twice() -> None:
     usual = line("/sys/fs/cgroup/cpu", "cgroup", "rw,cpu")
     other = line("/mnt/cpu", "cgroup", "rw,cpu")
 
-    assert ["/sys/fs/cgroup/cpu"] == [h.mount for h in layout(usual, other).hierarchies]
-    assert ["/sys/fs/cgroup/cpu"] == [h.mount for h in layout(other, usual).hierarchies]
+    assert [h.mount for h in layout(usual, other).hierarchies] == ["/sys/fs/cgroup/cpu"]
+    assert [h.mount for h in layout(other, usual).hierarchies] == ["/sys/fs/cgroup/cpu"]
 
 
 def test_names_with_blanks() -> None:
     """Mountinfo writes blanks as octal numbers."""
-    assert ["/a b"] == [h.mount for h in layout(line(r"/a\040b", "cgroup", "cpu")).hierarchies]
+    assert [h.mount for h in layout(line(r"/a\040b", "cgroup", "cpu")).hierarchies] == ["/a b"]
 
 
 @pytest.mark.parametrize("text", ["", "x", " - ", "a b c - cgroup", "30 25 0:26 / /m rw - cgroup2"])
 def test_damaged_lines_are_no_mounts(text: str) -> None:
     """What is not a whole line is skipped."""
-    assert () == layout(text).hierarchies
+    assert layout(text).hierarchies == ()
 
 
 @pytest.mark.parametrize(("version", "found"), [("v1", "v1"), ("v2", "v2"), ("hybrid", "hybrid")])
@@ -99,7 +99,7 @@ def test_a_group_that_vanished_is_a_value() -> None:
     look = reader(host)
 
     assert absence.Gone("b") == look.read("b")
-    assert ["a"] == list(look.read_all(["a", "b", "a"]))
+    assert list(look.read_all(["a", "b", "a"])) == ["a"]
 
 
 def test_a_group_made_anew_has_another_identity() -> None:
@@ -115,7 +115,7 @@ def test_a_group_made_anew_has_another_identity() -> None:
     second = look.read_all(["a"])["a"]
 
     assert first.inode != second.inode
-    assert ("0", "") == (first.values["cpuset.cpus"], second.values["cpuset.cpus"])
+    assert (first.values["cpuset.cpus"], second.values["cpuset.cpus"]) == ("0", "")
 
 
 def test_changes_between_passes_are_seen() -> None:

@@ -102,7 +102,7 @@ def test_quiet_groups_are_the_same_objects_and_cost_nothing(
     generation, host.calls = look.generation, 0
     again = everything(look)
 
-    assert ["", "pod", "pod/inner"] == sorted(again)
+    assert sorted(again) == ["", "pod", "pod/inner"]
     assert all(again[path] is first[path] for path in first)
     assert (generation, 0) == (look.generation, host.calls)
 
@@ -115,11 +115,11 @@ def test_a_group_that_comes_is_seen_at_the_next_poll(
     group(tree / "pod/inner/fresh", "0")
 
     assert look.poll()
-    assert "0" == everything(look)["pod/inner/fresh"].values[CPUS]
+    assert everything(look)["pod/inner/fresh"].values[CPUS] == "0"
 
     (tree / "pod/inner/fresh" / CPUS).write_text("1\n")
 
-    assert "1" == everything(look)["pod/inner/fresh"].values[CPUS]
+    assert everything(look)["pod/inner/fresh"].values[CPUS] == "1"
 
 
 def test_a_group_that_goes_is_gone(look: cgroup_tree.CgroupReader, tree: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_group_that_goes_is_gone(look: cgroup_tree.CgroupReader, tree: Path) -
         (tree / "pod/inner" / name).unlink()
     (tree / "pod/inner").rmdir()
 
-    assert ["", "pod"] == sorted(everything(look))
+    assert sorted(everything(look)) == ["", "pod"]
     assert absence.Gone("pod/inner") == look.read("pod/inner")
 
 
@@ -143,11 +143,11 @@ def test_another_group_under_the_same_name_is_another_group(
     after = everything(look)["pod/inner"]
 
     assert before.inode != after.inode
-    assert "3" == after.values[CPUS]
+    assert after.values[CPUS] == "3"
 
     (tree / "pod/inner" / CPUS).write_text("2\n")
 
-    assert "2" == everything(look)["pod/inner"].values[CPUS]
+    assert everything(look)["pod/inner"].values[CPUS] == "2"
 
 
 def test_a_write_above_reads_what_is_below_again(
@@ -156,11 +156,11 @@ def test_a_write_above_reads_what_is_below_again(
     """An effective set follows from the sets above, and the kernel does not tell of it."""
     everything(look)
     silently(tree / "pod/inner" / EFFECTIVE, b"1")
-    assert "0" == everything(look)["pod/inner"].values[EFFECTIVE]
+    assert everything(look)["pod/inner"].values[EFFECTIVE] == "0"
 
     (tree / "pod" / CPUS).write_text("1\n")
 
-    assert "1" == everything(look)["pod/inner"].values[EFFECTIVE]
+    assert everything(look)["pod/inner"].values[EFFECTIVE] == "1"
 
 
 def test_a_change_that_nobody_told_of_is_found_within_five_polls(
@@ -171,7 +171,7 @@ def test_a_change_that_nobody_told_of_is_found_within_five_polls(
     silently(tree / "pod/inner" / CPUS, b"3")
     found = [everything(look)["pod/inner"].values[CPUS] for _ in range(5)]
 
-    assert "3" == found[-1]
+    assert found[-1] == "3"
 
 
 def test_only_what_is_in_doubt_is_read_again(
@@ -185,10 +185,10 @@ def test_only_what_is_in_doubt_is_read_again(
     after = look.renewed(before)
 
     assert after is not None
-    assert "3" == after["pod/inner"].values[CPUS]
+    assert after["pod/inner"].values[CPUS] == "3"
     assert [before[""], before["pod"]] == [after[""], after["pod"]]
     assert list(before) == list(after)
-    assert 4 == host.calls  # the files of that one
+    assert host.calls == 4  # the files of that one
     assert after is look.renewed(after)
 
 
@@ -268,7 +268,7 @@ def test_what_we_wrote_ourselves_surprises_nobody(
 
     assert not look.hear(ours)
     assert disturbed == look.disturbed
-    assert "1" == everything(look)["pod"].values[CPUS]
+    assert everything(look)["pod"].values[CPUS] == "1"
 
     (tree / "pod" / CPUS).write_text("2\n")
     (tree / "pod/inner" / CPUS).write_text("2\n")
@@ -301,7 +301,7 @@ def test_lost_events_cost_one_look_at_everything(
     silently(tree / "pod" / EFFECTIVE, b"2-3"[:3])
 
     assert look._take([inotify.InotifyEvent(-1, "", directory=True)])
-    assert "2-3" == everything(look)["pod"].values[EFFECTIVE]
+    assert everything(look)["pod"].values[EFFECTIVE] == "2-3"
 
 
 def test_without_watches_groups_are_polled(host: Counting, tree: Path) -> None:
@@ -310,7 +310,7 @@ def test_without_watches_groups_are_polled(host: Counting, tree: Path) -> None:
         everything(reader)
         silently(tree / "pod/inner" / CPUS, b"3")
 
-        assert "3" == everything(reader)["pod/inner"].values[CPUS]
+        assert everything(reader)["pod/inner"].values[CPUS] == "3"
 
 
 def test_closing_gives_every_watch_back(look: cgroup_tree.CgroupReader, tree: Path) -> None:
@@ -322,7 +322,7 @@ def test_closing_gives_every_watch_back(look: cgroup_tree.CgroupReader, tree: Pa
     look.close()
     (tree / "pod" / CPUS).write_text("2\n")
 
-    assert (3, 0) == (before, told.read_text().count("inotify wd"))
+    assert (before, told.read_text().count("inotify wd")) == (3, 0)
     assert not look.hear()
 
 

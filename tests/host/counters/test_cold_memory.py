@@ -53,12 +53,12 @@ IOMEM = b"""\
 
 def test_kidled_counts_page_cache_idle_for_sixty_scans() -> None:
     """The last three columns of the four kinds; slab and younger pages are not cold cache."""
-    assert 32 + 64 + 128 + 1 + 2 + 4 == cold_memory.idle(KIDLED)
+    assert cold_memory.idle(KIDLED) == 32 + 64 + 128 + 1 + 2 + 4
 
 
 def test_damon_says_a_share() -> None:
     """Thirty of a hundred parts were idle for five minutes."""
-    assert 0.3 == cold_memory.share(PERCENTILES.encode())
+    assert cold_memory.share(PERCENTILES.encode()) == 0.3
 
 
 def test_what_is_free_is_not_cold() -> None:
@@ -68,16 +68,16 @@ def test_what_is_free_is_not_cold() -> None:
     """
     nothing = MEMINFO.replace(b"204800 kB\nInactive", b"     0 kB\nInactive")
 
-    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold_memory.untouched(COLDER, MEMINFO, b""))
-    assert (390 - 0.4 * 960) * MIB == pytest.approx(cold_memory.untouched(COLDER, nothing, b""))
-    assert 0 == cold_memory.untouched(PERCENTILES.encode(), nothing, b"")
+    assert pytest.approx(cold_memory.untouched(COLDER, MEMINFO, b"")) == (590 - 0.4 * 960) * MIB
+    assert pytest.approx(cold_memory.untouched(COLDER, nothing, b"")) == (390 - 0.4 * 960) * MIB
+    assert cold_memory.untouched(PERCENTILES.encode(), nothing, b"") == 0
 
 
 def test_holes_between_addresses_are_watched_too() -> None:
     """The share is one of all addresses from the first to the last memory."""
     used = (1 << 31) * 0.2
 
-    assert (1 << 31) == cold_memory.span(IOMEM)
+    assert cold_memory.span(IOMEM) == (1 << 31)
     few = b",".join([b"-500", *[b"0"] * 20, *[b"300000"] * 80])
     assert 590 * MIB - used == pytest.approx(cold_memory.untouched(few, MEMINFO, IOMEM), rel=1e-4)
 
@@ -131,7 +131,7 @@ def test_of_the_node() -> None:
     host.tree.text("/proc/meminfo", MEMINFO.decode())
     assert (590 - 0.7 * 960) * MIB < 0 == cold_memory.node(host, layout)
     host.tree.text(f"{parameters}/memory_idle_ms_percentiles", COLDER.decode())
-    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold_memory.node(host, layout))
+    assert pytest.approx(cold_memory.node(host, layout)) == (590 - 0.4 * 960) * MIB
 
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
     assert cold_memory.idle(KIDLED) == cold_memory.node(host, layout)
@@ -151,5 +151,5 @@ def test_it_is_remembered() -> None:
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", "nonsense")
     for at in range(1, 40):
         past.take(look.read(at))
-    assert 1 == look.counts["damaged"]
+    assert look.counts["damaged"] == 1
     assert past.node.last("", meter.MEMORY_TOTAL) is not None

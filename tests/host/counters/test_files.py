@@ -36,9 +36,9 @@ def one(name: str, *texts: str, unified: bool) -> dict[meter.Meter, list[float]]
 
 def test_cpu_time_of_v1() -> None:
     """Nanoseconds, and ticks of USER_HZ."""
-    assert {meter.CPU: [2.5]} == one("cpuacct.usage", "2500000000\n", unified=False)
+    assert one("cpuacct.usage", "2500000000\n", unified=False) == {meter.CPU: [2.5]}
     split = one("cpuacct.stat", "user 250\nsystem 50\n", unified=False)
-    assert [2.5, 0.5] == [split[meter.CPU_USER][0], split[meter.CPU_SYSTEM][0]]
+    assert [split[meter.CPU_USER][0], split[meter.CPU_SYSTEM][0]] == [2.5, 0.5]
 
 
 def test_throttling_of_v1() -> None:
@@ -46,7 +46,7 @@ def test_throttling_of_v1() -> None:
     text = "nr_periods 10\nnr_throttled 4\nthrottled_time 1500000000\nnr_bursts 0\n"
     found = one("cpu.stat", text, unified=False)
 
-    assert [10, 4, 1.5] == [column[0] for column in found.values()]
+    assert [column[0] for column in found.values()] == [10, 4, 1.5]
 
 
 def test_cpu_of_v2_with_and_without_the_controller() -> None:
@@ -55,16 +55,16 @@ def test_cpu_of_v2_with_and_without_the_controller() -> None:
     long = f"{short}nr_periods 5\nnr_throttled 2\nthrottled_usec 500000\n"
     found = one("cpu.stat", short, long, short, unified=True)
 
-    assert [3.0, 3.0, 3.0] == found[meter.CPU]
-    assert 2 == found[meter.THROTTLED_PERIODS][1]
-    assert [True, False, True] == [math.isnan(n) for n in found[meter.PERIODS]]
+    assert found[meter.CPU] == [3.0, 3.0, 3.0]
+    assert found[meter.THROTTLED_PERIODS][1] == 2
+    assert [math.isnan(n) for n in found[meter.PERIODS]] == [True, False, True]
 
 
 def test_memory_of_v1_counts_what_is_below() -> None:
     """The sums of the hierarchy are taken, not those of the group alone."""
     found = one("memory.stat", STAT, unified=False)
 
-    assert [100, 300, 35] == [column[0] for column in found.values()]
+    assert [column[0] for column in found.values()] == [100, 300, 35]
 
 
 def test_keys_that_move() -> None:
@@ -73,8 +73,8 @@ def test_keys_that_move() -> None:
     second = "active_file 50\ninactive_file 40\nunevictable 30\nactive_anon 20\ninactive_anon 10\n"
     found = one("memory.stat", first, second, first, unified=True)
 
-    assert [4, 40, 4] == found[meter.MEMORY_INACTIVE_FILE]
-    assert [6, 60, 6] == found[meter.MEMORY_ANON]
+    assert found[meter.MEMORY_INACTIVE_FILE] == [4, 40, 4]
+    assert found[meter.MEMORY_ANON] == [6, 60, 6]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_pressure_without_full() -> None:
     """Before 5.13 the CPU's file had one line."""
     found = one("cpu.pressure", PSI.partition("\n")[0] + "\n", unified=True)
 
-    assert SOME == [column[0] for column in list(found.values())[:4]]
+    assert [column[0] for column in list(found.values())[:4]] == SOME
     assert all(math.isnan(column[0]) for column in list(found.values())[4:])
 
 
@@ -145,7 +145,7 @@ def test_memory_by_node_with_gaps(unified: bool) -> None:
     found = row.columns([(v2 if unified else v1).encode()])
 
     expected = [0, 8192, 8192] if unified else [0, 40960, 81920]
-    assert expected == [column[0] for column in found]
+    assert [column[0] for column in found] == expected
     assert tuple(map(meter.numa_memory, (0, 8, 250))) == row.meters
 
 

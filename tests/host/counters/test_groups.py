@@ -49,7 +49,7 @@ def test_every_group_at_every_tick(version: Cgroup) -> None:
     look = reader(host)
     for at, memory in enumerate(("ab", "b", "a", "b")):
         found = look.read(at)
-        assert {"a": 5.0, "b": 6.0} == values(found, meter.CPU)
+        assert values(found, meter.CPU) == {"a": 5.0, "b": 6.0}
         assert set(memory) == values(found, meter.MEMORY).keys(), "all where one is new"
 
 
@@ -68,9 +68,9 @@ def test_the_rest_in_turns(version: Cgroup) -> None:
     found = [look.read(at) for at in range(12)]
     seen = [values(one, meter.MEMORY_CACHE).keys() for one in found]
 
-    assert [2] * 12 == [len(one) for one in seen]
+    assert [len(one) for one in seen] == [2] * 12
     assert seen[:6] == seen[6:]
-    assert 12 == len(set().union(*seen[:6]))
+    assert len(set().union(*seen[:6])) == 12
     assert all(
         one <= values(each, meter.MEMORY).keys() for one, each in zip(seen, found, strict=True)
     )
@@ -87,8 +87,8 @@ def test_what_groups_are_compared_by_is_read_at_once(version: Cgroup) -> None:
     found = reader(host).read(0, comparing=True)
     compared = [len(values(found, what)) for what in (meter.MEMORY_INACTIVE_FILE, meter.PIDS)]
 
-    assert [20, 20] == compared
-    assert 20 > len(values(found, meter.OOM_KILLS))
+    assert compared == [20, 20]
+    assert len(values(found, meter.OOM_KILLS)) < 20
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -103,12 +103,12 @@ def test_a_group_that_is_gone(version: Cgroup) -> None:
     kept = look.handles
     found = look.read(30)
 
-    assert {"b"} == values(found, meter.CPU).keys()
+    assert values(found, meter.CPU).keys() == {"b"}
     assert (kept // 2, kept // 2) == (look.handles, look.counts["gone"]), "at this tick, all turns"
     look.read(31)
     assert kept // 2 == look.counts["gone"], "nobody asks for them again"
     look.follow(counting.found(host))
-    assert {"b"} == look.read(32).slots.keys()
+    assert look.read(32).slots.keys() == {"b"}
     look.close()
     assert 0 == look.handles == host.open_handles
 
@@ -124,7 +124,7 @@ def test_a_group_made_anew_is_another() -> None:
     found = look.read(1)
 
     assert found.slots["a"] in found.renewed
-    assert {"a"} == values(found, meter.CPU).keys()
+    assert values(found, meter.CPU).keys() == {"a"}
 
 
 def test_what_is_said_again_is_not_understood_again() -> None:
@@ -139,7 +139,7 @@ def test_what_is_said_again_is_not_understood_again() -> None:
 
     both = [{"a": 1.0, "b": 1.0}] * 2 + [{"a": 2.0, "b": 1.0}]
     assert [*both, {"b": 1.0}, {"b": 3.0}, {"a": 4.0, "b": 3.0}] == seen
-    assert 2 == look.counts["damaged"]
+    assert look.counts["damaged"] == 2
 
 
 def test_what_hardly_ever_says_the_same_is_not_compared() -> None:
@@ -170,9 +170,9 @@ def test_a_text_that_is_no_number(text: str) -> None:
     look = reader(host)
     found = look.read(0)
 
-    assert {"b"} == values(found, meter.CPU).keys()
-    assert {"a", "b"} == values(found, meter.MEMORY).keys()
-    assert 1 == look.counts["damaged"]
+    assert values(found, meter.CPU).keys() == {"b"}
+    assert values(found, meter.MEMORY).keys() == {"a", "b"}
+    assert look.counts["damaged"] == 1
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -183,12 +183,12 @@ def test_a_number_that_no_float_holds(version: Cgroup, one: meter.Meter) -> None
     top = "/sys/fs/cgroup/"
     memory = {"v1": f"{top}memory/a/memory.usage_in_bytes", "v2": f"{top}a/memory.current"}
     look = reader(host)
-    assert {"a", "b"} == values(look.read(0), one).keys()
+    assert values(look.read(0), one).keys() == {"a", "b"}
     host.texts = {CPU[version].format("a"): said(version, "9" * 400), memory[version]: "9" * 400}
 
-    assert {"b"} == values(look.read(1), one).keys()
+    assert values(look.read(1), one).keys() == {"b"}
     assert "a" not in values(look.read(2), one)
-    assert {"b"} == values(reader(host).read(0), one).keys()
+    assert values(reader(host).read(0), one).keys() == {"b"}
     assert look.counts["damaged"] >= 2
 
 
@@ -198,8 +198,8 @@ def test_all_texts_damaged() -> None:
     host.texts = {CPU["v2"].format(name): "" for name in "ab"}
     found = reader(host).read(0)
 
-    assert {} == values(found, meter.CPU)
-    assert {"a", "b"} == values(found, meter.MEMORY).keys()
+    assert values(found, meter.CPU) == {}
+    assert values(found, meter.MEMORY).keys() == {"a", "b"}
 
 
 def test_a_file_that_comes_later() -> None:
@@ -208,13 +208,13 @@ def test_a_file_that_comes_later() -> None:
     path = "/sys/fs/cgroup/a/memory.current"
     host.texts[path] = None
     look = reader(host)
-    assert {} == values(look.read(0), meter.MEMORY)
+    assert values(look.read(0), meter.MEMORY) == {}
     assert "memory.current" in look.missing
     host.texts[path] = "77\n"
     for at in range(1, 600):
-        assert {} == values(look.read(at), meter.MEMORY)
+        assert values(look.read(at), meter.MEMORY) == {}
 
-    assert {"a": 77} == values(look.read(600), meter.MEMORY)
+    assert values(look.read(600), meter.MEMORY) == {"a": 77}
 
 
 @pytest.mark.parametrize("handles", [0, 1000])
@@ -225,10 +225,10 @@ def test_a_group_that_is_not_everywhere_yet(handles: int) -> None:
     host.texts[path] = None
     look = reader(host, handles)
     for at in range(3):
-        assert {"a"} == values(look.read(at), meter.CPU).keys()
+        assert values(look.read(at), meter.CPU).keys() == {"a"}
     host.texts[path] = said("v2", 77)
 
-    assert 77 == values(look.read(3), meter.CPU)["b"]
+    assert values(look.read(3), meter.CPU)["b"] == 77
 
 
 def test_a_file_that_a_group_does_not_get() -> None:
@@ -238,10 +238,10 @@ def test_a_file_that_a_group_does_not_get() -> None:
     host.texts[path] = None
     look = reader(host)
     for at in range(8):
-        assert {"a"} == values(look.read(at), meter.CPU).keys()
+        assert values(look.read(at), meter.CPU).keys() == {"a"}
     host.texts[path] = said("v2", 77)
 
-    assert {"a"} == values(look.read(9), meter.CPU).keys()
+    assert values(look.read(9), meter.CPU).keys() == {"a"}
 
 
 def test_a_file_that_opens_and_cannot_be_read() -> None:
@@ -256,7 +256,7 @@ def test_a_file_that_opens_and_cannot_be_read() -> None:
         look.read(at)
 
     assert opened == look.counts["opened"]
-    assert 0 == look.counts["gone"]
+    assert look.counts["gone"] == 0
     assert {"cpu.pressure", "memory.pressure", "io.pressure"} <= look.missing
     host.refused = ()
     for at in range(60, 620):
@@ -272,10 +272,10 @@ def test_descriptors_are_bounded() -> None:
         found = look.read(at)
         memory = 4 if at else 8
         assert (8, memory) == (len(values(found, meter.CPU)), len(values(found, meter.MEMORY)))
-        assert 3 == look.handles
+        assert look.handles == 3
     look.close()
 
-    assert 0 == host.open_handles
+    assert host.open_handles == 0
 
 
 def test_many_groups_that_come_and_go() -> None:
@@ -290,10 +290,10 @@ def test_many_groups_that_come_and_go() -> None:
         look.read(n)
     found = look.read(300)
 
-    assert (64, 10) == (found.width, len(found.slots))
-    assert 10 == len(set(found.slots.values()))
+    assert (found.width, len(found.slots)) == (64, 10)
+    assert len(set(found.slots.values())) == 10
     look.close()
-    assert 0 == host.open_handles
+    assert host.open_handles == 0
 
 
 def test_the_same_groups_again_cost_nothing() -> None:
@@ -311,8 +311,8 @@ def test_a_group_on_many_disks() -> None:
     host.texts = {f"{counting.TOP}/a/io.stat": "".join(lines)}
     found = reader(host).read(0, thorough=True)
 
-    assert {"a": 12345678900} == values(found, meter.IO_READ)
-    assert {"a": 700} == values(found, meter.IO_WRITE)
+    assert values(found, meter.IO_READ) == {"a": 12345678900}
+    assert values(found, meter.IO_WRITE) == {"a": 700}
 
 
 def test_more_disks_than_are_read() -> None:
@@ -321,5 +321,5 @@ def test_more_disks_than_are_read() -> None:
     host.texts = {f"{counting.TOP}/a/io.stat": "8:0 rbytes=123456789 wbytes=7\n" * 2000}
     look = reader(host)
 
-    assert {} == values(look.read(0, thorough=True), meter.IO_READ)
-    assert 1 == look.counts["damaged"]
+    assert values(look.read(0, thorough=True), meter.IO_READ) == {}
+    assert look.counts["damaged"] == 1

@@ -110,7 +110,7 @@ def test_who_goes_and_who_comes(node: Node) -> None:
 
     node.says("g5", used=100, cache=4)
 
-    assert {"g5": 8.0} == {n: v for n, v in node.round(ticks=600 + EVERY).items() if v != 2.0}
+    assert {n: v for n, v in node.round(ticks=600 + EVERY).items() if v != 2.0} == {"g5": 8.0}
 
 
 def test_damage(node: Node) -> None:

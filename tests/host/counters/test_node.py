@@ -26,9 +26,9 @@ def test_rates_of_the_node_and_its_cpus() -> None:
         host.texts["/proc/stat"] = stat((0, used), (1, 7))
         past.take(look.read(at))
 
-    assert 1 == past.node.last("", meter.CPU)
-    assert (1, 0) == (past.cpus.last("0", meter.CPU), past.cpus.last("1", meter.CPU))
-    assert 1 == past.numa.last("0", meter.CPU)
+    assert past.node.last("", meter.CPU) == 1
+    assert (past.cpus.last("0", meter.CPU), past.cpus.last("1", meter.CPU)) == (1, 0)
+    assert past.numa.last("0", meter.CPU) == 1
 
 
 def test_a_cpu_that_comes_back() -> None:
@@ -44,7 +44,7 @@ def test_a_cpu_that_comes_back() -> None:
         rate = past.numa.last("0", meter.CPU)
         assert rate is None or 0 <= rate <= 2
 
-    assert 1 == past.numa.last("0", meter.CPU)
+    assert past.numa.last("0", meter.CPU) == 1
 
 
 def test_each_file_for_itself() -> None:
@@ -56,7 +56,7 @@ def test_each_file_for_itself() -> None:
     past.take(look.read(0))
 
     assert past.node.last("", meter.MEMORY_TOTAL) is not None
-    assert 1 == look.counts["damaged"]
+    assert look.counts["damaged"] == 1
     assert "pressure.io" in [gap.feature for gap in look.unsupported]
 
 
@@ -68,7 +68,7 @@ def test_interfaces_with_a_device_before_others() -> None:
     host.tree.text("/sys/class/net/eth0/device", "")
     past.take(node.NodeReader(host).read(0))
 
-    assert ["eth0"] == list(past.links.subjects)
+    assert list(past.links.subjects) == ["eth0"]
 
 
 def test_a_second_look_at_once_reads_nothing() -> None:
@@ -78,8 +78,8 @@ def test_a_second_look_at_once_reads_nothing() -> None:
     first = look.read(machine.Now(at=1.0, wall=0.0), {})
 
     assert {"groups", "node"} <= first.keys()
-    assert {} == look.read(machine.Now(at=1.2, wall=0.0), {})
-    assert {} != look.read(machine.Now(at=2.0, wall=0.0), {})
+    assert look.read(machine.Now(at=1.2, wall=0.0), {}) == {}
+    assert look.read(machine.Now(at=2.0, wall=0.0), {}) != {}
 
 
 def test_counters_are_a_source_with_an_age() -> None:
@@ -89,18 +89,18 @@ def test_counters_are_a_source_with_an_age() -> None:
     """
     host = counting.machine("v2")
     look = usage.UsageReader(host)
-    assert (False, None) == (look.source.ok, look.source.last_good)
+    assert (look.source.ok, look.source.last_good) == (False, None)
 
     look.read(machine.Now(at=1.0, wall=0.0), {})
-    assert (True, 1.0, "") == (look.source.ok, look.source.last_good, look.source.problem)
+    assert (look.source.ok, look.source.last_good, look.source.problem) == (True, 1.0, "")
 
     host.texts["/proc/stat"], host.texts["/proc/meminfo"] = "nonsense", None
     look.read(machine.Now(at=2.0, wall=0.0), {})
-    assert (False, 1.0) == (look.source.ok, look.source.last_good)
+    assert (look.source.ok, look.source.last_good) == (False, 1.0)
     assert "/proc/stat" in look.source.problem
     assert "/proc/meminfo" in look.source.problem
     assert look.source.local
 
     host.texts.clear()
     look.read(machine.Now(at=3.0, wall=0.0), {})
-    assert (True, 3.0) == (look.source.ok, look.source.last_good)
+    assert (look.source.ok, look.source.last_good) == (True, 3.0)

@@ -114,24 +114,24 @@ def test_a_window_a_minute() -> None:
     """Cycles and instructions of ten seconds, summed over CPUs; nothing is held open after it."""
     world = World()
 
-    assert 1 == len(world.run(60, "a"))
-    assert 600 == world.past.work.last("a", meter.CYCLES)
-    assert 200 == world.past.work.last("a", meter.INSTRUCTIONS)
-    assert 3 == world.past.work.last("a", meter.CPI)
-    assert {} == world.host.processor.opened
-    assert 1 == len(world.run(60, "a"))
+    assert len(world.run(60, "a")) == 1
+    assert world.past.work.last("a", meter.CYCLES) == 600
+    assert world.past.work.last("a", meter.INSTRUCTIONS) == 200
+    assert world.past.work.last("a", meter.CPI) == 3
+    assert world.host.processor.opened == {}
+    assert len(world.run(60, "a")) == 1
 
 
 def test_turns_where_not_all_fit() -> None:
     """Two of three at a time, those first that waited longest, one window after the other."""
     world = World(descriptors=8)
     world.run(11, "a", "b", "c")
-    assert {"a", "b"} == set(world.past.work.subjects)
+    assert set(world.past.work.subjects) == {"a", "b"}
     world.run(11, "a", "b", "c")
-    assert {"a", "b", "c"} == set(world.past.work.subjects)
+    assert set(world.past.work.subjects) == {"a", "b", "c"}
 
     opened = [one for one in world.host.processor.seen if one in ("a", "b", "c")]
-    assert ["a", "a", "b", "b", "c", "c", "a", "a"] == opened
+    assert opened == ["a", "a", "b", "b", "c", "c", "a", "a"]
 
 
 def test_a_pair_that_had_no_room() -> None:
@@ -141,8 +141,9 @@ def test_a_pair_that_had_no_room() -> None:
     world.host.processor.work["b"] = perf_events.Counted(100, 0, 0, 0)
     world.run(11, "a", "b")
 
-    assert (800, 400) == tuple(
-        world.past.work.last("a", one) for one in (meter.CYCLES, meter.INSTRUCTIONS)
+    assert tuple(world.past.work.last("a", one) for one in (meter.CYCLES, meter.INSTRUCTIONS)) == (
+        800,
+        400,
     )
     assert world.past.work.last("b", meter.CPI) is None
 
@@ -152,13 +153,13 @@ def test_a_group_that_is_gone_costs_itself() -> None:
     world = World(interval=10.0)
     world.host.processor.work["gone"] = errno.ENOENT
     world.run(11, "gone", "a", "b")
-    assert {"a", "b"} == set(world.past.work.subjects)
+    assert set(world.past.work.subjects) == {"a", "b"}
 
     world.host.processor.work["c"] = perf_events.Counted(10, 10, 5, 5)
     world.run(11, "b", "c")
-    assert {"b", "c"} == set(world.past.work.subjects)
-    assert 1 == world.past.work.last("c", meter.CPI)
-    assert 3 == world.past.work.last("b", meter.CPI)
+    assert set(world.past.work.subjects) == {"b", "c"}
+    assert world.past.work.last("c", meter.CPI) == 1
+    assert world.past.work.last("b", meter.CPI) == 3
 
 
 @pytest.mark.parametrize(
@@ -175,15 +176,15 @@ def test_why_nothing_is_counted(number: int, words: str) -> None:
     """It is a value that people see; the machine is asked again after ten minutes."""
     world = World()
     world.host.processor.usual = number
-    assert [] == world.run(20, "a")
+    assert world.run(20, "a") == []
     (gap,) = world.reader.unsupported
-    assert "cpi" == gap.feature
+    assert gap.feature == "cpi"
     assert words in gap.why
 
     world.host.processor.usual = perf_events.Counted(1, 1, 1, 1)
-    assert [] == world.run(500, "a")
-    assert 1 == len(world.run(100, "a"))
-    assert () == world.reader.unsupported
+    assert world.run(500, "a") == []
+    assert len(world.run(100, "a")) == 1
+    assert world.reader.unsupported == ()
 
 
 def test_a_machine_that_is_only_recorded() -> None:
@@ -201,7 +202,7 @@ def test_closing_gives_everything_back() -> None:
     world.run(3, "a")
     assert world.host.processor.opened
     world.reader.close()
-    assert {} == world.host.processor.opened
+    assert world.host.processor.opened == {}
 
 
 def test_who_is_counted() -> None:
@@ -209,4 +210,4 @@ def test_who_is_counted() -> None:
     one = workload
     pods = [one("a", "p/a", "p/a/1", None), one("b", "b"), one("c", None), one("d", "p/d", None)]
 
-    assert ["p/a/1", "b"] == performance.groups(pods)
+    assert performance.groups(pods) == ["p/a/1", "b"]

@@ -196,10 +196,10 @@ def test_page_cache_is_not_read_again_while_the_machine_has_what_it_had(
     """A thousandth of the memory may come or go, and that for five seconds."""
     machine.has(inactive=301_000, active=99_500)
 
-    assert [(300_000, 300_000)] * 4 == [inactive(look, at) for at in (1.0, 2.0, 3.0, 4.0)]
-    assert 2 == machine.reads
-    assert (301_000, 301_000) == inactive(look, 5.0)
-    assert 4 == machine.reads
+    assert [inactive(look, at) for at in (1.0, 2.0, 3.0, 4.0)] == [(300_000, 300_000)] * 4
+    assert machine.reads == 2
+    assert inactive(look, 5.0) == (301_000, 301_000)
+    assert machine.reads == 4
 
 
 @pytest.mark.parametrize("which", ["inactive", "active"])
@@ -211,7 +211,7 @@ def test_page_cache_that_moves_is_read_at_once(
     machine.has(**{**before, which: before[which] + 1025})
     now = inactive(look, 1.0)
 
-    assert 4 == machine.reads
+    assert machine.reads == 4
     assert ((301_025 if which == "inactive" else 300_000),) * 2 == now
 
 
@@ -221,8 +221,8 @@ def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.PressureR
     found = look.read(1.0, {}, None).root
 
     assert found is not None
-    assert 7_000_000 == found.usage
-    assert 2 == machine.reads
+    assert found.usage == 7_000_000
+    assert machine.reads == 2
 
 
 @pytest.mark.parametrize("limit", [1 << 62, 100_000 * _KIB])
@@ -249,7 +249,7 @@ def test_near_a_threshold_page_cache_is_read_each_time(
     look.closely = True
     machine.has(inactive=300_001, active=100_000)
 
-    assert (300_001, 300_001) == inactive(look, 1.0)
+    assert inactive(look, 1.0) == (300_001, 300_001)
 
 
 def test_what_was_looked_at_between_two_readings_is_read_again(
@@ -260,8 +260,8 @@ def test_what_was_looked_at_between_two_readings_is_read_again(
     root, _ = look.memory()
 
     assert root is not None
-    assert 300_001 * _KIB == root.inactive_file
-    assert (300_001, 300_001) == inactive(look, 1.0)
+    assert root.inactive_file == 300_001 * _KIB
+    assert inactive(look, 1.0) == (300_001, 300_001)
 
 
 def test_a_machine_that_names_no_page_cache_is_read_each_time(
@@ -270,5 +270,5 @@ def test_a_machine_that_names_no_page_cache_is_read_each_time(
     """There is nothing to compare."""
     machine.texts["/proc/meminfo"] = "MemTotal: 1024000 kB\nMemFree: 10 kB\n"
 
-    assert [(300_000, 300_000)] * 2 == [inactive(look, at) for at in (1.0, 2.0)]
-    assert 6 == machine.reads
+    assert [inactive(look, at) for at in (1.0, 2.0)] == [(300_000, 300_000)] * 2
+    assert machine.reads == 6

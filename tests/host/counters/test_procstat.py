@@ -33,17 +33,17 @@ def test_cpu_time() -> None:
     """User, nice, system and interrupts; not idle, iowait, steal, nor guests once more."""
     node, cpus = procstat.stat(STAT)
 
-    assert 1.63 == pytest.approx(node[meter.CPU])
-    assert (1.2, 0.43) == pytest.approx((node[meter.CPU_USER], node[meter.CPU_SYSTEM]))
-    assert {"0": 0.81, "3": 0.82} == pytest.approx(cpus)
+    assert pytest.approx(node[meter.CPU]) == 1.63
+    assert pytest.approx((node[meter.CPU_USER], node[meter.CPU_SYSTEM])) == (1.2, 0.43)
+    assert pytest.approx(cpus) == {"0": 0.81, "3": 0.82}
 
 
 def test_memory() -> None:
     """What is not available is in use; without the cache counted out, what is not free."""
     found = procstat.meminfo(MEMINFO)
 
-    assert (800 << 10, 300 << 10) == (found[meter.MEMORY], found[meter.WORKING_SET])
-    assert 400 << 10 == found[meter.MEMORY_CACHE]
+    assert (found[meter.MEMORY], found[meter.WORKING_SET]) == (800 << 10, 300 << 10)
+    assert found[meter.MEMORY_CACHE] == 400 << 10
 
 
 def test_memory_of_an_old_kernel() -> None:
@@ -51,7 +51,7 @@ def test_memory_of_an_old_kernel() -> None:
     found = procstat.meminfo(MEMINFO.replace(b"MemAvailable", b"MemAvail"))
 
     assert math.isnan(found[meter.WORKING_SET])
-    assert 800 << 10 == found[meter.MEMORY]
+    assert found[meter.MEMORY] == 800 << 10
 
 
 def test_memory_of_a_node() -> None:
@@ -59,17 +59,18 @@ def test_memory_of_a_node() -> None:
     text = b"".join(b"Node 3 " + line + b"\n" for line in MEMINFO.splitlines())
     found = procstat.node_meminfo(text)
 
-    assert (800 << 10, 350 << 10) == (found[meter.MEMORY], found[meter.WORKING_SET])
+    assert (found[meter.MEMORY], found[meter.WORKING_SET]) == (800 << 10, 350 << 10)
 
 
 def test_the_small_files() -> None:
     """Load, waiting for CPUs, faults."""
-    assert [1.5, 2.0, 0.25] == list(procstat.loadavg(b"1.50 2.00 0.25 1/100 7\n").values())
+    assert list(procstat.loadavg(b"1.50 2.00 0.25 1/100 7\n").values()) == [1.5, 2.0, 0.25]
     lines = b"version 15\ncpu0 0 0 0 0 0 0 9 2000000000 5\ncpu1 0 0 0 0 0 0 9 500000000 5\n"
-    assert {meter.RUN_DELAY: 2.5} == procstat.schedstat(lines)
-    assert {meter.SWAPPED_IN: 3, meter.OOM_KILLS: 1} == procstat.vmstat(
-        b"nr_free_pages 9\npswpin 3\noom_kill 1\n"
-    )
+    assert procstat.schedstat(lines) == {meter.RUN_DELAY: 2.5}
+    assert procstat.vmstat(b"nr_free_pages 9\npswpin 3\noom_kill 1\n") == {
+        meter.SWAPPED_IN: 3,
+        meter.OOM_KILLS: 1,
+    }
 
 
 def test_interfaces() -> None:
@@ -78,8 +79,8 @@ def test_interfaces() -> None:
     text = f"Inter-| x\n face | y\n    lo: {numbers}\n  eth0:{numbers}\neth0:1: {numbers}\n"
     found = procstat.net(text.encode())
 
-    assert ["eth0", "eth0:1"] == list(found)
-    assert {meter.RECEIVED: 1000, meter.SENT: 2000} == found["eth0"]
+    assert list(found) == ["eth0", "eth0:1"]
+    assert found["eth0"] == {meter.RECEIVED: 1000, meter.SENT: 2000}
 
 
 @pytest.mark.parametrize("text", [b"", b"cpu x\n", b"cpu 1 2\n", b"intr 5\n", b"\0"])

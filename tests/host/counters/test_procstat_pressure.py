@@ -16,14 +16,14 @@ FULL = b"full avg10=0.50 avg60=0.00 avg300=0.00 total=1000000\n"
 
 def test_both_lines() -> None:
     """Percents as they are, stall times in seconds."""
-    assert (1.5, 0.25, 0, 2.5, 0.5, 0, 0, 1) == procstat.pressure(SOME + FULL)
+    assert procstat.pressure(SOME + FULL) == (1.5, 0.25, 0, 2.5, 0.5, 0, 0, 1)
 
 
 def test_without_full() -> None:
     """An older kernel's file of the CPU: what it does not say is not known."""
     found = procstat.pressure(SOME)
 
-    assert (1.5, 0.25, 0, 2.5) == found[:4]
+    assert found[:4] == (1.5, 0.25, 0, 2.5)
     assert all(map(math.isnan, found[4:]))
 
 
@@ -41,4 +41,4 @@ def test_a_text_that_ends_early(end: int) -> None:
         found = procstat.pressure((SOME + FULL)[:end])
     except ValueError:
         return
-    assert 8 == len(found)
+    assert len(found) == 8

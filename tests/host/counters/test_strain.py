@@ -51,12 +51,12 @@ def test_pressure_for_each_second_of_use() -> None:
 
     assert first is None
     assert second is not None
-    assert (1.0, 1.5, 0.5, "pressure") == (
+    assert (
         second.ls_cores,
         second.be_cores,
         second.waiting,
         second.signal,
-    )
+    ) == (1.0, 1.5, 0.5, "pressure")
 
 
 def test_lately_and_since_the_last_pass() -> None:
@@ -78,7 +78,7 @@ def test_what_is_no_pressure_file_tells_nothing(damage: str) -> None:
     last = looked((0.0, 0, 0, damage), (1.0, 1, 1, damage))[-1]
 
     assert last is not None
-    assert (1.0, None, "") == (last.ls_cores, last.waiting, last.signal)
+    assert (last.ls_cores, last.waiting, last.signal) == (1.0, None, "")
 
 
 def test_a_counter_that_falls_is_no_use() -> None:
@@ -86,7 +86,7 @@ def test_a_counter_that_falls_is_no_use() -> None:
     last = looked((0.0, 50, 7, stalled(0)), (1.0, 1, 8, stalled(0)))[-1]
 
     assert last is not None
-    assert (0.0, 1.0) == (last.ls_cores, last.be_cores)
+    assert (last.ls_cores, last.be_cores) == (0.0, 1.0)
 
 
 def test_two_looks_at_once_are_one() -> None:
@@ -110,7 +110,7 @@ def test_threads_on_v1() -> None:
         one.look(float(at))
 
     assert one.latest is not None
-    assert "threads" == one.latest.signal
+    assert one.latest.signal == "threads"
     assert one.latest.waiting == pytest.approx(0.25)
 
 
@@ -185,8 +185,8 @@ def test_where_nobody_has_a_pressure_file_a_few_are_asked_at_each_renewal() -> N
         found = [path for path in host.asked if path.endswith("cpu.pressure")]
         counts.append(len(found))
         asked.update(found if at else ())
-    assert [12, 0, 4, 0, 4, 0, 4, 0] == counts
-    assert 12 == len(asked)
+    assert counts == [12, 0, 4, 0, 4, 0, 4, 0]
+    assert len(asked) == 12
 
     for number in range(12):
         host.texts[f"{TREE}/web{number}/cpu.pressure"] = stalled(0)
@@ -194,7 +194,7 @@ def test_where_nobody_has_a_pressure_file_a_few_are_asked_at_each_renewal() -> N
     one.look(9.0)
     one.look(10.0)
     assert one.latest is not None
-    assert "pressure" == one.latest.signal
+    assert one.latest.signal == "pressure"
 
 
 def test_no_more_threads_are_listed_than_are_looked_at() -> None:
@@ -204,7 +204,7 @@ def test_no_more_threads_are_listed_than_are_looked_at() -> None:
         host.spawn(f"{TREE}/web0")
     one.look(0.0)
 
-    assert 2 == len([path for path in host.asked if path.endswith("/task")])
+    assert len([path for path in host.asked if path.endswith("/task")]) == 2
 
 
 def test_the_threads_of_a_pod_are_those_of_its_containers() -> None:

@@ -39,7 +39,7 @@ class Machine(counting.Counting):
         del follow
         self.asked += 1
         _, _, pid, *rest = path.split("/")
-        assert ["net", "dev"] == rest
+        assert rest == ["net", "dev"]
         if pid not in self.spaces:
             raise root.fail(errno.ENOENT, path)
         return dataclasses.replace(super().stat(self.at("/proc")), inode=self.spaces[pid])
@@ -93,12 +93,12 @@ def test_rates_of_workloads() -> None:
         world.round()
 
     for n in range(47):
-        assert (100.0, 10.0) == (world.rate(f"w{n}"), world.rate(f"w{n}", meter.POD_SENT))
+        assert (world.rate(f"w{n}"), world.rate(f"w{n}", meter.POD_SENT)) == (100.0, 10.0)
     for _ in range(40):
         world.round()
     window = world.past.traffic.window("shop/w3", meter.POD_RECEIVED, world.at, 1200.0)
     assert window is not None
-    assert 100.0 == round(window.average)
+    assert round(window.average) == 100.0
 
 
 def test_a_round_costs_two_calls_a_workload() -> None:
@@ -108,7 +108,7 @@ def test_a_round_costs_two_calls_a_workload() -> None:
     world.machine.asked = 0
     world.round()
 
-    assert 2 * 60 + 1 == world.machine.asked
+    assert world.machine.asked == 2 * 60 + 1
 
 
 def test_the_hosts_network_is_nobodys() -> None:
@@ -118,7 +118,7 @@ def test_the_hosts_network_is_nobodys() -> None:
     for _ in range(3):
         world.round()
 
-    assert 100.0 == world.rate("own")
+    assert world.rate("own") == 100.0
     assert world.rate("host") is None
 
 
@@ -130,7 +130,7 @@ def test_a_process_that_went_is_replaced() -> None:
     world.start("web", "77", 10)
     world.round()
 
-    assert 100.0 == world.rate("web")
+    assert world.rate("web") == 100.0
 
 
 def test_another_namespace_begins_anew() -> None:
@@ -143,7 +143,7 @@ def test_another_namespace_begins_anew() -> None:
     world.round()
     assert world.rate("web") is None
     world.round()
-    assert 100.0 == world.rate("web")
+    assert world.rate("web") == 100.0
 
 
 def test_workloads_come_and_go() -> None:
@@ -155,9 +155,9 @@ def test_workloads_come_and_go() -> None:
     world.start("c", "99", 99)
     world.round()
 
-    assert (None, 100.0, None) == (world.rate("a"), world.rate("b"), world.rate("c"))
+    assert (world.rate("a"), world.rate("b"), world.rate("c")) == (None, 100.0, None)
     world.round()
-    assert 100.0 == world.rate("c")
+    assert world.rate("c") == 100.0
 
 
 def test_an_idle_workload_is_no_failure() -> None:
@@ -175,7 +175,7 @@ def test_an_idle_workload_is_no_failure() -> None:
         world.round()
 
     found = [world.rate(name) for name in ("gone", "empty", "damaged", "fine")]
-    assert [None, None, None, 100.0] == found
+    assert found == [None, None, None, 100.0]
 
 
 def test_containers_are_looked_at_first() -> None:
@@ -188,7 +188,7 @@ def test_containers_are_looked_at_first() -> None:
     for _ in range(2):
         world.round()
 
-    assert 100.0 == world.rate("pod")
+    assert world.rate("pod") == 100.0
 
 
 def test_a_process_1_that_hides() -> None:
@@ -197,7 +197,7 @@ def test_a_process_1_that_hides() -> None:
     del world.machine.spaces["1"]
     world.round()
 
-    assert ["network.workloads"] == [one.feature for one in world.reader.unsupported]
+    assert [one.feature for one in world.reader.unsupported] == ["network.workloads"]
     assert world.rate("web") is None
 
 

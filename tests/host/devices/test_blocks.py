@@ -40,11 +40,11 @@ def test_devices_partitions_and_volumes() -> None:
     """Numbers, what lies on what, and which pod has mounted it."""
     found = blocks.read(machines.to_host(TREE), cgroup.Layout())
 
-    assert ("8:0",) == found.find("device", "/dev/sda1")
-    assert ("8:0",) == found.find("volumegroup", "fast")
-    assert ("253:0",) == found.find("podvolume", "pvc-7", UID)
-    assert ("8:0",) == found.find("podvolume", "fast", UID)
-    assert ["sda", "sda1", "dm-0"] == [one.name for one in found.devices]
+    assert found.find("device", "/dev/sda1") == ("8:0",)
+    assert found.find("volumegroup", "fast") == ("8:0",)
+    assert found.find("podvolume", "pvc-7", UID) == ("253:0",)
+    assert found.find("podvolume", "fast", UID) == ("8:0",)
+    assert [one.name for one in found.devices] == ["sda", "sda1", "dm-0"]
 
 
 def test_a_machine_that_says_nothing_has_none() -> None:
@@ -56,7 +56,7 @@ def test_without_sysfs_a_device_is_still_known_by_its_name() -> None:
     """A recording has the numbers only."""
     found = blocks.read(machines.to_host({"proc/diskstats": STATS}), cgroup.Layout())
 
-    assert ("8:1",) == found.find("device", "sda1")
+    assert found.find("device", "sda1") == ("8:1",)
 
 
 def test_files_of_the_cost_model() -> None:
@@ -68,4 +68,4 @@ def test_files_of_the_cost_model() -> None:
     }
     host = machines.to_host(tree)
 
-    assert {"io.cost.qos"} == blocks.read(host, hierarchies.discover(host)).cost_files
+    assert blocks.read(host, hierarchies.discover(host)).cost_files == {"io.cost.qos"}

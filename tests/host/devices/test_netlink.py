@@ -47,12 +47,12 @@ def names(*devices: topology.Device) -> list[str | None]:
 
 def test_missing_names_are_found() -> None:
     """A nameless NIC gets all names of its address, also behind virtio."""
-    assert ["eth0,eth1", "eth7"] == names(nic("0000:01:00.0"), nic("0000:02:00.0"))
+    assert names(nic("0000:01:00.0"), nic("0000:02:00.0")) == ["eth0,eth1", "eth7"]
 
 
 def test_known_names_stay() -> None:
     """What sysfs says is not changed."""
-    assert ["lan", "eth7"] == names(nic("0000:01:00.0", name="lan"), nic("0000:02:00.0"))
+    assert names(nic("0000:01:00.0", name="lan"), nic("0000:02:00.0")) == ["lan", "eth7"]
 
 
 @pytest.mark.parametrize("driver", ["vfio-pci", None])

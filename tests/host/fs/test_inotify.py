@@ -37,7 +37,7 @@ def test_groups_that_come_and_go_and_written_files_are_told(
 
     assert inotify.InotifyEvent(number, "a b", directory=True) == told[0] == told[-1]
     assert {inotify.InotifyEvent(number, "cpuset.cpus", directory=False)} == set(told[1:-1])
-    assert [] == events.drain()
+    assert events.drain() == []
 
 
 def test_a_directory_has_one_number(events: inotify.Inotify, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_directory_has_one_number(events: inotify.Inotify, tmp_path: Path) -> 
     events.remove(number)
     (tmp_path / "group").mkdir()
 
-    assert [] == events.drain()
+    assert events.drain() == []
 
 
 def test_what_is_no_directory_is_refused_by_name(events: inotify.Inotify, tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def test_a_file_is_opened_once_and_read_as_it_is_now() -> None:
         host.texts[USAGE] = text
         found.append(files.read(host.at(USAGE)))
 
-    assert [b"1\n", b"22\n", b"3\n"] == found
-    assert 1 == host.opened
+    assert found == [b"1\n", b"22\n", b"3\n"]
+    assert host.opened == 1
 
 
 def test_a_group_that_went_and_came_is_read_anew() -> None:
@@ -46,14 +46,14 @@ def test_a_group_that_went_and_came_is_read_anew() -> None:
     host = machine()
     files = kept_files.KeptFiles(host)
     host.texts[USAGE] = "1\n"
-    assert b"1\n" == files.read(host.at(USAGE))
+    assert files.read(host.at(USAGE)) == b"1\n"
 
     host.texts[USAGE] = None
     with pytest.raises(OSError, match="No such device"):
         files.read(host.at(USAGE))
     host.texts[USAGE] = "2\n"
 
-    assert b"2\n" == files.read(host.at(USAGE))
+    assert files.read(host.at(USAGE)) == b"2\n"
 
 
 def test_a_file_of_more_than_a_page_is_read_whole() -> None:
@@ -61,7 +61,7 @@ def test_a_file_of_more_than_a_page_is_read_whole() -> None:
     host = machine()
     host.texts[USAGE] = "1" * 10_000
 
-    assert 10_000 == len(kept_files.KeptFiles(host).read(host.at(USAGE)))
+    assert len(kept_files.KeptFiles(host).read(host.at(USAGE))) == 10_000
 
 
 def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
         file.write_text(text)
         found.append(files.read(host.proc("meminfo")))
 
-    assert [b"one", b"other"] == found
+    assert found == [b"one", b"other"]

@@ -37,7 +37,7 @@ def test_answers(number: int, known: bool) -> None:
     one = silence.Silence()
 
     assert not one.met(fail(number, "/x"), known=known)
-    assert () == one.so_far()
+    assert one.so_far() == ()
 
 
 @pytest.mark.parametrize("number", _SILENCE)
@@ -51,7 +51,7 @@ def test_no_answers(number: int) -> None:
         (met.path, met.errno, met.held) for met in one.so_far()
     ]
     one.begin()
-    assert () == one.so_far()
+    assert one.so_far() == ()
 
 
 def test_a_right_that_was_lost() -> None:

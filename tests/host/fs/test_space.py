@@ -71,7 +71,7 @@ def test_a_mount_that_hangs(made: list[space.SpaceReader]) -> None:
     assert child is not None
     look.read(space.PATIENCE + 1)
 
-    assert (("/hung",), 1) == (look.stale, look.hung)
+    assert (look.stale, look.hung) == (("/hung",), 1)
     assert child.wait() < 0
 
     def next_one() -> bool:
@@ -80,7 +80,7 @@ def test_a_mount_that_hangs(made: list[space.SpaceReader]) -> None:
 
     deadline.until(next_one, "an answer for the first of those that are left")
     look.read(space.PATIENCE + space.REST + 20)
-    assert ("/proc",) == look.stale, "the first has rested; now the next one hangs"
+    assert look.stale == ("/proc",), "the first has rested; now the next one hangs"
 
 
 def test_nobody_waits(made: list[space.SpaceReader]) -> None:
@@ -90,7 +90,7 @@ def test_nobody_waits(made: list[space.SpaceReader]) -> None:
     found = [look.read(at) for at in (0.0, 1.0, 2.0)]
 
     assert all(one.batches[0].values[0] != one.batches[0].values[0] for one in found)
-    assert 0 == look.hung
+    assert look.hung == 0
 
 
 def test_a_child_that_dies(tmp_path: Path, made: list[space.SpaceReader]) -> None:
@@ -104,7 +104,7 @@ def test_a_child_that_dies(tmp_path: Path, made: list[space.SpaceReader]) -> Non
         return starts.exists() and len(starts.read_bytes()) >= 2
 
     deadline.until(twice, "two children")
-    assert () == look.stale
+    assert look.stale == ()
 
 
 def test_a_child_that_cannot_be_started() -> None:

@@ -20,7 +20,7 @@ def test_an_item_in_time_is_as_if_it_did_not_block() -> None:
 
     assert first is not None
     assert second is not None
-    assert 7 == first.get()
+    assert first.get() == 7
     with pytest.raises(ZeroDivisionError):
         second.get()
 
@@ -36,8 +36,8 @@ def test_what_is_late_is_collected_later() -> None:
     found = one.collect()
     one.close()
 
-    assert (None, True, {"slow": 1}) == (missed, drained, {k: v.get() for k, v in found.items()})
-    assert {} == one.collect()
+    assert (missed, drained, {k: v.get() for k, v in found.items()}) == (None, True, {"slow": 1})
+    assert one.collect() == {}
 
 
 def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
@@ -63,9 +63,9 @@ def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
     accepted = one.submit("late", lambda: 3)
     one.close()
 
-    assert (None, False, True, True) == (fresh, turned_away, drained, accepted)
+    assert (fresh, turned_away, drained, accepted) == (None, False, True, True)
     assert stale is not None
-    assert ("stuck", 1) == (stale.item, stale.waiting)
+    assert (stale.item, stale.waiting) == ("stuck", 1)
 
 
 def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     one.drain(10)
     one.close()
 
-    assert [True, True, True, False, False] == taken
+    assert taken == [True, True, True, False, False]
 
 
 def test_without_a_thread_it_is_done_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,5 +104,5 @@ def test_without_a_thread_it_is_done_in_place(monkeypatch: pytest.MonkeyPatch) -
     assert one.submit("b", lambda: threading.current_thread().name)
     answer = one.wait("b", deadline.PATIENCE)
     assert answer is not None
-    assert "may-block" == answer.get()
+    assert answer.get() == "may-block"
     one.close()

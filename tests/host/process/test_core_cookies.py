@@ -27,7 +27,7 @@ def test_a_look_at_groups() -> None:
     reader.due()
     assert {"a": {pid: host.cookies.of[pid]}} == reader.look(2.0, layout, ["a", "b"]).of
     host.exit(pid)
-    assert {} == reader.look(9.0, layout, ["a", "b"]).of
+    assert reader.look(9.0, layout, ["a", "b"]).of == {}
 
 
 def test_processes_of_another_namespace_are_not_ourselves(
@@ -70,10 +70,10 @@ def test_copies_are_made_by_a_thread_that_ends() -> None:
     one, other = host.spawn(), host.spawn()
     host.cores().create(one)
 
-    assert [0, errno.ESRCH] == host.cores().copy(one, [other, 999])
+    assert host.cores().copy(one, [other, 999]) == [0, errno.ESRCH]
     assert host.cookies.together(one, other)
-    assert 0 == host.cores().get(0)
-    assert [0] == host.cores().copy(host.cores().without(), [one])
+    assert host.cores().get(0) == 0
+    assert host.cores().copy(host.cores().without(), [one]) == [0]
     assert host.cookies.together(other)
 
 

@@ -33,4 +33,4 @@ def test_the_soft_limit_is_raised_to_what_is_allowed(soft: int, hard: int, expec
         check=True,
     )
 
-    assert expected == ran.stdout.strip()
+    assert ran.stdout.strip() == expected

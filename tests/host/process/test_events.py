@@ -22,8 +22,8 @@ def event(what: int, thread: int, process: int) -> bytes:
 
 def test_only_the_start_of_a_program_counts() -> None:
     """Its process, not its thread; forks and ends are nothing."""
-    assert 7 == events.executed(event(0x2, 8, 7))
-    assert {None} == {events.executed(event(what, 8, 7)) for what in (0, 1, 0x80000000)}
+    assert events.executed(event(0x2, 8, 7)) == 7
+    assert {events.executed(event(what, 8, 7)) for what in (0, 1, 0x80000000)} == {None}
 
 
 @given(st.binary(max_size=120))

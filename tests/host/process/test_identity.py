@@ -41,7 +41,7 @@ def test_a_process_that_ended_is_its_pid() -> None:
 
 def test_what_is_no_pid_is_shown_as_it_is() -> None:
     """A lock file may hold anything."""
-    assert "pid unknown" == identity.describe("unknown")
+    assert identity.describe("unknown") == "pid unknown"
 
 
 def test_a_process_is_known_by_its_start() -> None:
@@ -62,4 +62,4 @@ def test_settings_of_the_kernel_are_there_once() -> None:
     """Each mount of procfs has inodes of its own for them: what is ours stays ours in a new one."""
     host = root.LiveHost()
 
-    assert {1} == {identity.identity(host, f"/proc/sys/{one}") for one in ("vm", "kernel")}
+    assert {identity.identity(host, f"/proc/sys/{one}") for one in ("vm", "kernel")} == {1}

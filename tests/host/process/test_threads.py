@@ -35,7 +35,7 @@ def test_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before == threading.active_count()
     with pytest.raises(errors.HostError) as failed:
         threads.ensure(7, "it")
-    assert "it needs 7 threads, but only 5 can be started" == failed.value.message
+    assert failed.value.message == "it needs 7 threads, but only 5 can be started"
     assert ("raise the limit by 2" in failed.value.fix, "pids.max" in failed.value.culprit) == (
         True,
         True,
@@ -48,4 +48,4 @@ def test_none_is_an_errno(monkeypatch: pytest.MonkeyPatch) -> None:
     Few(monkeypatch, 0)
     with pytest.raises(OSError, match=r"pids\.max") as failed:
         threads.start(threading.Thread())
-    assert errno.EAGAIN == failed.value.errno
+    assert failed.value.errno == errno.EAGAIN

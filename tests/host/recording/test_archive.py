@@ -75,13 +75,13 @@ def test_answers(tmp_path: Path) -> None:
     path = one.sys("devices/system/cpu/online")
     handle = one.open(path)
 
-    assert b"0-3\n" == one.read(path)
-    assert [b"0-", b"0-3\n"] == [one.pread(handle, 2), one.pread(handle, 10)]
-    assert ["devices", "link"] == one.list(one.sys())
-    assert (root.FileKind.DIRECTORY, 3) == (one.stat(one.sys()).kind, one.stat(one.sys()).links)
-    assert (root.FileKind.FILE, 4) == (one.stat(path).kind, one.stat(path).size)
-    assert "devices" == one.readlink(one.sys("link"))
-    assert ["system"] == one.list(one.sys("link"))
+    assert one.read(path) == b"0-3\n"
+    assert [one.pread(handle, 2), one.pread(handle, 10)] == [b"0-", b"0-3\n"]
+    assert one.list(one.sys()) == ["devices", "link"]
+    assert (one.stat(one.sys()).kind, one.stat(one.sys()).links) == (root.FileKind.DIRECTORY, 3)
+    assert (one.stat(path).kind, one.stat(path).size) == (root.FileKind.FILE, 4)
+    assert one.readlink(one.sys("link")) == "devices"
+    assert one.list(one.sys("link")) == ["system"]
 
 
 def test_closed_handle_is_gone(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_closed_handle_is_gone(tmp_path: Path) -> None:
     handle = one.open(one.sys("devices/system/cpu/online"))
     one.close(handle)
 
-    assert errno.EBADF == errno_of(lambda: one.pread(handle, 1))
-    assert errno.EBADF == errno_of(lambda: one.close(handle))
+    assert errno_of(lambda: one.pread(handle, 1)) == errno.EBADF
+    assert errno_of(lambda: one.close(handle)) == errno.EBADF
 
 
 def test_errors_are_those_of_a_file_system(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_errors_are_those_of_a_file_system(tmp_path: Path) -> None:
     }
 
     assert list(calls) == [errno_of(call) for call in calls.values()]
-    assert errno.ENOTDIR == errno_of(lambda: one.list(file))
+    assert errno_of(lambda: one.list(file)) == errno.ENOTDIR
 
 
 def test_archive_is_read_only(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_archive_is_read_only(tmp_path: Path) -> None:
         lambda: one.unmount(one.sys("x")),
     ]
 
-    assert [errno.EROFS] * 5 == [errno_of(call) for call in calls]
-    assert (True, False) == (one.access(one.sys(), os.R_OK), one.access(one.sys(), os.W_OK))
+    assert [errno_of(call) for call in calls] == [errno.EROFS] * 5
+    assert (one.access(one.sys(), os.R_OK), one.access(one.sys(), os.W_OK)) == (True, False)
 
 
 def test_absolute_link_starts_at_the_top(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_absolute_link_starts_at_the_top(tmp_path: Path) -> None:
         special("sys/out", tarfile.SYMTYPE, "/etc/hostname"),
     )
 
-    assert b"0-3\n" == one.read(one.sys("good"))
-    assert errno.ENOENT == errno_of(lambda: one.read(one.sys("out")))
+    assert one.read(one.sys("good")) == b"0-3\n"
+    assert errno_of(lambda: one.read(one.sys("out"))) == errno.ENOENT
 
 
 def test_link_circle_ends(tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_link_circle_ends(tmp_path: Path) -> None:
         special("sys/y", tarfile.SYMTYPE, "x"),
     )
 
-    assert errno.ELOOP == errno_of(lambda: one.read(one.sys("x")))
+    assert errno_of(lambda: one.read(one.sys("x"))) == errno.ELOOP
 
 
 def test_hard_link_is_the_file(tmp_path: Path) -> None:
     """A hard link to a member before it has its content."""
     one = loaded(tmp_path, ONLINE, special("sys/same", tarfile.LNKTYPE, ONLINE[0]))
 
-    assert b"0-3\n" == one.read(one.sys("same"))
+    assert one.read(one.sys("same")) == b"0-3\n"
 
 
 # Where the root is ------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_root_is_found(tmp_path: Path, before: str) -> None:
     """The top, a single top folder, or ``root/`` in either may hold ``sys``."""
     one = loaded(tmp_path, (before + ONLINE[0], ONLINE[1]))
 
-    assert b"0-3\n" == one.read(one.sys("devices/system/cpu/online"))
+    assert one.read(one.sys("devices/system/cpu/online")) == b"0-3\n"
 
 
 def test_our_own_recording_is_found(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_our_own_recording_is_found(tmp_path: Path) -> None:
         tmp_path, ("root/" + ONLINE[0], b"0-3"), ("frames/0.jsonl", b""), ("manifest.json", b"")
     )
 
-    assert ["sys"] == one.list(root.HostPath("/"))
+    assert one.list(root.HostPath("/")) == ["sys"]
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bytes])
@@ -182,7 +182,7 @@ def test_compression_is_told_by_content(tmp_path: Path, compress: Callable[[byte
     """The name of the file does not matter."""
     one = roots.open_root(saved(tmp_path, compress(packed(ONLINE)), "whatever.bin"))
 
-    assert ["sys"] == one.list(root.HostPath("/"))
+    assert one.list(root.HostPath("/")) == ["sys"]
 
 
 @pytest.mark.parametrize("before", ["", "node7", "root", "node7/root"])
@@ -192,7 +192,7 @@ def test_root_is_found_in_directories(tmp_path: Path, before: str) -> None:
 
     one = roots.open_root(str(tmp_path))
 
-    assert b"0-3\n" == one.read(one.sys("devices/system/cpu/online"))
+    assert one.read(one.sys("devices/system/cpu/online")) == b"0-3\n"
 
 
 def test_no_root_is_this_machine() -> None:

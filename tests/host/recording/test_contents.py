@@ -82,8 +82,8 @@ def test_what_the_agent_reads_is_there(host: root.HostRoot) -> None:
         "/proc/meminfo",
     ):
         assert isinstance(found[path], bytes), path
-    assert "cpu,cpuacct" == found["/sys/fs/cgroup/cpu"]
-    assert "../../node/node0" == found["/sys/devices/system/cpu/cpu0/node0"]
+    assert found["/sys/fs/cgroup/cpu"] == "cpu,cpuacct"
+    assert found["/sys/devices/system/cpu/cpu0/node0"] == "../../node/node0"
 
 
 def test_topology_of_a_recording_is_that_of_the_machine(
@@ -119,7 +119,7 @@ def test_boot_parameters_are_allowed_by_name() -> None:
 
     kept = redaction.redact("/proc/cmdline", line)
 
-    assert b"isolcpus=domain,2-3 nohz-full=2 psi=1 nosmt\n" == kept
+    assert kept == b"isolcpus=domain,2-3 nohz-full=2 psi=1 nosmt\n"
 
 
 def test_mounts_keep_their_shape() -> None:
@@ -127,8 +127,8 @@ def test_mounts_keep_their_shape() -> None:
     kept = redaction.redact("/proc/self/mountinfo", MOUNTINFO.encode()).decode().splitlines()
 
     assert MOUNTINFO.splitlines()[:3] == kept[:3]
-    assert "27 1 254:0 / / rw,relatime - ext4 redacted rw" == kept[3]
-    assert "90 27 0:90 / /mnt/share rw - cifs redacted rw" == kept[4]
+    assert kept[3] == "27 1 254:0 / / rw,relatime - ext4 redacted rw"
+    assert kept[4] == "90 27 0:90 / /mnt/share rw - cifs redacted rw"
 
 
 @pytest.mark.parametrize(
@@ -168,41 +168,41 @@ def test_only_changes_are_in_a_frame() -> None:
     before = [item("/a", b"1"), item("/b", b"1"), item("/c", b"1")]
     after = [item("/a", b"1"), item("/b", b"2"), item("/d", b"\xff"), item("/e", b"", "a")]
 
-    assert [
+    assert changes(before, after) == [
         {"path": "/b", "text": "2"},
         {"path": "/d", "base64": "/w=="},
         {"path": "/e", "link": "a"},
         {"path": "/c", "gone": True},
-    ] == changes(before, after)
+    ]
 
 
 def test_change_back_is_a_change() -> None:
     """Each frame is compared with the one before it, not with the first."""
     one, two = [item("/a", b"1")], [item("/a", b"2")]
 
-    assert [{"path": "/a", "text": "1"}] == changes(one, two, one)
-    assert [] == changes(one, two, two)
+    assert changes(one, two, one) == [{"path": "/a", "text": "1"}]
+    assert changes(one, two, two) == []
 
 
 def test_frame_says_when() -> None:
     """The first line of a frame has both clocks."""
     lines = frames.frame(3, machine.Now(at=1.5, wall=1e9), [{"path": "/a", "gone": True}])
 
-    assert [
+    assert [json.loads(line) for line in lines.splitlines()] == [
         {"frame": 3, "monotonic": 1.5, "wall": 1e9},
         {"path": "/a", "gone": True},
-    ] == [json.loads(line) for line in lines.splitlines()]
+    ]
 
 
 def test_manifest_says_what_was_left_out(host: root.HostRoot) -> None:
     """The manifest names the format, the host's facts and every redaction."""
     document = json.loads(frames.manifest(host, frames=2, files=7))
 
-    assert "koordlet-recording/v1" == document["format"]
-    assert "0-15" == document["host"]["cpus_online"]
+    assert document["format"] == "koordlet-recording/v1"
+    assert document["host"]["cpus_online"] == "0-15"
     assert list(redaction.RULES) == document["redactions"]
 
 
 def test_unreadable_tree_is_an_empty_recording(tmp_path: Path) -> None:
     """Where nothing can be read, nothing is recorded, and nothing raises."""
-    assert {} == recorded(directory.DirHost(str(tmp_path)))
+    assert recorded(directory.DirHost(str(tmp_path))) == {}

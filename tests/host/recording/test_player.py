@@ -57,17 +57,17 @@ def test_files_change_come_and_go(tmp_path: Path) -> None:
     host, moments = recording.host, recording.play()
     handle = host.open(at("/proc/stat"))
 
-    assert 10.0 == next(moments).at
-    assert b"cpu 1\n" == host.pread(handle, 99)
-    assert 1001.0 == next(moments).wall
-    assert (b"cpu 2\n", b"\xff") == (host.pread(handle, 99), host.read(at("/sys/link")))
+    assert next(moments).at == 10.0
+    assert host.pread(handle, 99) == b"cpu 1\n"
+    assert next(moments).wall == 1001.0
+    assert (host.pread(handle, 99), host.read(at("/sys/link"))) == (b"cpu 2\n", b"\xff")
     new = host.open(at("/sys/a/b/new"))
     next(moments)
     assert not host.exists(at("/sys/a"))
     with pytest.raises(OSError, match="No such device") as refused:
         host.pread(new, 9)
-    assert errno.ENODEV == refused.value.errno
-    assert [] == list(moments)
+    assert refused.value.errno == errno.ENODEV
+    assert list(moments) == []
 
 
 @pytest.mark.parametrize(

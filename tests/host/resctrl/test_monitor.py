@@ -42,8 +42,8 @@ def test_rates_between_two_looks() -> None:
     say(host, "mbm_total_bytes", "5000")
     second = root_of(monitor.read(now, 12.0))
 
-    assert (4096, 1000, None) == (first.llc_bytes, first.total_bytes, first.total_rate)
-    assert (5000, 2000.0) == (second.total_bytes, second.total_rate)
+    assert (first.llc_bytes, first.total_bytes, first.total_rate) == (4096, 1000, None)
+    assert (second.total_bytes, second.total_rate) == (5000, 2000.0)
 
 
 def test_what_is_no_number_breaks_the_rate() -> None:
@@ -60,8 +60,8 @@ def test_what_is_no_number_breaks_the_rate() -> None:
         one = root_of(monitor.read(now, float(at)))
         seen.append((one.total_bytes, one.total_rate))
 
-    assert [(5000, None), (None, None), (6000, None), (100, None), (None, None)] == seen[:5]
-    assert (1 << 64, None) == seen[5]
+    assert seen[:5] == [(5000, None), (None, None), (6000, None), (100, None), (None, None)]
+    assert seen[5] == (1 << 64, None)
 
 
 def test_a_group_made_anew_is_another_one() -> None:
@@ -91,7 +91,7 @@ def test_without_monitoring_nothing_is_read() -> None:
     now = reader.read()
     assert now is not None
 
-    assert () == monitor.read(now, 1.0)
+    assert monitor.read(now, 1.0) == ()
 
 
 def test_a_package_is_no_cache(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_package_is_no_cache(tmp_path: Path) -> None:
     assert now is not None
     assert now.hardware.monitoring is not None
 
-    assert 64 == now.hardware.monitoring.num_rmids
+    assert now.hardware.monitoring.num_rmids == 64
     assert [Usage(group="", domain="0", llc_bytes=4096)] == list(
         resctrl_monitor.Monitor(host).read(now, 1.0)
     )

@@ -52,7 +52,7 @@ def test_the_workload(
     """The nearest one that its cgroup is in, in the hierarchy that counts and below the root."""
     host = process(tmp_path, text, None)
 
-    assert expected == tasks.workload_of(host, layout, HOMES, 7)
+    assert tasks.workload_of(host, layout, HOMES, 7) == expected
     assert tasks.workload_of(host, layout, HOMES, 8) is None
 
 

@@ -25,8 +25,8 @@ def test_intel_with_code_and_data() -> None:
     assert found is not None
     names = [(one.name, one.ways, one.num_closids) for one in found.hardware.caches]
 
-    assert [("L2", 8, 8), ("L3DATA", 20, 8), ("L3CODE", 20, 8)] == names
-    assert (("cdp",), 8) == (found.options, found.hardware.most_groups)
+    assert names == [("L2", 8, 8), ("L3DATA", 20, 8), ("L3CODE", 20, 8)]
+    assert (found.options, found.hardware.most_groups) == (("cdp",), 8)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_cache_ids_have_gaps() -> None:
     found = reader(host, "AuthenticAMD").read()
     assert found is not None
 
-    assert (0, 8, 16) == found.hardware.caches[0].domains
+    assert found.hardware.caches[0].domains == (0, 8, 16)
     assert found.hardware.caches[0].sparse
 
 
@@ -89,7 +89,7 @@ def test_a_promise_that_the_kernel_does_not_keep() -> None:
     """Some processors say cat_l3 and need a word on the kernel's command line."""
     made = reader(kit.machine("intel,nol3"), flags="cat_l3")
 
-    assert ["resctrl.L3"] == [gap.feature for gap in made.unsupported]
+    assert [gap.feature for gap in made.unsupported] == ["resctrl.L3"]
 
 
 def test_groups_come_with_inode_and_monitors() -> None:
@@ -100,8 +100,8 @@ def test_groups_come_with_inode_and_monitors() -> None:
     found = reader(host).read()
     assert found is not None
 
-    assert ["", "BE"] == list(found.groups)
-    assert (("m",), "shareable") == (found.groups["BE"].monitors, found.groups["BE"].mode)
+    assert list(found.groups) == ["", "BE"]
+    assert (found.groups["BE"].monitors, found.groups["BE"].mode) == (("m",), "shareable")
     assert host.stat(host.at(f"{kit.PLACE}/BE")).inode == found.groups["BE"].inode
 
 

@@ -102,7 +102,7 @@ def test_what_systemd_refuses_is_an_errno(ram: Path) -> None:
     ):
         one.set_properties("x.service", [("CPUWeight", dbus.Variant("t", 100))])
 
-    assert errno.ENOENT == refused.value.errno
+    assert refused.value.errno == errno.ENOENT
 
 
 def hang(peer: socket.socket) -> None:

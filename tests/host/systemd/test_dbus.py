@@ -39,13 +39,13 @@ def test_what_is_written_is_read_back(values: list[tuple[str, object]]) -> None:
     found = dbus.parse(raw)
 
     assert len(raw) == dbus.size_of(raw)
-    assert (7, "/a", "i.f", "M", "d") == (
+    assert (
         found.serial,
         found.path,
         found.interface,
         found.member,
         found.destination,
-    )
+    ) == (7, "/a", "i.f", "M", "d")
     assert [value for _, value in values] == list(found.body)
 
 

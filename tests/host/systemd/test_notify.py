@@ -32,13 +32,13 @@ def test_every_message(manager: socket.socket) -> None:
     heard = [manager.recv(999).decode() for _ in range(5)]
 
     assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", heard[0])
-    assert [
+    assert heard[1:] == [
         "WATCHDOG=1",
         "READY=1\nSTATUS=fine",
         "STATUS=fine",
         "STOPPING=1\nSTATUS=fine",
-    ] == heard[1:]
-    assert 3.0 == one._watchdog
+    ]
+    assert one._watchdog == 3.0
 
 
 def test_the_abstract_namespace() -> None:
@@ -49,7 +49,7 @@ def test_the_abstract_namespace() -> None:
         manager.settimeout(5)
         notify.Notifier({"NOTIFY_SOCKET": f"@{name}"}).status("here")
 
-        assert b"STATUS=here" == manager.recv(999)
+        assert manager.recv(999) == b"STATUS=here"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_no_watchdog(manager: socket.socket, env: dict[str, str]) -> None:
     one.alive()
     one.status("end")
 
-    assert (None, b"STATUS=end") == (one._watchdog, manager.recv(999))
+    assert (one._watchdog, manager.recv(999)) == (None, b"STATUS=end")
 
 
 def test_nobody_listens(ram: Path) -> None:
@@ -77,7 +77,7 @@ def test_nobody_listens(ram: Path) -> None:
     for address in ("", str(ram / "gone"), "x" * 200):
         notify.Notifier({"NOTIFY_SOCKET": address}).ready("fine")
 
-    assert [] == list(ram.iterdir())
+    assert list(ram.iterdir()) == []
 
 
 def test_a_manager_that_does_not_read(
@@ -90,4 +90,4 @@ def test_a_manager_that_does_not_read(
     for number in range(room + 5):
         one.status(str(number))
 
-    assert b"STATUS=0" == manager.recv(999)
+    assert manager.recv(999) == b"STATUS=0"

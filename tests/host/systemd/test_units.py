@@ -38,8 +38,8 @@ def test_state_and_job(manager: Path) -> None:
     restarting = units.SystemdUnit(active="deactivating", sub="stop-post", job="restart")
 
     assert restarting == units.look("koordlet.service")
-    assert "stop" == units.look("koordlet-restore.service").job
-    assert "" == units.look("koordlet").job
+    assert units.look("koordlet-restore.service").job == "stop"
+    assert units.look("koordlet").job == ""
     assert "-- koordlet.service" in (manager / "asked").read_text().splitlines()[1]
 
 
@@ -48,9 +48,9 @@ def test_starting_does_not_wait(manager: Path) -> None:
     units.start("koordlet-restore.service")
 
     words = (manager / "asked").read_text().split()
-    assert "start" == words[0]
+    assert words[0] == "start"
     assert "--no-block" in words
-    assert "koordlet-restore.service" == words[-1]
+    assert words[-1] == "koordlet-restore.service"
 
 
 def test_no_answer(manager: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,4 +111,4 @@ def test_left_alone(active: str, sub: str, job: str, expected: bool) -> None:
 
 def test_the_helper_is_named_after_the_unit() -> None:
     """One helper for each agent's unit."""
-    assert "koordlet-restore.service" == units.helper_of("koordlet.service")
+    assert units.helper_of("koordlet.service") == "koordlet-restore.service"

@@ -77,7 +77,7 @@ def test_unknown_byte_order_is_taken_and_told() -> None:
     """Where nothing tells the byte order, the common one is taken, with a warning."""
     info, warnings = read(POWER.format(10))
 
-    assert "ppc64le" == info.arch
+    assert info.arch == "ppc64le"
     assert "byte order of this POWER10" in warnings[0]
 
 
@@ -85,7 +85,7 @@ def test_release_tells_where_cpuinfo_is_missing() -> None:
     """Without cpuinfo, the name of the kernel's release may end with the architecture."""
     info, _ = read("", sys__kernel__osrelease="5.14.0-70.el9.aarch64\n")
 
-    assert "aarch64" == info.arch
+    assert info.arch == "aarch64"
 
 
 def test_riscv_processors_are_numbered() -> None:

@@ -80,7 +80,7 @@ def test_kinds(code: str, kind: str, folder: str, name: str | None) -> None:
 @pytest.mark.parametrize("code", ["0x060400", "0x0c0330", "0x088000", "0x050000"])
 def test_boards_are_left_out(code: str) -> None:
     """Bridges, USB, timers and plain memory controllers are nobody's business."""
-    assert {} == found(pci("0000:00:1f.0", code))
+    assert found(pci("0000:00:1f.0", code)) == {}
 
 
 def test_name_behind_virtio() -> None:
@@ -91,7 +91,7 @@ def test_name_behind_virtio() -> None:
         pci(address, "0x020000", driver="virtio-pci"), named("net", "eth0", address, "/virtio1")
     )
 
-    assert ("eth0", None) == (devices[address].name, devices[address].node)
+    assert (devices[address].name, devices[address].node) == ("eth0", None)
 
 
 def test_nic_is_called_by_its_interfaces() -> None:
@@ -105,7 +105,7 @@ def test_nic_is_called_by_its_interfaces() -> None:
         named("infiniband", "mlx4_0", address),
     )
 
-    assert "p0,p1" == devices[address].name
+    assert devices[address].name == "p0,p1"
 
 
 def test_old_class_directory() -> None:
@@ -113,14 +113,14 @@ def test_old_class_directory() -> None:
     address = "0000:02:00.0"
     link = {"sys/class/net/eth0/device": f"->../../../devices/pci0000:00/{address}"}
 
-    assert "eth0" == found(pci(address, "0x020000"), link)[address].name
+    assert found(pci(address, "0x020000"), link)[address].name == "eth0"
 
 
 def test_what_is_missing_is_null() -> None:
     """Without driver, node and name the device is still listed."""
     one = found({f"{PCI}/0000:01:00.0/class": "0x020000\n"})["0000:01:00.0"]
 
-    assert (None, None, None) == (one.driver, one.node, one.name)
+    assert (one.driver, one.node, one.name) == (None, None, None)
 
 
 def test_damage_is_told() -> None:
@@ -132,7 +132,7 @@ def test_damage_is_told() -> None:
 
     machine = discover(tree)
 
-    assert ["0000:02:00.0"] == [one.address for one in machine.devices]
+    assert [one.address for one in machine.devices] == ["0000:02:00.0"]
     assert warned(machine, "0000:01:00.0/class", "'network'")
     assert warned(machine, "2 devices have no class")
 
@@ -149,7 +149,7 @@ def test_devices_survive_a_recording() -> None:
     }
 
     assert discover(tree).devices == discover(again).devices
-    assert "nvme0" == discover(again).devices[0].name
+    assert discover(again).devices[0].name == "nvme0"
 
 
 def test_a_gpu_as_its_driver_tells_it() -> None:
@@ -165,14 +165,14 @@ def test_a_gpu_as_its_driver_tells_it() -> None:
     module = {"sys/module/nvidia/version": "550.54.15\n", "sys/module/amdgpu/version": "a b\n"}
     devices = found(*parts, {about: text, **module})
     told = devices["0000:3b:00.0"]
-    assert ("NVIDIA H100 80GB HBM3", "550.54.15") == (told.model, told.driver_version)
-    assert (False, None) == (told.excluded, devices["0000:5e:00.0"].driver_version)
-    assert ("GPU-1a2b3c4d-0000", 3) == (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor)
-    assert 17163091968 == devices["0000:5e:00.0"].memory_bytes
+    assert (told.model, told.driver_version) == ("NVIDIA H100 80GB HBM3", "550.54.15")
+    assert (told.excluded, devices["0000:5e:00.0"].driver_version) == (False, None)
+    assert (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor) == ("GPU-1a2b3c4d-0000", 3)
+    assert devices["0000:5e:00.0"].memory_bytes == 17163091968
 
     devices = found(*parts, {about: "GPU UUID: ????\nGPU Excluded:\t Yes\n", amd: "0\n"})
     assert devices["0000:3b:00.0"].excluded
-    assert (None, None) == (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor)
+    assert (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor) == (None, None)
     assert devices["0000:5e:00.0"].memory_bytes is None
 
 
@@ -193,6 +193,6 @@ def test_rdma_and_its_functions() -> None:
     )
     card, function = devices["0000:3b:00.0"], devices["0000:3b:00.1"]
 
-    assert ("eth0", "mlx5_0", False) == (card.name, card.rdma, card.virtual)
-    assert ("0000:3b:00.1", "0000:3b:01.2") == card.functions
-    assert ("mlx5_1", True) == (function.rdma, function.virtual)
+    assert (card.name, card.rdma, card.virtual) == ("eth0", "mlx5_0", False)
+    assert card.functions == ("0000:3b:00.1", "0000:3b:01.2")
+    assert (function.rdma, function.virtual) == ("mlx5_1", True)

@@ -27,7 +27,7 @@ def test_fixture(name: str) -> None:
     machine = discovery.discover(roots.open_root(str(FIXTURES / f"{name}.tar.gz")))
 
     found = topologies.summary(machine)
-    assert expected == {key: found[key] for key in expected}
+    assert {key: found[key] for key in expected} == expected
 
 
 @pytest.mark.parametrize("name", machines.SHAPES)
@@ -56,8 +56,8 @@ def test_no_id_is_null() -> None:
     xeon = discover(machines.xeon_2s_smt2()).cpus[0]
     holes = discover(machines.ids_with_holes()).cpus[2]
 
-    assert (None, 0) == (xeon.cluster_id, xeon.package_id)
-    assert (None, 3216) == (holes.die_id, holes.package_id)
+    assert (xeon.cluster_id, xeon.package_id) == (None, 0)
+    assert (holes.die_id, holes.package_id) == (None, 3216)
 
 
 def test_frequency_governor_capacity() -> None:
@@ -65,16 +65,16 @@ def test_frequency_governor_capacity() -> None:
     hybrid = discover(machines.hybrid_pe()).cpus
     arm = discover(machines.arm_no_nodes()).cpus
 
-    assert (5_000_000, "powersave") == (hybrid[0].max_khz, hybrid[0].governor)
-    assert 3_800_000 == hybrid[7].max_khz
-    assert [446] * 4 + [1024] * 2 == [one.capacity for one in arm]
+    assert (hybrid[0].max_khz, hybrid[0].governor) == (5_000_000, "powersave")
+    assert hybrid[7].max_khz == 3_800_000
+    assert [one.capacity for one in arm] == [446] * 4 + [1024] * 2
 
 
 def test_books_and_drawers() -> None:
     """The levels above the socket are kept as the kernel numbers them."""
     cpus = discover(machines.s390_books()).cpus
 
-    assert [(0, 0)] * 4 + [(1, 1)] * 2 == [(one.book_id, one.drawer_id) for one in cpus]
+    assert [(one.book_id, one.drawer_id) for one in cpus] == [(0, 0)] * 4 + [(1, 1)] * 2
 
 
 def test_hugepages_per_node() -> None:
@@ -107,11 +107,11 @@ def test_no_lists_at_all() -> None:
 
     machine = discover(tree)
 
-    assert ("0-15", "0-9,12-15", "10-11") == (
+    assert (
         str(machine.present),
         str(machine.online),
         str(machine.offline),
-    )
+    ) == ("0-15", "0-9,12-15", "10-11")
 
 
 def test_ids_serve_where_no_sibling_file_does() -> None:
@@ -124,8 +124,8 @@ def test_ids_serve_where_no_sibling_file_does() -> None:
 
     machine = discover(tree)
 
-    assert ["0-3,8-11", "4-7,12-15"] == groups(machine, "socket")
-    assert ["0,8", "1,9", "2,10", "3,11", "4,12", "5,13", "6,14", "7,15"] == groups(machine, "core")
+    assert groups(machine, "socket") == ["0-3,8-11", "4-7,12-15"]
+    assert groups(machine, "core") == ["0,8", "1,9", "2,10", "3,11", "4,12", "5,13", "6,14", "7,15"]
 
 
 def test_cpu_without_topology_directory_belongs_to_who_names_it() -> None:
@@ -139,7 +139,7 @@ def test_cpu_without_topology_directory_belongs_to_who_names_it() -> None:
     machine = discover(tree)
 
     assert "0,8" in groups(machine, "core")
-    assert ["0-3,8-11", "4-7,12-15"] == groups(machine, "socket")
+    assert groups(machine, "socket") == ["0-3,8-11", "4-7,12-15"]
 
 
 def test_cpuinfo_is_the_last_resort() -> None:
@@ -153,7 +153,7 @@ def test_cpuinfo_is_the_last_resort() -> None:
 
     machine = discover(tree)
 
-    assert (["0-1", "2-3"], ["0-1", "2-3"]) == (groups(machine, "socket"), groups(machine, "core"))
+    assert (groups(machine, "socket"), groups(machine, "core")) == (["0-1", "2-3"], ["0-1", "2-3"])
 
 
 def test_link_gives_the_node_where_no_node_names_the_cpu() -> None:
@@ -162,7 +162,7 @@ def test_link_gives_the_node_where_no_node_names_the_cpu() -> None:
     for name in ("cpulist", "cpumap"):
         del tree[f"{NODE}/node1/{name}"]
 
-    assert ["0-3,8-11", "4-7,12-15"] == [str(one.cpus) for one in discover(tree).nodes]
+    assert [str(one.cpus) for one in discover(tree).nodes] == ["0-3,8-11", "4-7,12-15"]
 
 
 def test_old_boot_parameter_names_isolated_cpus() -> None:
@@ -170,7 +170,7 @@ def test_old_boot_parameter_names_isolated_cpus() -> None:
     tree = machines.power_smt4()
     tree["proc/cmdline"] = "quiet isolcpus=domain,managed_irq,4-7,12 root=x\n"
 
-    assert "4-7,12" == str(discover(tree).isolated)
+    assert str(discover(tree).isolated) == "4-7,12"
 
 
 def test_nul_padding_is_no_damage() -> None:
@@ -180,7 +180,7 @@ def test_nul_padding_is_no_damage() -> None:
 
     machine = discover(tree)
 
-    assert ([0, 1], ()) == ([one.node for one in machine.nodes], machine.warnings)
+    assert ([one.node for one in machine.nodes], machine.warnings) == ([0, 1], ())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_smt(control: str | None, active: str, expected: str | None) -> None:
     if control is not None:
         tree[f"{CPU}/smt/control"] = control
 
-    assert expected == discover(tree).smt
+    assert discover(tree).smt == expected
 
 
 # Rescan -----------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_rescan_without_change_reads_three_files() -> None:
     after = discovery.rescan(counting, before)
 
     assert before is after
-    assert 3 == counting.calls
+    assert counting.calls == 3
 
 
 def test_rescan_sees_a_cpu_go_offline() -> None:
@@ -238,8 +238,8 @@ def test_rescan_sees_a_cpu_go_offline() -> None:
 
     after = discovery.rescan(machines.to_host(tree), before)
 
-    assert ("8", None) == (str(after.offline), after.cpus[8].core)
-    assert "0" == groups(after, "core")[0]
+    assert (str(after.offline), after.cpus[8].core) == ("8", None)
+    assert groups(after, "core")[0] == "0"
 
 
 def test_rescan_of_a_contradictory_machine_is_stable() -> None:

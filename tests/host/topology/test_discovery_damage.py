@@ -29,10 +29,10 @@ def test_cpu_in_two_nodes() -> None:
     tree[f"{CPU}/cpu3/node1/cpulist"] = ""
     by_link = discover(tree)
 
-    assert [0, 0, 1] == [by_core.cpus[cpu].node for cpu in (3, 2, 4)]
-    assert [1, 0, 1] == [by_link.cpus[cpu].node for cpu in (3, 2, 4)]
-    assert ["0-3,8-11", "4-7,12-15"] == [str(one.cpus) for one in by_core.nodes]
-    assert ["0-2,8-11", "3-7,12-15"] == [str(one.cpus) for one in by_link.nodes]
+    assert [by_core.cpus[cpu].node for cpu in (3, 2, 4)] == [0, 0, 1]
+    assert [by_link.cpus[cpu].node for cpu in (3, 2, 4)] == [1, 0, 1]
+    assert [str(one.cpus) for one in by_core.nodes] == ["0-3,8-11", "4-7,12-15"]
+    assert [str(one.cpus) for one in by_link.nodes] == ["0-2,8-11", "3-7,12-15"]
     assert warned(by_core, "node1/cpulist", "3-7,12-15", "more than one node")
 
 
@@ -43,7 +43,7 @@ def test_a_core_in_two_nodes() -> None:
 
     machine = discover(tree)
 
-    assert [None, None, 0] == [machine.cpus[cpu].node for cpu in (3, 11, 2)]
+    assert [machine.cpus[cpu].node for cpu in (3, 11, 2)] == [None, None, 0]
 
 
 def test_one_dissenter_goes_by_its_ids() -> None:
@@ -53,7 +53,7 @@ def test_one_dissenter_goes_by_its_ids() -> None:
 
     machine = discover(tree)
 
-    assert ["0-3,8-11", "4-7,12-15"] == groups(machine, "socket")
+    assert groups(machine, "socket") == ["0-3,8-11", "4-7,12-15"]
     assert warned(machine, "cpu5", "0-3,5")
 
 
@@ -66,9 +66,9 @@ def test_even_votes_are_decided_by_ids() -> None:
         del tree[f"{CPU}/cpu{cpu}/topology/core_id"]
     untold = discover(tree)
 
-    assert ["1,9"] == [one for one in groups(told, "core") if one.startswith("1,")]
-    assert (None, None) == (untold.cpus[1].core, untold.cpus[9].core)
-    assert 7 == len(groups(untold, "core"))
+    assert [one for one in groups(told, "core") if one.startswith("1,")] == ["1,9"]
+    assert (untold.cpus[1].core, untold.cpus[9].core) == (None, None)
+    assert len(groups(untold, "core")) == 7
 
 
 def test_sockets_whose_ids_repeat() -> None:
@@ -78,7 +78,7 @@ def test_sockets_whose_ids_repeat() -> None:
         tree[f"{CPU}/cpu{cpu}/topology/physical_package_id"] = "0\n"
     tree[f"{CPU}/cpu5/topology/package_cpus_list"] = "0-3,5\n"
 
-    assert ["0-3,8-11", "4,6-7,12-15"] == groups(discover(tree), "socket")
+    assert groups(discover(tree), "socket") == ["0-3,8-11", "4,6-7,12-15"]
 
 
 def test_caches_without_levels() -> None:
@@ -94,7 +94,7 @@ def test_caches_without_levels() -> None:
 
     assert (groups(whole, "l3"), whole.caches) == (groups(told, "l3"), told.caches)
     assert warned(told, "index3/level", "from the order")
-    assert [] == groups(broken, "l3")
+    assert groups(broken, "l3") == []
 
 
 def test_distances_beside_an_offline_node() -> None:
@@ -105,7 +105,7 @@ def test_distances_beside_an_offline_node() -> None:
     tree |= {f"{NODE}/online": "1\n", f"{NODE}/possible": "0-1\n"}
     tree[f"{NODE}/node1/distance"] = "21 10\n"
 
-    assert [(1, (10,))] == [(one.node, one.distances) for one in discover(tree).nodes]
+    assert [(one.node, one.distances) for one in discover(tree).nodes] == [(1, (10,))]
 
 
 def test_online_outside_possible() -> None:
@@ -115,7 +115,7 @@ def test_online_outside_possible() -> None:
 
     machine = discover(tree)
 
-    assert "0-15" == str(machine.online)
+    assert str(machine.online) == "0-15"
     assert warned(machine, "cpu/online", "0-15,40-41")
 
 
@@ -127,7 +127,7 @@ def test_damaged_online_list(content: str) -> None:
 
     machine = discover(tree)
 
-    assert "0-15" == str(machine.online)
+    assert str(machine.online) == "0-15"
     assert warned(machine, "cpu/online")
 
 
@@ -152,11 +152,11 @@ def test_damaged_numbers_are_null() -> None:
 
     machine = discover(tree)
 
-    assert (None, None, ()) == (
+    assert (
         machine.cpus[0].core_id,
         machine.nodes[0].memory_bytes,
         machine.nodes[0].distances,
-    )
+    ) == (None, None, ())
     for name in ("core_id", "index3/size", "node0/meminfo", "node0/distance"):
         assert warned(machine, name)
 
@@ -169,7 +169,7 @@ def test_pipe_in_a_recording_is_not_waited_for(tmp_path: Path) -> None:
 
     machine = discovery.discover(directory.DirHost(str(tmp_path)))
 
-    assert "0-15" == str(machine.online)
+    assert str(machine.online) == "0-15"
     assert warned(machine, "cpu/online", "not a regular file")
 
 
@@ -177,7 +177,7 @@ def test_nothing_at_all() -> None:
     """An empty root is a machine without CPUs, and says so."""
     machine = discover({})
 
-    assert ((), ()) == (machine.cpus, machine.nodes)
+    assert (machine.cpus, machine.nodes) == ((), ())
     assert warned(machine, "lists no CPU")
 
 

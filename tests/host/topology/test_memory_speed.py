@@ -53,7 +53,7 @@ def test_channels(tmp_path: Path, table: bytes, expected: float | None) -> None:
     place.mkdir(parents=True)
     (place / "DMI").write_bytes(OTHER + table + END)
 
-    assert expected == pytest.approx(memory_speed.read(directory.DirHost(str(tmp_path))))
+    assert pytest.approx(memory_speed.read(directory.DirHost(str(tmp_path)))) == expected
 
 
 def test_no_table(tmp_path: Path) -> None:

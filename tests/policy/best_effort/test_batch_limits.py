@@ -144,7 +144,7 @@ def test_mid_resources_are_limited_alike() -> None:
 
 def test_pods_without_such_amounts() -> None:
     """A best-effort pod that asks for nothing is not touched."""
-    assert () == decided(moment(batch(pod.Container(name="main", group="p/main")))).actions
+    assert decided(moment(batch(pod.Container(name="main", group="p/main")))).actions == ()
 
 
 def test_together_or_alone() -> None:
@@ -176,7 +176,7 @@ def test_a_memory_limit_below_what_is_in_use_waits() -> None:
     later = decided(now, past=used(50 * MIB))
 
     assert str(128 * MIB) == files(made, "p")["memory.limit_in_bytes"]
-    assert {"MemoryLimitHeld"} == {one.type for one in made.conditions}
+    assert {one.type for one in made.conditions} == {"MemoryLimitHeld"}
     assert not made.lasting
     assert wanted(512, 50_000, 64 * MIB) == files(later, "p")
     assert later.lasting
@@ -187,5 +187,5 @@ def test_a_container_that_starts() -> None:
     now = moment(batch(box(), pod.Container(name="none")))
     found = batch_limits.admit(now, Settings(), State(), now.pods[0], "main")
 
-    assert (512, 500, 64 * MIB) == (found.cpu_shares, found.cpu_milli, found.memory_bytes)
+    assert (found.cpu_shares, found.cpu_milli, found.memory_bytes) == (512, 500, 64 * MIB)
     assert batch_limits.admit(now, Settings(), State(), now.pods[0], "gone").empty

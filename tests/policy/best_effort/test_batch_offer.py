@@ -25,7 +25,7 @@ def test_an_offer_survives_a_restart_within_its_age() -> None:
         assert made.offer is not None
         found.append(dict(made.offer.amounts) == dict(first.offer.amounts))
 
-    assert [True, True, False] == found
+    assert found == [True, True, False]
 
 
 def test_what_is_kept_for_a_restart_changes_once_a_minute() -> None:
@@ -38,7 +38,7 @@ def test_what_is_kept_for_a_restart_changes_once_a_minute() -> None:
         state = decided(now, past, state).next_state
         kept.add(batch_offer.keep(state).at)
 
-    assert {1000.0, 1060.0, 1120.0} == kept
+    assert kept == {1000.0, 1060.0, 1120.0}
 
 
 @pytest.mark.parametrize("body", [{}, {"amounts": {"a": "b"}}, {"amounts": {}, "at": "x"}])

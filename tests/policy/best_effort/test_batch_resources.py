@@ -141,7 +141,7 @@ def test_pods_without_metrics_and_exclusive_ones() -> None:
     use = {**USE, str(LSE.group): (0.5, 2.0 * GIB)}
     found = amounts(decided(moment(LS, NEW, LSE, BE), history(use, (6.5, 10.0 * GIB))))
 
-    assert 9600 - 1000 - 3000 - 1000 - 2000 == found["batch-cpu"]
+    assert found["batch-cpu"] == 9600 - 1000 - 3000 - 1000 - 2000
     assert found["batch-memory"] == pytest.approx(
         64 * GIB * 65 // 100 - (4 + 4 + 1 + 2) * GIB, abs=2
     )
@@ -153,7 +153,7 @@ def test_the_base_of_the_seed_is_allocatable() -> None:
     now = reserving(now, '{"resources": {"memory": "2Gi"}}')
     found = amounts(decided(now, past, settings=Settings(seed=True)))
 
-    assert 9000 - 500 - 3000 == found["batch-cpu"]
+    assert found["batch-cpu"] == 9000 - 500 - 3000
     assert found["batch-memory"] == pytest.approx(39 * GIB - 2 * GIB - 4 * GIB, abs=2)
 
 
@@ -193,7 +193,7 @@ def test_a_reservation_that_nobody_can_read_offers_no_more_than_before(text: str
     later = decided(bad, past, good.next_state)
 
     assert amounts(good) == amounts(later)
-    assert ["ReservationIgnored"] == [one.type for one in later.conditions]
+    assert [one.type for one in later.conditions] == ["ReservationIgnored"]
     assert decided(bad, past).offer is None
 
 
@@ -226,7 +226,7 @@ def test_a_best_effort_pod_of_mid_priority_counts_with_its_request_until_it_is_m
     """As every other of high priority does."""
     found = amounts(decided(moment(LS, BE, MID_BE), history(USE, (6.0, 8.0 * GIB))))
 
-    assert 5600 - 4000 == found["batch-cpu"]
+    assert found["batch-cpu"] == 5600 - 4000
 
 
 def test_a_fast_node_offers_more() -> None:
@@ -238,7 +238,7 @@ def test_a_fast_node_offers_more() -> None:
         node = dataclasses.replace(now.node, annotations=annotations)
         found.append(amounts(decided(dataclasses.replace(now, node=node), past))["batch-cpu"])
 
-    assert [8400, 5600, 5600] == found
+    assert found == [8400, 5600, 5600]
 
 
 def test_mid_is_what_prod_will_not_need() -> None:
@@ -247,8 +247,8 @@ def test_mid_is_what_prod_will_not_need() -> None:
     past.predicted = prediction.Prediction(reclaimable={"cpu": 2.5, "memory": 3.0 * GIB})
     found = amounts(decided(moment(LS, BE, mid_unallocated_percent=50), past))
 
-    assert 2500 + (16000 - 1000 - 6000) // 2 == found["mid-cpu"]
-    assert 3 * GIB + (64 - 4 - 8) * GIB // 2 == found["mid-memory"]
+    assert found["mid-cpu"] == 2500 + (16000 - 1000 - 6000) // 2
+    assert found["mid-memory"] == 3 * GIB + (64 - 4 - 8) * GIB // 2
 
 
 def test_the_file_s_bounds_are_last() -> None:
@@ -256,7 +256,7 @@ def test_the_file_s_bounds_are_last() -> None:
     past = history(USE, (6.0, 8.0 * GIB))
     found = amounts(decided(moment(LS, BE), past, settings=Settings(max_cpu_percent=5)))
 
-    assert 800 == found["batch-cpu"]
+    assert found["batch-cpu"] == 800
 
 
 @pytest.mark.parametrize("enabled", [None, False])
@@ -278,7 +278,7 @@ def test_an_offer_stands_for_a_while_and_then_goes() -> None:
         assert made.offer is not None
         found.append((len(made.offer.amounts), made.offer.degraded))
 
-    assert [(4, ""), (4, ""), (0, "not known: cpu, memory")] == found
+    assert found == [(4, ""), (4, ""), (0, "not known: cpu, memory")]
 
 
 def test_who_runs_here_must_be_known() -> None:
@@ -291,7 +291,7 @@ def test_who_runs_here_must_be_known() -> None:
     assert made.offer is not None
     assert first.offer is not None
     assert first.offer.amounts == made.offer.amounts
-    assert "last offer kept: not known: the pods of this node" == made.explanation["offer"]
+    assert made.explanation["offer"] == "last offer kept: not known: the pods of this node"
 
 
 def test_without_a_checkpoint_nobody_takes_back_what_stands_on_the_node() -> None:
@@ -303,7 +303,7 @@ def test_without_a_checkpoint_nobody_takes_back_what_stands_on_the_node() -> Non
         state = made.next_state
         found.append(None if made.offer is None else made.offer.degraded)
 
-    assert [None, None, None, "not known: cpu, memory"] == found
+    assert found == [None, None, None, "not known: cpu, memory"]
 
 
 def test_means_are_not_computed_each_second() -> None:
@@ -328,8 +328,10 @@ def test_the_node_s_own_strategy_lies_over_the_map_and_over_the_file() -> None:
     alone = dataclasses.replace(said_by_node(both, enable=True), slo=None)
     off = said_by_node(both, enable=False)
 
-    assert [4000, 8800, 5600] == [
-        amounts(decided(one, past))["batch-cpu"] for one in (both, above, alone)
+    assert [amounts(decided(one, past))["batch-cpu"] for one in (both, above, alone)] == [
+        4000,
+        8800,
+        5600,
     ]
     assert decided(off, past).offer is None
 

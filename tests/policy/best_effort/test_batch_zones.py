@@ -29,10 +29,10 @@ def test_a_workload_counts_where_it_was_placed() -> None:
     """In proportion of what it was given; without a place evenly."""
     one = placed(node.LS, n0=1000, n1=3000)
 
-    assert [0.25, 0.75] == [policy.share(one, "cpu", zone, 2) for zone in (0, 1)]
-    assert [0.5, 0.5] == [policy.share(node.LS, "cpu", zone, 2) for zone in (0, 1)]
+    assert [policy.share(one, "cpu", zone, 2) for zone in (0, 1)] == [0.25, 0.75]
+    assert [policy.share(node.LS, "cpu", zone, 2) for zone in (0, 1)] == [0.5, 0.5]
     # Memory was not placed.
-    assert 0.5 == policy.share(one, "memory", 0, 2)
+    assert policy.share(one, "memory", 0, 2) == 0.5
 
 
 def test_zones_of_a_machine() -> None:
@@ -47,11 +47,11 @@ def test_zones_of_a_machine() -> None:
 
     cpu = {zone: amounts[BATCH_CPU] for zone, amounts in made.zones.items()}
     # 8000 - margin 3200 - system 500 (half of what nobody owns) - what the pod uses there.
-    assert {0: 300, 1: 4300} == cpu
+    assert cpu == {0: 300, 1: 4300}
     assert made.amounts[BATCH_CPU] == sum(cpu.values())
     alone = node.decided(whole, past).offer
     assert alone is not None
-    assert {} == alone.zones
+    assert alone.zones == {}
 
 
 def test_small_changes_are_not_said_anew() -> None:
@@ -107,7 +107,7 @@ def test_a_broken_annotation_counts_as_none(annotation: str) -> None:
 
     assert made.offer is not None
     assert made.offer.amounts == made.offer.original
-    assert ["ThirdPartiesIgnored"] == [one.type for one in made.conditions]
+    assert [one.type for one in made.conditions] == ["ThirdPartiesIgnored"]
 
 
 def test_the_amounts_before_third_parties_are_said_too() -> None:
@@ -119,4 +119,4 @@ def test_the_amounts_before_third_parties_are_said_too() -> None:
     made = node.decided(dataclasses.replace(now, node=told), past).offer
 
     assert made is not None
-    assert 1000 == made.original[BATCH_CPU] - made.amounts[BATCH_CPU]
+    assert made.original[BATCH_CPU] - made.amounts[BATCH_CPU] == 1000

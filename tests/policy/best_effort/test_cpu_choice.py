@@ -39,7 +39,7 @@ def test_the_larger_node_gives_first() -> None:
     """Buckets by size; single threads where no core has both."""
     pool = cpuset.CPUSet.parse("0,4-6,12")
 
-    assert (4, 12, 5, 0) == cpu_choice.pick(SIXTEEN, pool, 4)
+    assert cpu_choice.pick(SIXTEEN, pool, 4) == (4, 12, 5, 0)
 
 
 def test_reserved_cpus_are_shared_in_proportion() -> None:
@@ -47,7 +47,7 @@ def test_reserved_cpus_are_shared_in_proportion() -> None:
     lsr = cpuset.CPUSet.parse("0-1,8-9")
     chosen = cpu_choice.choose(SIXTEEN, 4, SIXTEEN.online - lsr, lsr)
 
-    assert (1, 4) == (len(chosen & lsr), len(chosen))
+    assert (len(chosen & lsr), len(chosen)) == (1, 4)
 
 
 def test_no_pool_no_choice() -> None:
@@ -59,8 +59,8 @@ def test_a_pool_with_cpus_that_are_not_there() -> None:
     """CPUs that are offline or never were cannot be had: no choice, and no search without end."""
     pool = cpuset.CPUSet.span(8, 23)
 
-    assert () == cpu_choice.pick(SIXTEEN, pool, 9)
-    assert 8 == len(cpu_choice.pick(SIXTEEN, pool, 8))
+    assert cpu_choice.pick(SIXTEEN, pool, 9) == ()
+    assert len(cpu_choice.pick(SIXTEEN, pool, 8)) == 8
 
 
 def test_a_large_machine_costs_in_proportion() -> None:

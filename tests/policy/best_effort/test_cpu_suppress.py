@@ -105,7 +105,7 @@ def test_the_seed_knows_the_annotation_only() -> None:
 
     assert peer.limit is not None
     assert seed.limit is not None
-    assert (8000, 18000) == (peer.limit.milli, seed.limit.milli)
+    assert (peer.limit.milli, seed.limit.milli) == (8000, 18000)
 
 
 def test_sets_grow_by_a_tenth_and_shrink_at_once() -> None:
@@ -117,7 +117,7 @@ def test_sets_grow_by_a_tenth_and_shrink_at_once() -> None:
         state = made.next_state
         sizes.append(len(cpuset.CPUSet.parse(state.cpus)))
 
-    assert [6, 10, 14, 18, 2, 6] == sizes
+    assert sizes == [6, 10, 14, 18, 2, 6]
 
 
 def test_on_v1_every_group_of_the_tier_is_named_and_on_v2_the_tier() -> None:
@@ -134,7 +134,7 @@ def test_on_v1_every_group_of_the_tier_is_named_and_on_v2_the_tier() -> None:
         f"/c/cpuset/{path}/cpuset.cpus" for path in (colocation.TIER, BE.group, container)
     } == set(made[colocation.V1])
     assert {f"/c/{colocation.TIER}/cpuset.cpus"} == set(made[colocation.V2])
-    assert 1 == len({*made[colocation.V1].values(), *made[colocation.V2].values()})
+    assert len({*made[colocation.V1].values(), *made[colocation.V2].values()}) == 1
 
 
 def test_under_the_static_manager_only_containers_are_narrowed() -> None:
@@ -143,8 +143,8 @@ def test_under_the_static_manager_only_containers_are_narrowed() -> None:
     told = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
     made = files(decided(dataclasses.replace(now, kubelet=told), used(20, 1)))
 
-    assert [True] == ["1" * 64 in path for path in made]
-    assert [6] == [len(cpuset.CPUSet.parse(text)) for text in made.values()]
+    assert ["1" * 64 in path for path in made] == [True]
+    assert [len(cpuset.CPUSet.parse(text)) for text in made.values()] == [6]
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ def test_the_least_quota_is_set_however_small_the_change() -> None:
     """2 ms of each 100 ms is always reached."""
     now = colocation.moment(FORTY, [LS, BE], threshold=BY_QUOTA)
 
-    assert "2000" == quota(decided(now, used(40, 0), State(using="cfsQuota", milli=100)))
+    assert quota(decided(now, used(40, 0), State(using="cfsQuota", milli=100))) == "2000"
 
 
 def test_no_group_inside_the_tier_keeps_a_quota_on_v1() -> None:
     """The kernel refuses a quota of the tier that is less than one inside it."""
     made = files(decided(colocation.moment(FORTY, [LS, BE], threshold=BY_QUOTA), used(12, 1)))
 
-    assert {"1400000", "-1"} == set(made.values())
-    assert "-1" == made[f"/c/cpu/{BE.group}/cpu.cfs_quota_us"]
+    assert set(made.values()) == {"1400000", "-1"}
+    assert made[f"/c/cpu/{BE.group}/cpu.cfs_quota_us"] == "-1"
 
 
 def test_declared_workloads_share_one_budget() -> None:
@@ -187,11 +187,11 @@ def test_declared_workloads_share_one_budget() -> None:
     past = colocation.history(5.25, {"be0": 0.25, "be1": 2.5, "be2": 2.5})
     made = files(decided(now, past, settings=Settings(enable=True, actuator="cfsQuota")))
 
-    assert {
+    assert made == {
         "/c/be0/cpu.max": "35000 100000",
         "/c/be1/cpu.max": "242500 100000",
         "/c/be2/cpu.max": "242500 100000",
-    } == made
+    }
 
 
 def test_nothing_is_limited_where_nothing_is_best_effort() -> None:
@@ -199,7 +199,7 @@ def test_nothing_is_limited_where_nothing_is_best_effort() -> None:
     now = colocation.moment(FORTY, [LS], threshold=ON)
     made = decided(now, colocation.history(8.0, {str(LS.group): 8.0}))
 
-    assert ((), 18000) == (made.actions, made.limit.milli if made.limit else None)
+    assert (made.actions, made.limit.milli if made.limit else None) == ((), 18000)
 
 
 def test_empty_pools_skip_the_round() -> None:
@@ -207,10 +207,10 @@ def test_empty_pools_skip_the_round() -> None:
     claims = {ledger.Owner.LSE: "0-38", ledger.Owner.RESERVED: "39"}
     made = decided(colocation.moment(FORTY, [LS, BE], threshold=ON, claims=claims), used(8, 1))
 
-    assert ([], ["CPUSuppressSkipped"]) == (
+    assert (
         list(made.actions),
         [one.type for one in made.conditions],
-    )
+    ) == ([], ["CPUSuppressSkipped"])
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_who_is_not_asked_does_nothing(slo: strategies.Threshold | None) -> None
     """Neither the file nor the object enables it."""
     made = decided(colocation.moment(FORTY, [LS, BE], threshold=slo), used(8, 1))
 
-    assert ((), None) == (made.actions, made.limit)
+    assert (made.actions, made.limit) == ((), None)
 
 
 def test_an_object_decides_alone() -> None:
@@ -248,12 +248,12 @@ def test_an_object_decides_alone() -> None:
         Settings(enable=True, threshold_percent=10, actuator="cfsQuota", max_percent=5),
     )
 
-    assert (False, 65, "cpuset", 5) == (
+    assert (
         force.enable,
         force.threshold_percent,
         force.actuator,
         force.max_percent,
-    )
+    ) == (False, 65, "cpuset", 5)
 
 
 def test_the_bound_of_the_file_is_last() -> None:
@@ -263,7 +263,7 @@ def test_the_bound_of_the_file_is_last() -> None:
     made = decided(now, used(8, 1), settings=Settings(max_percent=20))
 
     assert made.limit is not None
-    assert 8000 == made.limit.milli
+    assert made.limit.milli == 8000
 
 
 def test_switching_undoes_the_old_actuator_in_the_same_plan() -> None:
@@ -284,9 +284,10 @@ def test_switching_undoes_the_old_actuator_in_the_same_plan() -> None:
     entries = {set_file: _entry(now, set_file)}
     steps = planner.draft(said, planner.desired(said.outcomes), now, there, entries).plan.steps
 
-    assert [("cpu.max", False), ("cpuset.cpus", True)] == sorted(
-        (step.action.target.rpartition("/")[2], step.undo) for step in steps
-    )
+    assert sorted((step.action.target.rpartition("/")[2], step.undo) for step in steps) == [
+        ("cpu.max", False),
+        ("cpuset.cpus", True),
+    ]
 
 
 def _entry(now: snapshot.Snapshot, target: str) -> journal.Entry:
@@ -324,7 +325,7 @@ def test_a_limit_is_held_then_falls_to_the_least(threshold: strategies.Threshold
         state = made.next_state
 
     least = 2000 if threshold is ON else 20
-    assert [18000, 18000, 14000, 10000, 6000] == found[:5]
+    assert found[:5] == [18000, 18000, 14000, 10000, 6000]
     assert [least] * 2 == found[-2:]
 
 
@@ -340,7 +341,7 @@ def test_the_node_s_own_counters_are_enough_to_fall_no_further() -> None:
         )
         state = made.next_state
 
-    assert 14_000 == state.milli
+    assert state.milli == 14_000
 
 
 @hypothesis.given(
@@ -387,7 +388,7 @@ def test_before_anything_is_known_nothing_is_limited() -> None:
     """The first tick has no rates; a limit that was never computed is not guessed."""
     made = decided(colocation.moment(FORTY, [LS, BE], threshold=ON), colocation.history(None))
 
-    assert ((), None) == (made.actions, made.limit)
+    assert (made.actions, made.limit) == ((), None)
 
 
 @pytest.mark.parametrize(

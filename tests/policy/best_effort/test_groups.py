@@ -29,7 +29,7 @@ def test_the_tier_is_one_place_and_what_is_inside_belongs_to_it() -> None:
     ]
     found = groups.places(colocation.moment(EIGHT, pods))
 
-    assert [("job", False), (colocation.TIER, True)] == [(one.group, one.tier) for one in found]
+    assert [(one.group, one.tier) for one in found] == [("job", False), (colocation.TIER, True)]
 
 
 def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
@@ -40,8 +40,8 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
     writer = groups.Writer(narrow, "x")
     made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), "because")
 
-    assert [] == made
-    assert ["t/job: CPUs 6-7 are outside its parent cgroup's CPUs 0-3"] == problems
+    assert made == []
+    assert problems == ["t/job: CPUs 6-7 are outside its parent cgroup's CPUs 0-3"]
 
 
 def test_where_limits_of_sensitive_work_are_counted() -> None:

@@ -104,7 +104,7 @@ def test_cpus_are_taken_in_the_written_order(
     free: str, count: int, bind: Bind, expected: str
 ) -> None:
     """Each line of the module's header, on a server of two sockets."""
-    assert expected == taken(SERVER, free, Request(count=count, bind=bind))
+    assert taken(SERVER, free, Request(count=count, bind=bind)) == expected
 
 
 @pytest.mark.parametrize(("strategy", "expected"), [("LEAST", "4-5,12-13"), ("MOST", "1-2,9-10")])
@@ -112,7 +112,7 @@ def test_strategies_choose_among_nodes_that_suffice(strategy: str, expected: str
     """``LEAST`` takes from the emptier node, ``MOST`` fills the fuller one."""
     request = Request(count=4, strategy=Strategy[strategy])
 
-    assert expected == taken(SERVER, "1-7,9-15", request)
+    assert taken(SERVER, "1-7,9-15", request) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_required_policies_are_kept_or_nothing_is_taken(
     free: str, count: int, bind: Bind, expected: str | None
 ) -> None:
     """Whole cores, or one CPU of each core; never a part of the request."""
-    assert expected == taken(SERVER, free, Request(count=count, bind=bind, required=True))
+    assert taken(SERVER, free, Request(count=count, bind=bind, required=True)) == expected
 
 
 def test_more_than_there_is_takes_nothing() -> None:
@@ -142,37 +142,37 @@ def test_exclusive_workloads_avoid_each_other_while_they_can() -> None:
     """Cores of another one are left out, until there are not enough without them."""
     spread = Request(count=2, bind=SPREAD, exclusive=Exclusive.PCPU)
 
-    assert "1-2" == taken(SERVER, "8,1-3", spread, repelling="0")
-    assert "1,8" == taken(SERVER, "8,1", spread, repelling="0")
+    assert taken(SERVER, "8,1-3", spread, repelling="0") == "1-2"
+    assert taken(SERVER, "8,1", spread, repelling="0") == "1,8"
 
     node = Request(count=2, exclusive=Exclusive.NUMA_NODE)
 
-    assert "4,12" == taken(SERVER, "1-3,9-11,4,12", node, repelling="0")
-    assert "1,9" == taken(SERVER, "1-3,9-11", node, repelling="0")
+    assert taken(SERVER, "1-3,9-11,4,12", node, repelling="0") == "4,12"
+    assert taken(SERVER, "1-3,9-11", node, repelling="0") == "1,9"
 
 
 def test_preferred_cpus_come_first() -> None:
     """What a reservation holds is used up before anything else, and alone where it suffices."""
-    assert "6,14" == taken(SERVER, "0-5,8-13", Request(count=2), preferred="6,14")
-    assert "0,6,8,14" == taken(SERVER, "0-5,8-13", Request(count=4), preferred="6,14")
+    assert taken(SERVER, "0-5,8-13", Request(count=2), preferred="6,14") == "6,14"
+    assert taken(SERVER, "0-5,8-13", Request(count=4), preferred="6,14") == "0,6,8,14"
 
 
 def test_an_l3_domain_that_suffices_is_filled_before_another_is_begun() -> None:
     """Best fit: the domain with the fewest whole free cores that suffice."""
     ccx = cpu_shape.Shape.of(machine(1, 1, 8, 1, l3=4))
 
-    assert "0-1" == taken(ccx, "0-7", Request(count=2))
-    assert "2-3" == taken(ccx, "1-5", Request(count=2))
-    assert "1" == taken(ccx, "1-5", Request(count=1))
-    assert "1-3" == taken(ccx, "1-5", Request(count=3))
+    assert taken(ccx, "0-7", Request(count=2)) == "0-1"
+    assert taken(ccx, "1-5", Request(count=2)) == "2-3"
+    assert taken(ccx, "1-5", Request(count=1)) == "1"
+    assert taken(ccx, "1-5", Request(count=3)) == "1-3"
 
 
 def test_scattered_cpus_lie_near_each_other() -> None:
     """Sub-NUMA clusters: the second node of a socket before a node of another one."""
     snc = cpu_shape.Shape.of(machine(2, 2, 2, 2, split=False))
 
-    assert "0-5" == taken(snc, "0-15", Request(count=6))
-    assert "0,2,4,6,8" == taken(snc, "0,2,4,6,8,10", Request(count=5))
+    assert taken(snc, "0-15", Request(count=6)) == "0-5"
+    assert taken(snc, "0,2,4,6,8,10", Request(count=5)) == "0,2,4,6,8"
 
 
 machines = st.builds(
@@ -210,7 +210,7 @@ def test_what_is_taken_keeps_every_promise(data: st.DataObject) -> None:
         )
     else:
         assert request.count == bits.bit_count()
-        assert 0 == bits & ~free
+        assert bits & ~free == 0
         assert not request.required or accumulator.satisfies(shape, bits, request.bind)
 
 
@@ -225,4 +225,4 @@ def test_a_node_that_suffices_holds_all_of_a_workload(data: st.DataObject) -> No
 
     if count <= max(fits):
         assert bits is not None
-        assert 1 == len([node for node in shape.nodes.values() if node & bits])
+        assert len([node for node in shape.nodes.values() if node & bits]) == 1

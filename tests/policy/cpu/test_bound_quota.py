@@ -75,8 +75,10 @@ def test_what_crun_nests_in_a_scope() -> None:
     seen = {**now.groups, "p/main.scope": group("p/main.scope", "")}
     made = decided(dataclasses.replace(now, groups=seen)).actions
 
-    assert ["p", "p/main.scope", "p/main.scope/container"] == [
-        one.group for one in made if isinstance(one, action.WriteFile)
+    assert [one.group for one in made if isinstance(one, action.WriteFile)] == [
+        "p",
+        "p/main.scope",
+        "p/main.scope/container",
     ]
 
 
@@ -93,7 +95,7 @@ def test_who_keeps_a_quota(one: pod.Pod, kubelet: bool) -> None:
     now = moment([one], kubelet=kubelet)
     answer = bound_quota.admit(now, bound_quota.Settings(), bound_quota.State(), one, "main")
 
-    assert () == decided(now).actions
+    assert decided(now).actions == ()
     assert answer.empty
 
 
@@ -104,4 +106,4 @@ def test_a_container_that_starts() -> None:
         now, bound_quota.Settings(), bound_quota.State(), now.pods[0], "main"
     )
 
-    assert -1 == answer.cpu_milli
+    assert answer.cpu_milli == -1

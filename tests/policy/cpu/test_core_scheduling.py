@@ -52,29 +52,29 @@ def shares(made: decision.Decision[policy.State]) -> dict[str, tuple[int, ...]]:
 def test_classes_are_kept_apart() -> None:
     """LSE, LSR and LS expel and share with each other; BE with BE."""
     lse = colocation.kube("own", KubeQos.GUARANTEED, Qos.LSE)
-    assert {"others-expeller": (10, 30), "others": (20,)} == shares(decide(LS, BE, lse))
+    assert shares(decide(LS, BE, lse)) == {"others-expeller": (10, 30), "others": (20,)}
 
 
 def test_labels_of_the_peer() -> None:
     """Groups share across pods but not across expelling; exclusive is alone, none is nobody."""
     found = decide(asking(LS, "a"), asking(BE, "a"))
-    assert {"group/a-expeller": (10,), "group/a": (20,)} == shares(found)
-    assert {"pod/web-expeller": (10,)} == shares(decide(asking(LS, "a", "exclusive")))
-    assert {} == shares(decide(asking(LS, "a", "none")))
+    assert shares(found) == {"group/a-expeller": (10,), "group/a": (20,)}
+    assert shares(decide(asking(LS, "a", "exclusive"))) == {"pod/web-expeller": (10,)}
+    assert shares(decide(asking(LS, "a", "none"))) == {}
 
 
 def test_all_that_runs_inside_is_meant() -> None:
     """The sandbox, every container, and groups that a container makes."""
     group = LS.containers[0].group
     more = {f"{LS.group}/sandbox": {5: 0}, f"{group}/made": {6: 0, 7: 0}, "elsewhere": {8: 0}}
-    assert {"others-expeller": (5, 6, 7, 10)} == shares(decide(LS, more=more))
+    assert shares(decide(LS, more=more)) == {"others-expeller": (5, 6, 7, 10)}
 
 
 def test_who_has_a_cookie_and_should_not_is_named() -> None:
     """A pod that changed its mind; what has none is left alone."""
     other = {"elsewhere": {8: 77, 9: 0}}
     made = decide(LS, more=other)
-    assert [(8,)] == [one.strays for one in made.actions if isinstance(one, action.ShareCore)]
+    assert [one.strays for one in made.actions if isinstance(one, action.ShareCore)] == [(8,)]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_without_a_class(kube: KubeQos, raw: Qos | None, expected: str | None) -
 
 def test_the_configuration_names_classes() -> None:
     """Who does not take part shares with everybody."""
-    assert {"others": (20,)} == shares(decide(LS, BE, classes=frozenset({"BE"})))
+    assert shares(decide(LS, BE, classes=frozenset({"BE"}))) == {"others": (20,)}
 
 
 def slo(by: str, **classes: strategies.CpuQos) -> nodeslo.NodeSlo:
@@ -109,15 +109,15 @@ def slo(by: str, **classes: strategies.CpuQos) -> nodeslo.NodeSlo:
 def test_a_node_slo_decides() -> None:
     """By ``coreSched``, the classes that it enables, and whether each expels."""
     on = strategies.CpuQos(enable=True, core_expeller=False)
-    assert {"others": (10,)} == shares(decide(LS, BE, slo=slo("coreSched", LS=on)))
-    assert {} == shares(decide(LS, BE, slo=slo("groupIdentity", LS=on)))
-    assert {} == shares(decide(LS, BE, slo=slo("coreSched")))
+    assert shares(decide(LS, BE, slo=slo("coreSched", LS=on))) == {"others": (10,)}
+    assert shares(decide(LS, BE, slo=slo("groupIdentity", LS=on))) == {}
+    assert shares(decide(LS, BE, slo=slo("coreSched"))) == {}
 
 
 def test_what_this_machine_has_not_is_said_once() -> None:
     """To whom it may concern: nobody asked, nothing is said."""
     made = decide(LS, BE, why="no core of this machine has two threads")
-    assert ["CoreSchedulingUnsupported"] == [one.type for one in made.conditions]
+    assert [one.type for one in made.conditions] == ["CoreSchedulingUnsupported"]
     assert all(word in made.conditions[0].message for word in (LS.key, BE.key, "two threads"))
-    assert () == made.actions
-    assert () == decide(LS, why="x", classes=frozenset()).conditions
+    assert made.actions == ()
+    assert decide(LS, why="x", classes=frozenset()).conditions == ()

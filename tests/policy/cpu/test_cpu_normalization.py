@@ -67,7 +67,7 @@ def test_limits_are_scaled(text: str | None, most: float | None, usec: str | Non
     """Rounded up to a thousandth of a CPU; a ratio of one changes nothing."""
     expected = {} if usec is None else {"p": usec, "p/main": usec}
 
-    assert expected == quotas(decided(moment(limited(), text), most))
+    assert quotas(decided(moment(limited(), text), most)) == expected
 
 
 @pytest.mark.parametrize("text", ["", "x", "0.9", "5.01", "nan", "-1", "1e9", "1,2"])
@@ -78,7 +78,7 @@ def test_what_is_no_ratio(text: str) -> None:
         moment(limited(), text), Settings(), State(), limited(), "main"
     )
 
-    assert ({}, ["CPUNormalizationInvalid"]) == (quotas(made), [c.type for c in made.conditions])
+    assert (quotas(made), [c.type for c in made.conditions]) == ({}, ["CPUNormalizationInvalid"])
     assert answer.empty
 
 
@@ -94,7 +94,7 @@ def test_what_is_no_ratio(text: str) -> None:
 )
 def test_who_is_not_scaled(one: pod.Pod) -> None:
     """Other classes, best-effort pods and standalone workloads keep their limits."""
-    assert {} == quotas(decided(moment(one, "2.00")))
+    assert quotas(decided(moment(one, "2.00"))) == {}
 
 
 def test_bound_pods_are_not_scaled() -> None:
@@ -108,7 +108,7 @@ def test_bound_pods_are_not_scaled() -> None:
         uid="uid-p",
     )
 
-    assert {} == quotas(decided(moment(limited(None), "2.00", ledger.Ledger(claims=(claim,)))))
+    assert quotas(decided(moment(limited(None), "2.00", ledger.Ledger(claims=(claim,))))) == {}
 
 
 def test_a_container_that_starts() -> None:
@@ -116,7 +116,7 @@ def test_a_container_that_starts() -> None:
     now = moment(limited(), "2.00")
     admitted = cpu_normalization.admit(now, Settings(), State(), now.pods[0], "main")
 
-    assert 500 == admitted.cpu_milli
+    assert admitted.cpu_milli == 500
 
 
 @given(milli=st.integers(1, 256_000), by=st.integers(100, 500))

@@ -97,7 +97,7 @@ def test_each_class_has_its_identity(
 def test_a_guaranteed_pod_without_a_class_is_ls_where_lsr_is_off() -> None:
     """The peer's rule."""
     found = told(decide(workload(None, qos.KubeQos.GUARANTEED), classes={"LS": ALL["LS"]}))
-    assert "2" == found["kubepods/podweb/cpu.bvt_warp_ns"]
+    assert found["kubepods/podweb/cpu.bvt_warp_ns"] == "2"
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_an_annotation_counts_for_ls_alone(asked: strategies.CpuQos, expected: s
     ls = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, asked)
     be = workload(qos.Qos.BE, qos.KubeQos.BEST_EFFORT, asked)
 
-    assert expected == told(decide(ls, classes=ALL))["kubepods/burstable/podweb/cpu.bvt_warp_ns"]
-    assert "-1" == told(decide(be, classes=ALL))["kubepods/besteffort/podweb/cpu.bvt_warp_ns"]
+    assert told(decide(ls, classes=ALL))["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == expected
+    assert told(decide(be, classes=ALL))["kubepods/besteffort/podweb/cpu.bvt_warp_ns"] == "-1"
 
 
 def test_the_operator_has_the_last_word() -> None:
@@ -135,16 +135,16 @@ def test_nothing_is_ours_while_nobody_asks() -> None:
 
     for classes in ({}, nothing):
         found = decide(one, classes=classes)
-        assert ((), (), {}) == (found.actions, found.conditions, found.explanation)
+        assert (found.actions, found.conditions, found.explanation) == ((), (), {})
 
 
 def test_another_kernel() -> None:
     """Nothing is written, and one condition says why."""
     found = decide(workload(qos.Qos.LS, qos.KubeQos.BURSTABLE), classes=ALL, layout=KNOWS_NOT)
 
-    assert () == found.actions
+    assert found.actions == ()
     (said,) = found.conditions
-    assert "CpuQosUnsupported" == said.type
+    assert said.type == "CpuQosUnsupported"
     assert "this kernel has no cpu.bvt_warp_ns (since Alibaba Cloud Linux)" in said.message
 
 
@@ -154,9 +154,9 @@ def test_a_nodeslo_replaces_the_configuration() -> None:
     off = replace(nodeslo.DEFAULTS, source="cluster")
     classes = {**off.classes, "LS": replace(off.classes["LS"], cpu=ALL["LS"])}
 
-    assert {} == told(decide(one, classes=ALL, slo=off))
+    assert told(decide(one, classes=ALL, slo=off)) == {}
     found = told(decide(one, slo=replace(off, classes=classes)))
-    assert "2" == found["kubepods/burstable/podweb/cpu.bvt_warp_ns"]
+    assert found["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == "2"
 
 
 def test_the_kubelet_s_groups_are_not_idle() -> None:
@@ -168,8 +168,8 @@ def test_the_kubelet_s_groups_are_not_idle() -> None:
 
     assert told(found) == {"web/cpu.weight": "1", "web/cpu.idle": "1"}
     (said,) = found.conditions
-    assert ("CpuIdleLeft", True) == (said.type, "(t/web)" in said.message), said
-    assert {} == told(decide(workload(qos.Qos.LS, None), classes=idle))
+    assert (said.type, "(t/web)" in said.message) == ("CpuIdleLeft", True), said
+    assert told(decide(workload(qos.Qos.LS, None), classes=idle)) == {}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_a_group_above_that_leaves_fewer_cpus() -> None:
     groups = [group("", "0-7"), *(group(p, "0-3") for p in ("a", "a/w", "b", "b/w"))]
     made = decided(moments.moment(EIGHT, pods, groups=groups))
 
-    assert ({"a/w": "0-3"}, [("CPUSetNotApplied", "t/b/w")]) == (sets(made), said(made))
+    assert (sets(made), said(made)) == ({"a/w": "0-3"}, [("CPUSetNotApplied", "t/b/w")])
 
 
 def test_two_workloads_of_one_group() -> None:
@@ -27,7 +27,7 @@ def test_two_workloads_of_one_group() -> None:
     pods = [workload("a", group="g"), workload("b", Qos.BE, group="g")]
     made = decided(moments.moment(EIGHT, pods))
 
-    assert [("CPUSetNotApplied", "t/b")] == said(made)
+    assert said(made) == [("CPUSetNotApplied", "t/b")]
 
 
 def test_v1_groups_inside_stay_inside_and_remember_their_wish() -> None:
@@ -39,8 +39,8 @@ def test_v1_groups_inside_stay_inside_and_remember_their_wish() -> None:
     freed = [workload("w")]
     second = decided(moments.moment(EIGHT, freed, groups=cut), state=first.next_state)
 
-    assert {"x": "0-3", "w": "4-7", "w/in": "4-5"} == sets(first)
-    assert {"w": "0-7", "w/in": "2-5"} == sets(second)
+    assert sets(first) == {"x": "0-3", "w": "4-7", "w/in": "4-5"}
+    assert sets(second) == {"w": "0-7", "w/in": "2-5"}
 
 
 def test_v1_groups_born_in_a_narrow_group_grow_with_it() -> None:
@@ -50,8 +50,8 @@ def test_v1_groups_born_in_a_narrow_group_grow_with_it() -> None:
     first = decided(moments.moment(EIGHT, pods, groups=groups))
     second = decided(moments.moment(EIGHT, pods[:1], groups=groups), state=first.next_state)
 
-    assert {"w": "4-7", "w/new": "4-7", "x": "0-3"} == sets(first)
-    assert {"w": "0-7", "w/new": "0-7"} == sets(second)
+    assert sets(first) == {"w": "4-7", "w/new": "4-7", "x": "0-3"}
+    assert sets(second) == {"w": "0-7", "w/new": "0-7"}
 
 
 def test_v1_a_declared_group_that_cannot_have_its_set() -> None:
@@ -61,7 +61,7 @@ def test_v1_a_declared_group_that_cannot_have_its_set() -> None:
     made = decided(moments.moment(EIGHT, pods, groups=groups))
     above, inside = (cpuset.CPUSet.parse(sets(made)[path]) for path in ("w", "w/in"))
 
-    assert [("CPUSetNotApplied", "t/w/in")] == said(made)
+    assert said(made) == [("CPUSetNotApplied", "t/w/in")]
     assert inside <= above
 
 
@@ -76,7 +76,7 @@ def test_v1_groups_inside_a_workload_inside_another() -> None:
     made = decided(moments.moment(EIGHT, pods, groups=groups, held=moments.reserved("0-1")))
     targets = [one.target for one in made.actions]
 
-    assert {"w": "2-7", "w/in": "4-7", "w/in/y": "4-7", "w/z": "2-7", "x": "2-3"} == sets(made)
+    assert sets(made) == {"w": "2-7", "w/in": "4-7", "w/in/y": "4-7", "w/z": "2-7", "x": "2-3"}
     assert len(targets) == len(set(targets))
 
 
@@ -86,7 +86,7 @@ def test_a_v1_group_without_nodes_gets_them() -> None:
     made = decided(moments.moment(EIGHT, [workload("w")], groups=groups))
 
     written = {one.knob for one in made.actions if isinstance(one, action.WriteFile)}
-    assert {"cpuset.cpus", "cpuset.mems"} == written
+    assert written == {"cpuset.cpus", "cpuset.mems"}
 
 
 @pytest.mark.parametrize("enable", [False, True])

@@ -39,23 +39,23 @@ def parsed(texts: dict[str, str]) -> dict[str, cpuset.CPUSet]:
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_who_stays_leaves_what_it_has(version: str) -> None:
     """Nobody above moves: the nearest one counts."""
-    assert "2-5" == room(version, {}, {}, a="0-6", b="2-5")
-    assert "0-7" == room(version, {}, {})
+    assert room(version, {}, {}, a="0-6", b="2-5") == "2-5"
+    assert room(version, {}, {}) == "0-7"
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_who_moves_leaves_what_it_will_have(version: str) -> None:
     """Decided in this plan, or going back in it: not what it has now."""
-    assert "0-3" == room(version, {}, {"a/b": "0-3"}, a="0-6", b="4-5")
-    assert "0-3" == room(version, {"a/b": "0-3"}, {}, a="0-6", b="4-5")
-    assert "0-6" == room(version, {"a/b": ""}, {}, a="0-6", b="4-5")
-    assert "4-5" == room(version, {"a/b": "4-7"}, {}, a="0-5", b="0")
+    assert room(version, {}, {"a/b": "0-3"}, a="0-6", b="4-5") == "0-3"
+    assert room(version, {"a/b": "0-3"}, {}, a="0-6", b="4-5") == "0-3"
+    assert room(version, {"a/b": ""}, {}, a="0-6", b="4-5") == "0-6"
+    assert room(version, {"a/b": "4-7"}, {}, a="0-5", b="0") == "4-5"
 
 
 def test_somebody_in_between_keeps_its_own_set() -> None:
     """It bounds what comes from above; on v2 what it has in effect is what will change."""
-    assert "2-3" == room("v1", {"a": "0-3"}, {}, a="6", b="2-7")
-    assert "2-3" == room("v2", {}, {"a": "0-3"}, a="6", b="2-7")
+    assert room("v1", {"a": "0-3"}, {}, a="6", b="2-7") == "2-3"
+    assert room("v2", {}, {"a": "0-3"}, a="6", b="2-7") == "2-3"
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -74,5 +74,5 @@ def test_the_limit_of_best_effort_work_below_a_group_that_moves(version: str) ->
         best_effort_groups.places(moving), cpuset.CPUSet.parse("2-3"), "because"
     )
 
-    assert ["2-3"] == list(moments.written(made).values())
-    assert [] == problems
+    assert list(moments.written(made).values()) == ["2-3"]
+    assert problems == []

@@ -105,7 +105,7 @@ def test_a_refused_set_is_refused_as_a_whole(pods: list[pod.Pod], refused: str) 
     """A set that cannot be granted costs its workload alone, and the condition says why."""
     made = decided(moments.moment(EIGHT, pods, held=moments.reserved("0")))
 
-    assert [("ExclusiveCPUsRefused", "t/a")] == said(made)
+    assert said(made) == [("ExclusiveCPUsRefused", "t/a")]
     assert refused in made.conditions[0].message
     assert "a" not in held(made)
 
@@ -120,7 +120,7 @@ def test_who_comes_first_keeps_its_set() -> None:
     ]
     made = decided(moments.moment(EIGHT, pods))
 
-    assert {"d": "1", "a": "2-3"} == held(made)
+    assert held(made) == {"d": "1", "a": "2-3"}
 
 
 def test_a_newcomer_takes_nothing_from_who_is_there() -> None:
@@ -129,8 +129,8 @@ def test_a_newcomer_takes_nothing_from_who_is_there() -> None:
     pods = [workload("old", Qos.LSR, "2-3"), workload("new", Qos.LSE, "3", priority=9999)]
     second = decided(moments.moment(EIGHT, pods), first.next_state)
 
-    assert {"old": "2-3"} == held(second)
-    assert [("ExclusiveCPUsRefused", "t/new")] == said(second)
+    assert held(second) == {"old": "2-3"}
+    assert said(second) == [("ExclusiveCPUsRefused", "t/new")]
 
 
 def test_everybody_but_best_effort_and_system_work_may_hold_named_cpus() -> None:
@@ -143,8 +143,8 @@ def test_everybody_but_best_effort_and_system_work_may_hold_named_cpus() -> None
     ]
     made = decided(moments.moment(EIGHT, pods))
 
-    assert {"ls": "1", "lse": "4"} == held(made)
-    assert ["LSE", "LSR"] == sorted(claim.owner.value for claim in made.claims)
+    assert held(made) == {"ls": "1", "lse": "4"}
+    assert sorted(claim.owner.value for claim in made.claims) == ["LSE", "LSR"]
 
 
 def test_cpus_are_chosen_for_a_number_and_stay() -> None:
@@ -155,7 +155,7 @@ def test_cpus_are_chosen_for_a_number_and_stay() -> None:
     second = decided(dataclasses.replace(now, wall=now.wall + 60, pods=pods), first.next_state)
     since = {claim.holder: claim.since for claim in second.claims}
 
-    assert {"a": "0-1,6-7", "b": "3,9"} == held(first)
+    assert held(first) == {"a": "0-1,6-7", "b": "3,9"}
     assert held(first).items() < held(second).items()
     assert {"t/a": now.wall, "t/b": now.wall, "t/0": now.wall + 60} == since
 
@@ -166,10 +166,10 @@ def test_a_named_set_moves_a_chosen_one() -> None:
     pods = [asking("a", 2), workload("named", Qos.LSR, "0")]
     second = decided(moments.moment(SERVER, pods), first.next_state)
 
-    assert {"a": "0,6"} == held(first)
-    assert "0" == held(second)["named"]
+    assert held(first) == {"a": "0,6"}
+    assert held(second)["named"] == "0"
     assert "6" in held(second)["a"].split(",")
-    assert [] == said(second)
+    assert said(second) == []
 
 
 def test_a_lost_cpu_is_replaced_and_what_cannot_be_is_said() -> None:
@@ -182,10 +182,10 @@ def test_a_lost_cpu_is_replaced_and_what_cannot_be_is_said() -> None:
     third = decided(tight, first.next_state)
 
     assert "0" in held(second)["a"].split(",")
-    assert 2 == len(cpuset.CPUSet.parse(held(second)["a"]))
-    assert ({"a": "0"}, [("ExclusiveCPUsPartial", "t/a")]) == (held(third), said(third))
+    assert len(cpuset.CPUSet.parse(held(second)["a"])) == 2
+    assert (held(third), said(third)) == ({"a": "0"}, [("ExclusiveCPUsPartial", "t/a")])
     whole = decided(moments.moment(SERVER, [asking("a", 2)]), third.next_state)
-    assert {"a": "0,6"} == held(whole)
+    assert held(whole) == {"a": "0,6"}
 
 
 def test_a_repair_takes_nothing_from_who_is_whole() -> None:
@@ -195,7 +195,7 @@ def test_a_repair_takes_nothing_from_who_is_whole() -> None:
     second = decided(moments.moment(lost, [asking("a", 2), asking("b", 2)]), first.next_state)
 
     assert held(first)["b"] == held(second)["b"]
-    assert 2 == len(cpuset.CPUSet.parse(held(second)["a"]))
+    assert len(cpuset.CPUSet.parse(held(second)["a"])) == 2
 
 
 def test_a_named_set_counts_again_when_its_cpu_comes_back() -> None:
@@ -205,8 +205,8 @@ def test_a_named_set_counts_again_when_its_cpu_comes_back() -> None:
     made = decided(now)
     back = decided(moments.moment(EIGHT, [one]), made.next_state)
 
-    assert ({"a": "2"}, [("ExclusiveCPUsPartial", "t/a")]) == (held(made), said(made))
-    assert ({"a": "2-3"}, []) == (held(back), said(back))
+    assert (held(made), said(made)) == ({"a": "2"}, [("ExclusiveCPUsPartial", "t/a")])
+    assert (held(back), said(back)) == ({"a": "2-3"}, [])
 
 
 def test_a_resize_keeps_what_it_can() -> None:
@@ -227,7 +227,7 @@ def test_chosen_sets_are_gathered_where_that_is_asked_for() -> None:
 
     assert held(first)["a"] == held(decided(alone, first.next_state))["a"]
     moved = decided(alone, first.next_state, Settings(repack=True))
-    assert {"a": "0-1,6-7"} == held(moved)
+    assert held(moved) == {"a": "0-1,6-7"}
     assert moved.next_state == decided(alone, moved.next_state, Settings(repack=True)).next_state
 
 
@@ -235,7 +235,7 @@ def test_who_left_holds_nothing() -> None:
     """A workload that nobody lists gives its CPUs back."""
     first = decided(moments.moment(SERVER, [asking("a", 4)]))
 
-    assert () == decided(moments.moment(SERVER), first.next_state).next_state.holdings
+    assert decided(moments.moment(SERVER), first.next_state).next_state.holdings == ()
 
 
 def test_policies_that_contradict_each_other() -> None:
@@ -254,7 +254,7 @@ def test_policies_that_contradict_each_other() -> None:
     made = decided(now)
 
     why = {one.subject: one.message for one in made.conditions}
-    assert {} == held(made)
+    assert held(made) == {}
     assert "cpu bind policy conflicts with pod's required" in why["t/bind"]
     assert "NUMA Topology policy not match" in why["t/numa"]
     assert "not enough cpus available" in why["t/wide"]
@@ -264,7 +264,7 @@ def test_nothing_is_chosen_where_the_operator_says_so() -> None:
     """With ``choose: false`` a number without names waits in the pool, and is told so."""
     made = decided(moments.moment(SERVER, [asking("a", 2)]), settings=Settings(choose=False))
 
-    assert ({}, [("ExclusiveCPUsUndecided", "t/a")]) == (held(made), said(made))
+    assert (held(made), said(made)) == ({}, [("ExclusiveCPUsUndecided", "t/a")])
 
 
 def test_the_kubelet_s_sets_come_first() -> None:
@@ -281,9 +281,9 @@ def test_the_kubelet_s_sets_come_first() -> None:
     now = dataclasses.replace(now, kubelet=kubelet.Kubelet(cpu=state))
     made = decided(now)
 
-    assert {"k": "0-1", "kubelet/gone": "5"} == held(made)
+    assert held(made) == {"k": "0-1", "kubelet/gone": "5"}
     assert all(claim.kubelet for claim in made.claims)
-    assert [("CPUSetViolated", "t/k"), ("ExclusiveCPUsRefused", "t/a")] == said(made)
+    assert said(made) == [("CPUSetViolated", "t/k"), ("ExclusiveCPUsRefused", "t/a")]
 
 
 @pytest.mark.parametrize("policy", ["none", ""])
@@ -292,7 +292,7 @@ def test_a_state_file_of_another_policy_holds_nothing(policy: str) -> None:
     state = kubelet.CpuState(policy=policy, entries={"gone": {"c": cpuset.CPUSet.of([5])}})
     now = dataclasses.replace(moments.moment(EIGHT), kubelet=kubelet.Kubelet(cpu=state))
 
-    assert {} == held(decided(now))
+    assert held(decided(now)) == {}
 
 
 def test_workloads_repel_those_that_ask_for_the_same() -> None:
@@ -303,7 +303,7 @@ def test_workloads_repel_those_that_ask_for_the_same() -> None:
     )
     cores = [cpuset.CPUSet.parse(cpus).first % 6 for cpus in held(made).values()]
 
-    assert 2 == len(set(cores))
+    assert len(set(cores)) == 2
 
 
 def test_a_pod_of_the_cluster_without_a_decision() -> None:
@@ -318,8 +318,8 @@ def test_a_pod_of_the_cluster_without_a_decision() -> None:
     ]
     made = decided(moments.moment(SERVER, pods))
 
-    assert {"yes": "0,6"} == held(made)
-    assert [("ExclusiveCPUsUndecided", "t/part")] == said(made)
+    assert held(made) == {"yes": "0,6"}
+    assert said(made) == [("ExclusiveCPUsUndecided", "t/part")]
 
 
 def test_holdings_are_rows_of_the_state() -> None:
@@ -334,7 +334,7 @@ def test_holdings_are_rows_of_the_state() -> None:
     )
     assert (row,) == made.next_state.holdings
     claim = exclusive_cpus.recall(made.next_state)[0]
-    assert (ledger.Owner.LSE, "2-3", "t/a") == (claim.owner, str(claim.cpus), claim.holder)
+    assert (claim.owner, str(claim.cpus), claim.holder) == (ledger.Owner.LSE, "2-3", "t/a")
 
 
 def waiting(name: str = "r", cpus: str = "2-3", **more: Any) -> reservation.Reservation:

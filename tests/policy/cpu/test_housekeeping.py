@@ -45,20 +45,20 @@ def test_it_keeps_off_what_workloads_hold() -> None:
     """What is on good CPUs stays, what is on some keeps those, the rest gets all good ones."""
     found = texts(claim(ledger.Owner.LSE, "0-1"), claim(ledger.Owner.LSR, "4"))
 
-    assert {
+    assert found == {
         "9/smp_affinity_list": "2-3,5-11",
         "24/smp_affinity_list": "2-3",
         "25/smp_affinity_list": "2-3,5-11",
         "irq/default_smp_affinity": "fec",
         "workqueue/cpumask": "fec",
-    } == found
+    }
 
 
 def test_where_nobody_holds_cpus_everything_is_put_back() -> None:
     """Nothing is named; the same where everything is held, since it must run somewhere."""
-    assert {} == texts()
-    assert {} == texts(claim(ledger.Owner.LSE, "0-11"))
-    assert {} == texts(claim(ledger.Owner.RESERVED, "0"))
+    assert texts() == {}
+    assert texts(claim(ledger.Owner.LSE, "0-11")) == {}
+    assert texts(claim(ledger.Owner.RESERVED, "0")) == {}
 
 
 def test_onto_the_reserved_cpus() -> None:
@@ -66,10 +66,10 @@ def test_onto_the_reserved_cpus() -> None:
     some = policy.Settings(onto_reserved=True, kernel_threads=False)
     found = texts(claim(ledger.Owner.RESERVED, "0-1"), settings=some)
 
-    assert {"0-1", "003"} == set(found.values())
-    assert 4 == len(found)
+    assert set(found.values()) == {"0-1", "003"}
+    assert len(found) == 4
     only = policy.Settings(interrupts=False)
-    assert ["workqueue/cpumask"] == list(texts(claim(ledger.Owner.LSE, "0"), settings=only))
+    assert list(texts(claim(ledger.Owner.LSE, "0"), settings=only)) == ["workqueue/cpumask"]
 
 
 @pytest.mark.parametrize("total", [1, 8, 12, 32, 40, 72, 130])

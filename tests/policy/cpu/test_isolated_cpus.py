@@ -38,7 +38,7 @@ def test_out_of_the_pools() -> None:
     web = workload("web", Qos.LS, requests={"cpu": 6000})
     found = pools(moment(web, workload("job", Qos.BE)))
 
-    assert ["0-5"] * 4 == [found[one] for one in ("LS", "BE", "web", "job")]
+    assert [found[one] for one in ("LS", "BE", "web", "job")] == ["0-5"] * 4
     assert "CPUs 6-7" in found["IsolatedCPUs"]
 
 
@@ -47,7 +47,7 @@ def test_in_the_pools_where_they_are_needed() -> None:
     web = workload("web", Qos.LS, requests={"cpu": 6001})
     found = pools(moment(web, workload("job", Qos.BE)))
 
-    assert ["0-7", "0-7"] == [found["LS"], found["BE"]]
+    assert [found["LS"], found["BE"]] == ["0-7", "0-7"]
     assert "request 6.001 CPUs" in found["IsolatedCPUsShared"]
 
 
@@ -56,7 +56,7 @@ def test_who_names_them_has_them() -> None:
     database = workload("db", Qos.LSE, cpus="6-7", requests={"cpu": 2000})
     found = pools(moment(database, workload("web", Qos.LS, requests={"cpu": 6000})))
 
-    assert ("6-7", "0-5") == (found["db"], found["LS"])
+    assert (found["db"], found["LS"]) == ("6-7", "0-5")
     assert "IsolatedCPUs" in found
 
 
@@ -74,7 +74,7 @@ def test_under_the_kubelets_static_policy() -> None:
     told = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
     found = pools(moment(workload("web", Qos.LS), told=told))
 
-    assert "0-7" == found["LS"]
+    assert found["LS"] == "0-7"
     assert "static policy" in found["IsolatedCPUsShared"]
 
 
@@ -90,5 +90,5 @@ def test_machines_without() -> None:
     """Nothing is said, and nothing changes."""
     now = replace(moment(workload("web", Qos.LS)), topology=moments.machine(1, 8, threads=1))
 
-    assert () == isolated_cpus.conditions(now)
+    assert isolated_cpus.conditions(now) == ()
     assert cpuset.CPUSet() == isolated_cpus.aside(now)

@@ -39,7 +39,7 @@ TWO = zones({"cpu": 4, "memory": 8}, {"cpu": 6, "memory": 2})
 )
 def test_policies(policy: Policy, wants: dict[str, int], expected: Choice | None) -> None:
     """Who is admitted, and to which nodes."""
-    assert expected == numa_hints.choose(TWO, wants, policy)
+    assert numa_hints.choose(TWO, wants, policy) == expected
 
 
 def test_near_nodes_are_taken_together() -> None:
@@ -82,7 +82,7 @@ def test_many_nodes_are_not_enumerated() -> None:
 
     assert chosen is not None
     assert chosen.nodes is not None
-    assert 32 == len(chosen.nodes)
+    assert len(chosen.nodes) == 32
 
 
 def test_quantities_are_split_evenly_in_their_unit() -> None:
@@ -90,9 +90,10 @@ def test_quantities_are_split_evenly_in_their_unit() -> None:
     free = zones({"cpu": 1000, "memory": 7}, {"cpu": 8000, "memory": 7})
     wants = {"cpu": 4000, "memory": 9}
 
-    assert {0: {"cpu": 1000, "memory": 5}, 1: {"cpu": 3000, "memory": 4}} == numa_hints.split(
-        free, (0, 1), wants, {"cpu": 1000}
-    )
+    assert numa_hints.split(free, (0, 1), wants, {"cpu": 1000}) == {
+        0: {"cpu": 1000, "memory": 5},
+        1: {"cpu": 3000, "memory": 4},
+    }
     assert numa_hints.split(free, (0,), wants, {}) is None
 
 

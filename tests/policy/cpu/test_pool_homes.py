@@ -22,9 +22,9 @@ def test_the_fewest_nodes_that_suffice() -> None:
     """One node where its pool is large enough, the emptier one first; several where not."""
     pods = [wanting("a", 3), wanting("b", 3), wanting("c", 7), wanting("d", 99)]
 
-    assert {"uid-a": (0,), "uid-b": (1,)} == pool_homes.find(pods[:2], {0: 4, 1: 4}, {})
-    assert {} == pool_homes.find(pods[2:], {0: 4, 1: 4}, {})
-    assert {"uid-c": (0, 2)} == pool_homes.find([pods[2]], {0: 4, 1: 2, 2: 4}, {})
+    assert pool_homes.find(pods[:2], {0: 4, 1: 4}, {}) == {"uid-a": (0,), "uid-b": (1,)}
+    assert pool_homes.find(pods[2:], {0: 4, 1: 4}, {}) == {}
+    assert pool_homes.find([pods[2]], {0: 4, 1: 2, 2: 4}, {}) == {"uid-c": (0, 2)}
 
 
 def test_who_wants_nothing() -> None:
@@ -32,15 +32,15 @@ def test_who_wants_nothing() -> None:
     decided = wishes.Grant(numa=(wishes.NumaShare(node=0, resources={"cpu": 1000}),))
     pods = [moments.workload("a"), wanting("b", 0), wanting("c", 1, grant=decided)]
 
-    assert {} == pool_homes.find(pods, {0: 4}, {})
+    assert pool_homes.find(pods, {0: 4}, {}) == {}
 
 
 def test_a_home_stays_while_it_is_large_enough() -> None:
     """Others that come do not move it; a pool that shrank does."""
     one = wanting("a", 3)
 
-    assert {"uid-a": (1,)} == pool_homes.find([one], {0: 9, 1: 3}, {"uid-a": (1,)})
-    assert {"uid-a": (0,)} == pool_homes.find([one], {0: 9, 1: 2}, {"uid-a": (1,)})
+    assert pool_homes.find([one], {0: 9, 1: 3}, {"uid-a": (1,)}) == {"uid-a": (1,)}
+    assert pool_homes.find([one], {0: 9, 1: 2}, {"uid-a": (1,)}) == {"uid-a": (0,)}
 
 
 @hypothesis.given(

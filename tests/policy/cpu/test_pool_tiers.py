@@ -93,8 +93,8 @@ def test_each_tier_gets_its_pool() -> None:
     several = [wanted(LS, "0-3"), wanted(BE, "4")]
     made = pool_tiers.narrowed(moment(), POOLS, several, {})
 
-    assert {ROOT: "0-7", BURSTABLE: "0-7", BESTEFFORT: "4-5"} == sets(made)
-    assert [BESTEFFORT] == [one.group for one in made if one.protective]
+    assert sets(made) == {ROOT: "0-7", BURSTABLE: "0-7", BESTEFFORT: "4-5"}
+    assert [one.group for one in made if one.protective] == [BESTEFFORT]
     assert {NODE} == {one.who for one in made}
     assert {want.group: want.reason for want in made} == {
         ROOT: "the kubelet's Guaranteed pods: all CPUs that are not reserved"
@@ -112,8 +112,8 @@ def test_a_tier_that_is_nobodys_to_narrow() -> None:
     there = pool_tiers.narrowed(without, empty, [wanted(ROOT, "0-7")], {})
     strangers = replace(now, pods=(moments.workload("web"),))
 
-    assert [] == there
-    assert [] == pool_tiers.narrowed(strangers, POOLS, [], {})
+    assert there == []
+    assert pool_tiers.narrowed(strangers, POOLS, [], {}) == []
 
 
 @pytest.mark.parametrize("more", [{"cpus": None}, {"cpus": "4-5", "compare": True}])
@@ -130,11 +130,11 @@ def test_a_tier_in_which_somebody_may_run_anywhere_stays_wide(more: dict[str, An
         "sets": {BESTEFFORT: "0-6"},
         "went_offline": cpuset.CPUSet.parse("7"),
     }
-    assert {} == tier()
-    assert {} == tier(sets={BESTEFFORT: "0-6"})
-    assert {BESTEFFORT: "0-7"} == tier(**lost)
-    assert {BESTEFFORT: "0-7"} == tier(wishes={BESTEFFORT: "7:0-7"})
-    assert {} == tier(layout=moments.V2, **lost)
+    assert tier() == {}
+    assert tier(sets={BESTEFFORT: "0-6"}) == {}
+    assert tier(**lost) == {BESTEFFORT: "0-7"}
+    assert tier(wishes={BESTEFFORT: "7:0-7"}) == {BESTEFFORT: "0-7"}
+    assert tier(layout=moments.V2, **lost) == {}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_pod_is_widened_where_the_kubelets_set_does_not_fit(
     (made,) = pool_tiers.opened(now, [wanted(LS, "4-5", leaves=True)], wishes)
 
     assert (EIGHT.online if around else None) == made.around
-    assert "4-5" == str(made.cpus)
+    assert str(made.cpus) == "4-5"
 
 
 def test_tiers_are_widened_for_what_the_kubelet_writes() -> None:
@@ -169,8 +169,8 @@ def test_tiers_are_widened_for_what_the_kubelet_writes() -> None:
     silent = pool_tiers.opened(moment(sets=narrow), [], {})
     whole = wanted(LS, "4-5")
 
-    assert {BESTEFFORT: "0-7"} == sets(said)
-    assert {BESTEFFORT: "0-7", BURSTABLE: "0-7"} == sets(silent)
+    assert sets(said) == {BESTEFFORT: "0-7"}
+    assert sets(silent) == {BESTEFFORT: "0-7", BURSTABLE: "0-7"}
     assert {want.reason for want in said} == {
         "the kubelet's BestEffort pods: wide enough for the sets that it writes into containers"
     }

@@ -105,5 +105,5 @@ def test_a_refused_annotation_hides_nothing_that_the_kubelet_holds() -> None:
     now = dataclasses.replace(moments.moment(EIGHT, [one]), kubelet=kubelet.Kubelet(cpu=state))
     made = decided(now)
 
-    assert ["4-5"] == [str(claim.cpus) for claim in made.claims]
-    assert [("ExclusiveCPUsRefused", "t/a")] == said(made)
+    assert [str(claim.cpus) for claim in made.claims] == ["4-5"]
+    assert said(made) == [("ExclusiveCPUsRefused", "t/a")]

@@ -77,8 +77,8 @@ def test_classes_get_their_cpus() -> None:
     ]
     made = decided(moments.moment(EIGHT, pods, held=moments.reserved("0")))
 
-    assert {"lse": "1", "lsr": "2-3", "ls": "4-7", "be": "2-7", "sys": "0"} == sets(made)
-    assert ("4-7", "2-7", []) == (pool(made, "LS"), pool(made, "BE"), said(made))
+    assert sets(made) == {"lse": "1", "lsr": "2-3", "ls": "4-7", "be": "2-7", "sys": "0"}
+    assert (pool(made, "LS"), pool(made, "BE"), said(made)) == ("4-7", "2-7", [])
 
 
 @search.examples(150)
@@ -113,7 +113,7 @@ def test_nothing_is_left_for_the_pool() -> None:
     owned = workload("k", Qos.LSR, "0-7", kubelet_owned=True)
     made = decided(moments.moment(EIGHT, [owned, workload("ls")]))
 
-    assert ({}, [("SharedPoolEmpty", "node")]) == (sets(made), said(made))
+    assert (sets(made), said(made)) == ({}, [("SharedPoolEmpty", "node")])
 
 
 def test_problems_of_a_pod_cost_itself() -> None:
@@ -121,8 +121,8 @@ def test_problems_of_a_pod_cost_itself() -> None:
     pods = [workload("a", problems=("bad label", "bad number")), workload("b")]
     made = decided(moments.moment(EIGHT, pods))
 
-    assert [("MalformedPod", "t/a")] * 2 == said(made)
-    assert {"a", "b"} == set(sets(made))
+    assert said(made) == [("MalformedPod", "t/a")] * 2
+    assert set(sets(made)) == {"a", "b"}
 
 
 def test_the_kubelet_s_sets_are_reported_and_not_written() -> None:
@@ -135,7 +135,7 @@ def test_the_kubelet_s_sets_are_reported_and_not_written() -> None:
     groups = [group("", "0-7"), group("in", "2-7"), group("out", "0-7"), group("lse", "0-7")]
     made = decided(moments.moment(EIGHT, pods, groups=groups))
 
-    assert ({"lse": "1"}, [("CPUSetViolated", "t/out")]) == (sets(made), said(made))
+    assert (sets(made), said(made)) == ({"lse": "1"}, [("CPUSetViolated", "t/out")])
 
 
 SERVER = moments.machine()
@@ -160,7 +160,7 @@ def test_pools_of_the_nodes_that_a_scheduler_gave() -> None:
     found = sets(decided(moments.moment(SERVER, pods)))
 
     assert {"ls": "3,5,9,11", "be": "0-2,6-8", "lse": "4,10"}.items() <= found.items()
-    assert {"0-3,5-9,11"} == {found[name] for name in ("memory", "nowhere", "both")}
+    assert {found[name] for name in ("memory", "nowhere", "both")} == {"0-3,5-9,11"}
 
 
 def test_named_cpus_of_best_effort_work_are_a_part_of_its_pool() -> None:
@@ -168,7 +168,7 @@ def test_named_cpus_of_best_effort_work_are_a_part_of_its_pool() -> None:
     pods = [workload("be", Qos.BE, "0-2"), workload("lse", Qos.LSE, "0"), workload("ls")]
     found = sets(decided(moments.moment(SERVER, pods)))
 
-    assert {"be": "1-2", "lse": "0", "ls": "1-11"} == found
+    assert found == {"be": "1-2", "lse": "0", "ls": "1-11"}
 
 
 def test_memory_follows_a_scheduler_s_decision() -> None:
@@ -193,8 +193,8 @@ def test_bursts_stay_near() -> None:
     made = decided(now)
     again = decided(dataclasses.replace(now, pods=now.pods[1:]), state=made.next_state)
 
-    assert {"a": "0-2,6-8", "b": "3-5,9-11"} == sets(made)
-    assert {"b": "3-5,9-11"} == sets(again)
+    assert sets(made) == {"a": "0-2,6-8", "b": "3-5,9-11"}
+    assert sets(again) == {"b": "3-5,9-11"}
 
 
 KUBE = grouppath.Tree(root="kubepods")
@@ -234,10 +234,10 @@ def test_the_tiers_of_the_kubelet() -> None:
     now = moments.moment(SERVER, pods, groups=groups, held=moments.reserved("5,11"))
     found = sets(decided(now))
 
-    assert "0-4,6-10" == found["kubepods"]
-    assert "1-4,7-10" == found["kubepods/burstable"]
+    assert found["kubepods"] == "0-4,6-10"
+    assert found["kubepods/burstable"] == "1-4,7-10"
     assert "1-4,7-10" == found["kubepods/besteffort"] == found["kubepods/besteffort/podnew"]
-    assert "2-4,8-10" == found["kubepods/burstable/podls"]
+    assert found["kubepods/burstable/podls"] == "2-4,8-10"
     assert {"kubepods"}.isdisjoint(sets(decided(now, Settings(tiers=False))))
 
 
@@ -248,8 +248,8 @@ def test_a_tier_leaves_room_for_system_work_inside() -> None:
     some = moments.moment(SERVER, pods, groups=groups, held=moments.reserved("5"))
     none = moments.moment(SERVER, pods, groups=groups)
 
-    assert "1-11" == sets(decided(some))["kubepods/besteffort"]
-    assert "1-11" == sets(decided(none))["kubepods/besteffort"]
+    assert sets(decided(some))["kubepods/besteffort"] == "1-11"
+    assert sets(decided(none))["kubepods/besteffort"] == "1-11"
 
 
 def offline_reserve() -> snapshot.Snapshot:
@@ -301,7 +301,7 @@ def test_v1_and_the_static_policy_leave_pods_and_tiers_as_they_are() -> None:
     for layout, narrowed in ((moments.V1, False), (moments.V2, True)):
         now = moments.moment(SERVER, pods, groups=groups, layout=layout)
         found = sets(decided(dataclasses.replace(now, kubelet=static())))
-        assert "1-11" == found["unit"]
+        assert found["unit"] == "1-11"
         assert narrowed is ("kubepods/burstable/podls" in found)
         assert narrowed is ("kubepods/burstable" in found)
         assert narrowed is not ("kubepods/burstable/podls/c" in found)
@@ -320,7 +320,7 @@ def test_containers_of_the_static_policy_are_compared_one_by_one() -> None:
         now = moments.moment(SERVER, [one], groups=[*kept, mine, other])
         now = dataclasses.replace(now, kubelet=static(**{"uid-k": {"main": "0-1"}}))
         made = decided(now)
-        assert {} == sets(made)
+        assert sets(made) == {}
         assert ([] if right else [("CPUSetViolated", "t/k")] * 2) == said(made)
 
 
@@ -329,7 +329,7 @@ def test_be_limits_protect_others() -> None:
     made = decided(moments.moment(EIGHT, [workload("be", Qos.BE), workload("ls")]))
 
     found = {one.group: one.protective for one in made.actions if isinstance(one, action.WriteFile)}
-    assert {"be": True, "ls": False} == found
+    assert found == {"be": True, "ls": False}
 
 
 @pytest.mark.parametrize(
@@ -367,5 +367,5 @@ def test_a_container_that_did_not_start_is_told() -> None:
     box = pod.Container(name="c", refused="cpuset.cpus: permission denied")
     made = decided(moments.moment(EIGHT, [workload("w", containers=(box,)), workload("x")]))
 
-    assert [("ContainerStartFailed", "t/w")] == said(made)
+    assert said(made) == [("ContainerStartFailed", "t/w")]
     assert made.conditions[0].message.endswith("cpuset.cpus: permission denied")

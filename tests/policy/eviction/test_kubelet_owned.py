@@ -69,7 +69,7 @@ def test_a_late_threshold_does_not_hold_up_an_earlier_one() -> None:
     made = decided(beside({"memory.available": "1Gi", "nodefs.available": "5%"}, disk=True), ACT)
     (victim,) = made.evictions
 
-    assert "nodefs.available" == victim.signal
+    assert victim.signal == "nodefs.available"
     assert not victim.held
     assert made.actions
 
@@ -122,6 +122,6 @@ def test_its_condition_is_respected_for_ours_too() -> None:
     assert "MemoryPressure" in decided(held, settings).evictions[0].held
     (named,) = decided(now, replace(settings, act=None)).evictions
     assert (
-        "not evicting: this node has a kubelet (policies.node_pressure.act is not set)"
-        == named.held
+        named.held
+        == "not evicting: this node has a kubelet (policies.node_pressure.act is not set)"
     )

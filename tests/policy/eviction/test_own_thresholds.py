@@ -40,10 +40,10 @@ def test_time_lost_makes_a_pod_go() -> None:
     (victim,) = then.evictions
 
     assert not first.evictions
-    assert ["MemoryStalled"] == holding(first)
+    assert holding(first) == ["MemoryStalled"]
     assert "soft threshold: 10 s of 10 s" in first.signals[0].why
     assert (B.key, "pressure.memory.full.avg10") == (victim.pod, victim.signal)
-    assert ("41.5%", "40%") == (victim.observed, victim.threshold)
+    assert (victim.observed, victim.threshold) == ("41.5%", "40%")
     assert [B.key, A.key, CRITICAL.key] == [one.pod for one in victim.ranking]
     assert "The node lost time to short memory. Threshold quantity: 40%, lost: 41.5%. " in (
         victim.message
@@ -72,7 +72,7 @@ def test_the_next_one_waits_for_relief() -> None:
         went += [at] * bool(victims(made))
 
     assert [B.key] == victims(first)
-    assert 120 == went[0]
+    assert went[0] == 120
 
 
 def test_swap_space() -> None:
@@ -82,11 +82,11 @@ def test_swap_space() -> None:
     without = decided(stalled(None, 100.0, swap_total=0, swap_free=0), limits)
 
     assert [B.key] == victims(made)
-    assert ["SwapPressure"] == holding(made)
+    assert holding(made) == ["SwapPressure"]
     assert made.evictions[0].message.startswith(
         "The node was low on swap space. Threshold quantity: 125Mi, available: 99Mi. "
     )
-    assert (None, "no swap space") == (without.signals[0].met, without.signals[0].why)
+    assert (without.signals[0].met, without.signals[0].why) == (None, "no swap space")
 
 
 def test_the_kubelets_come_first() -> None:
@@ -98,7 +98,7 @@ def test_the_kubelets_come_first() -> None:
     now = moment(400)
     now = replace(now, pressure=replace(now.pressure, stalls={FULL: 99.0}))
 
-    assert "memory.available" == decided(now, limits).evictions[0].signal
+    assert decided(now, limits).evictions[0].signal == "memory.available"
 
 
 def test_one_condition_for_telling_and_for_acting() -> None:
@@ -106,8 +106,8 @@ def test_one_condition_for_telling_and_for_acting() -> None:
     limits = replace(settings(0.0, memory_full_avg10="80%"), stalls={FULL: 30.0})
     made = decided(stalled(50.0, 100.0), limits)
 
-    assert 1 == [one.type for one in made.conditions].count("MemoryStalled")
-    assert ["MemoryStalled"] == holding(made)
+    assert [one.type for one in made.conditions].count("MemoryStalled") == 1
+    assert holding(made) == ["MemoryStalled"]
     assert not made.evictions
 
 
@@ -116,7 +116,7 @@ def test_a_kernel_that_does_not_count_it() -> None:
     made = decided(stalled(None, 100.0), settings(0.0, memory_full_avg10="40%"))
 
     assert not made.evictions
-    assert [(None, "this kernel does not report it")] == [(o.met, o.why) for o in made.signals]
+    assert [(o.met, o.why) for o in made.signals] == [(None, "this kernel does not report it")]
 
 
 @pytest.mark.parametrize(

@@ -50,24 +50,30 @@ def mem(used: int) -> pod_use.Use:
 
 def test_memory() -> None:
     """Over the request, then priority, then how much over; the class is no key."""
-    assert "cbad" == order(
-        thresholds.MEMORY,
-        pair("a", mem(300), memory=100, priority=9),
-        pair("b", mem(900), memory=800, priority=1),
-        pair("c", mem(200), priority=1),
-        pair("d", mem(5000), memory=5000, priority=-5),
+    assert (
+        order(
+            thresholds.MEMORY,
+            pair("a", mem(300), memory=100, priority=9),
+            pair("b", mem(900), memory=800, priority=1),
+            pair("c", mem(200), priority=1),
+            pair("d", mem(5000), memory=5000, priority=-5),
+        )
+        == "cbad"
     )
-    assert "ab" == order(thresholds.ALLOCATABLE_MEMORY, pair("b", mem(1)), pair("a", mem(1)))
+    assert order(thresholds.ALLOCATABLE_MEMORY, pair("b", mem(1)), pair("a", mem(1))) == "ab"
 
 
 def test_unknown_use_comes_first() -> None:
     """A pod that nobody measures comes before the others; among such, priority decides."""
-    assert "zyab" == order(
-        thresholds.MEMORY,
-        pair("a", mem(500), priority=0),
-        pair("b", mem(0), priority=0),
-        pair("y", priority=5),
-        pair("z", priority=1),
+    assert (
+        order(
+            thresholds.MEMORY,
+            pair("a", mem(500), priority=0),
+            pair("b", mem(0), priority=0),
+            pair("y", priority=5),
+            pair("z", priority=1),
+        )
+        == "zyab"
     )
 
 
@@ -75,12 +81,15 @@ def test_processes() -> None:
     """Priority, then how many; what is asked for does not matter."""
     count = [pod_use.Use(processes=n) for n in (10, 500)]
 
-    assert "xbac" == order(
-        thresholds.PIDS,
-        pair("a", count[0], priority=1),
-        pair("b", count[1], priority=1),
-        pair("c", count[1], priority=2),
-        pair("x", priority=1),
+    assert (
+        order(
+            thresholds.PIDS,
+            pair("a", count[0], priority=1),
+            pair("b", count[1], priority=1),
+            pair("c", count[1], priority=2),
+            pair("x", priority=1),
+        )
+        == "xbac"
     )
 
 
@@ -109,8 +118,8 @@ def test_inodes_take_the_bytes_that_were_asked_for() -> None:
     """No pod can ask for inodes, so any exceeds; the byte request is taken from the count."""
     many, few = (pod_use.Use(inodes={"root": n}) for n in (1000, 10))
 
-    assert "ba" == order("nodefs.inodesFree", pair("a", many, disk=5000), pair("b", few))
-    assert "ab" == order("nodefs.inodesFree", pair("a", many), pair("b", few))
+    assert order("nodefs.inodesFree", pair("a", many, disk=5000), pair("b", few)) == "ba"
+    assert order("nodefs.inodesFree", pair("a", many), pair("b", few)) == "ab"
 
 
 def test_who_is_passed_over() -> None:

@@ -56,7 +56,7 @@ def test_a_strategy_that_can_be_read_is_followed() -> None:
     """The pod that uses the memory goes."""
     made = decided(memory_evict, enable=True, memoryEvictThresholdPercent=80)
 
-    assert ["be"] == [one.pod.rpartition("/")[2] for one in made.evictions]
+    assert [one.pod.rpartition("/")[2] for one in made.evictions] == ["be"]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_strategy_that_cannot_be_read_does_not_run(policy: str, key: str, valu
     """Not by its default either; one condition names the key."""
     made = decided(POLICIES[policy], **{"enable": True, key: value})
 
-    assert ((), ()) == (made.evictions, made.actions)
-    assert [("EvictionNotRun", True)] == [(one.type, key in one.message) for one in made.conditions]
+    assert (made.evictions, made.actions) == ((), ())
+    assert [(one.type, key in one.message) for one in made.conditions] == [("EvictionNotRun", True)]
 
 
 def test_one_that_is_off_says_nothing() -> None:
     """Its keys are nobody's business then."""
-    assert () == decided(memory_evict, enable=False, memoryEvictThresholdPercent=-1).conditions
+    assert decided(memory_evict, enable=False, memoryEvictThresholdPercent=-1).conditions == ()
 
 
 def test_what_another_strategy_says_wrongly_costs_only_that() -> None:

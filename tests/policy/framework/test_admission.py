@@ -53,7 +53,7 @@ def test_each_class() -> None:
 
     for kind, (cpus, expected) in wanted.items():
         found = admit(now, workload("new", kind, cpus, group="new"))
-        assert expected == str(found.adjustment.cpus), kind
+        assert str(found.adjustment.cpus) == expected, kind
         assert "shared_pools" in found.adjustment.reasons
 
 
@@ -65,7 +65,7 @@ def test_two_newcomers_never_get_the_same_cpu() -> None:
     both = dataclasses.replace(now, pods=(one,))
     second = admit(both, workload("two", Qos.LSR, cpu_count=2), states=states(first))
 
-    assert ("0,6", "3,9") == (str(first.adjustment.cpus), str(second.adjustment.cpus))
+    assert (str(first.adjustment.cpus), str(second.adjustment.cpus)) == ("0,6", "3,9")
     again = admit(both, one, states=states(second))
     assert str(first.adjustment.cpus) == str(again.adjustment.cpus)
 
@@ -75,7 +75,7 @@ def test_the_pod_s_own_sources_count() -> None:
     listed = workload("p", Qos.BE, group=None)
     merged = admission.among([listed], workload("p", Qos.LSE, "1"))
 
-    assert (Qos.BE, "p") == (merged[0].qos, merged[0].group)
+    assert (merged[0].qos, merged[0].group) == (Qos.BE, "p")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_set_that_the_group_above_has_not_is_not_asked_for(
     groups = [group("", "0-11"), group("q", above)]
     found = admit(moments.moment(SERVER, pods, groups=groups), pods[1])
 
-    assert expected == (None if found.adjustment.cpus is None else str(found.adjustment.cpus))
+    assert (None if found.adjustment.cpus is None else str(found.adjustment.cpus)) == expected
 
 
 def test_the_kubelet_s_containers_are_left_alone() -> None:
@@ -104,8 +104,8 @@ def test_a_refused_set_is_a_condition_of_this_pod() -> None:
     now = moments.moment(SERVER, [workload("lse", Qos.LSE, "0,6"), workload("bad", Qos.LSE, "99")])
     found = admit(now, workload("new", Qos.LSR, "0-1"))
 
-    assert ["t/new"] == [one.subject for one in found.conditions]
-    assert "1-5,7-11" == str(found.adjustment.cpus)
+    assert [one.subject for one in found.conditions] == ["t/new"]
+    assert str(found.adjustment.cpus) == "1-5,7-11"
 
 
 def test_only_policies_that_enforce_have_a_say() -> None:
@@ -113,7 +113,7 @@ def test_only_policies_that_enforce_have_a_say() -> None:
     now = moments.moment(SERVER, [workload("lse", Qos.LSE, "0,6")])
     for stem, expected in (("exclusive_cpus", "None"), ("shared_pools", "None")):
         found = admit(now, workload("new"), modes={stem: plan.Mode.SHADOW})
-        assert expected == str(found.adjustment.cpus), stem
+        assert str(found.adjustment.cpus) == expected, stem
 
 
 def test_a_policy_that_fails_costs_its_own_part() -> None:
@@ -129,7 +129,7 @@ def test_a_policy_that_fails_costs_its_own_part() -> None:
     ]
     found = admit(moments.moment(SERVER), workload("new"), rows=rows)
 
-    assert {"shared_pools": "RuntimeError: out of order"} == found.failures
+    assert found.failures == {"shared_pools": "RuntimeError: out of order"}
     assert found.adjustment.empty
 
 
@@ -147,4 +147,4 @@ def test_policies_that_look_at_the_clock_do_not_take_a_step() -> None:
     ]
     admit(moments.moment(SERVER), workload("new"), rows=rows)
 
-    assert [] == asked
+    assert asked == []

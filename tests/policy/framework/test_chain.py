@@ -90,8 +90,8 @@ def test_later_policies_see_earlier_claims() -> None:
     """What a policy claims is in the ledger of those after it, not of those before."""
     made, saw = asked({"a": Said("0"), "b": Said("1")})
 
-    assert {"a": "", "b": "0", "c": "0-1"} == saw
-    assert "0-1" == str(made.ledger.held())
+    assert saw == {"a": "", "b": "0", "c": "0-1"}
+    assert str(made.ledger.held()) == "0-1"
 
 
 def test_later_policies_see_where_groups_go() -> None:
@@ -107,24 +107,26 @@ def test_claims_in_shadow_are_shown_and_bind_nobody() -> None:
     """A policy in shadow is explained, but no other policy works around its claims."""
     made, saw = asked({"a": Said("0")}, {"a": Mode.SHADOW})
 
-    assert {"a": "", "b": "", "c": ""} == saw
-    assert "0" == str(made.ledger.held())
+    assert saw == {"a": "", "b": "", "c": ""}
+    assert str(made.ledger.held()) == "0"
 
 
 def test_a_policy_that_is_off_is_not_asked() -> None:
     """Off means that it is not even run."""
     made, _ = asked({"b": Said(fails=True)}, {"b": Mode.OFF})
 
-    assert ["a", "c"] == [one.stem for one in made.outcomes]
+    assert [one.stem for one in made.outcomes] == ["a", "c"]
 
 
 def test_a_failing_policy_costs_itself() -> None:
     """The others go on; the failure is named with its type and text."""
     made, saw = asked({"b": Said(fails=True)})
 
-    assert {"a", "c"} == set(saw)
-    assert {"a": "", "b": "RuntimeError: cannot", "c": ""} == {
-        one.stem: one.failure for one in made.outcomes
+    assert set(saw) == {"a", "c"}
+    assert {one.stem: one.failure for one in made.outcomes} == {
+        "a": "",
+        "b": "RuntimeError: cannot",
+        "c": "",
     }
 
 
@@ -134,7 +136,7 @@ def test_claims_of_a_failing_policy_stay() -> None:
     last = {one.stem: one.decision for one in good.outcomes if one.decision is not None}
     made, saw = asked({"a": Said(fails=True)}, last=last)
 
-    assert {"b": "0-1", "c": "0-1"} == saw
+    assert saw == {"b": "0-1", "c": "0-1"}
     assert cpuset.CPUSet.parse("0-1") == made.ledger.held(ledger.Owner.RESERVED)
     assert made.outcomes[0].decision is None
 
@@ -143,8 +145,8 @@ def test_a_policy_that_fails_from_the_start_claims_from_its_checkpoint() -> None
     """In its very first pass what the state of the last agent stands for binds the others."""
     made, saw = asked({"a": Said(fails=True)}, states={"a": 7})
 
-    assert {"b": "7", "c": "7"} == saw
-    assert "7" == str(made.ledger.held(ledger.Owner.RESERVED))
+    assert saw == {"b": "7", "c": "7"}
+    assert str(made.ledger.held(ledger.Owner.RESERVED)) == "7"
 
 
 def test_a_failing_policy_in_shadow_still_binds_nobody() -> None:
@@ -153,7 +155,7 @@ def test_a_failing_policy_in_shadow_still_binds_nobody() -> None:
     last = {one.stem: one.decision for one in good.outcomes if one.decision is not None}
     _, saw = asked({"a": Said(fails=True)}, {"a": Mode.SHADOW}, last)
 
-    assert {"b": "", "c": ""} == saw
+    assert saw == {"b": "", "c": ""}
 
 
 def test_what_does_not_last_is_asked_again() -> None:

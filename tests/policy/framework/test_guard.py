@@ -55,7 +55,7 @@ def test_what_hurts_is_taken_back_with_its_evidence() -> None:
     assert not states[30].rolled_back
     assert states[31].rolled_back["bad"].was == FILE
     (condition,) = guard.conditions(states[-1])
-    assert ("PolicyRolledBack", "bad") == (condition.type, condition.subject)
+    assert (condition.type, condition.subject) == ("PolicyRolledBack", "bad")
     for part in ("8.0 times the tolerance", "0.3 times before", "work 0.60 cores", "UTC"):
         assert part.replace("UTC", "2026-09-21T14:23:51Z") in condition.message
 
@@ -111,7 +111,7 @@ def test_of_several_the_last_is_judged_and_nobody_else() -> None:
     states = ran(lambda at, _: 8.0 if at > 20 else 0.3, {19: ["a"], 20: ["b"]}, 60)
 
     assert all(len(state.rolled_back) <= 1 for state in states)
-    assert {"a"} == states[30].rolled_back.keys()
+    assert states[30].rolled_back.keys() == {"a"}
     assert not states[30].trials
 
 

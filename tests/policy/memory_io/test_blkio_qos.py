@@ -115,7 +115,7 @@ def test_a_volume_group_is_the_disks_below_it() -> None:
     """Limits are of whole devices: a group of volumes is those that it lies on."""
     said = decide(BATCH, be=(block("fast", "volumegroup", io_weight_percent=50),))
 
-    assert {"/u/batch/io.weight": "8:0 50"} == written(said)
+    assert written(said) == {"/u/batch/io.weight": "8:0 50"}
 
 
 def test_a_pods_own_volume() -> None:
@@ -124,7 +124,7 @@ def test_a_pods_own_volume() -> None:
     web = moments.workload("web", wishes=wishes.Wishes(blkio_qos=wish))
     said = decide(web)
 
-    assert {"/u/web/io.max": "8:16 wiops=50"} == written(said)
+    assert written(said) == {"/u/web/io.max": "8:16 wiops=50"}
 
 
 @pytest.mark.parametrize("kind", ["device", "volumegroup", "podvolume"])
@@ -134,13 +134,13 @@ def test_a_device_that_is_not_there_costs_itself(kind: str) -> None:
 
     assert {"/u/batch/io.max": f"8:16 rbps={MIB}"} == written(said)
     [condition] = said.conditions
-    assert ("BlockDeviceMissing", True) == (condition.type, condition.status)
+    assert (condition.type, condition.status) == ("BlockDeviceMissing", True)
     assert f"no {kind} 'nvme9'" in condition.message
 
 
 def test_neutral_values_are_not_written() -> None:
     """Zero is no limit and 100 no weight: such files stay nobody's."""
-    assert {} == written(decide(BATCH, be=(block("sdb", read_bps=0, io_weight_percent=100),)))
+    assert written(decide(BATCH, be=(block("sdb", read_bps=0, io_weight_percent=100),))) == {}
 
 
 def test_the_cost_model_of_a_device() -> None:
@@ -152,11 +152,11 @@ def test_the_cost_model_of_a_device() -> None:
         model_read_bps=1, model_read_seq_iops=2, model_read_rand_iops=3,
         model_write_bps=4, model_write_seq_iops=5, model_write_rand_iops=6,
     )  # fmt: skip
-    assert {
+    assert written(decide(root=(targets, model))) == {
         "/u/io.cost.qos": "8:0 enable=1 ctrl=user rpct=90.00 rlat=3000 wpct=95.00 wlat=4000",
         "/u/io.cost.model": "8:16 ctrl=user model=linear"
         " rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6",
-    } == written(decide(root=(targets, model)))
+    }
 
 
 def test_half_a_model_is_none() -> None:
@@ -175,7 +175,7 @@ def test_a_kernel_without_the_files_is_said_once() -> None:
 
     for said in (no_model, no_weight):
         assert not said.actions
-        assert ["BlkioQosUnsupported"] == [one.type for one in said.conditions]
+        assert [one.type for one in said.conditions] == ["BlkioQosUnsupported"]
 
 
 def test_an_object_replaces_the_file() -> None:

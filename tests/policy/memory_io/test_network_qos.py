@@ -74,9 +74,9 @@ def test_it_is_off_until_somebody_opts_in() -> None:
     [row] = [each for each in registry.POLICIES if each.stem == policy.STEM]
 
     assert plan.Mode.OFF is row.default_mode
-    assert "off" == schema.defaults().policies.network_qos.mode
-    assert () == decide(BATCH, total=0).actions
-    assert () == decide(BATCH, annotations={policy.ANNOTATION: "1e99"}).actions
+    assert schema.defaults().policies.network_qos.mode == "off"
+    assert decide(BATCH, total=0).actions == ()
+    assert decide(BATCH, annotations={policy.ANNOTATION: "1e99"}).actions == ()
     assert "no valid total network bandwidth" in decide(total=0).explanation["bandwidth"]
 
 
@@ -84,9 +84,9 @@ def test_three_classes_and_who_is_in_them() -> None:
     """40, 30 and 30 percent for certain, all of it at most, borrowed in that order."""
     found = trees(decide(BATCH, WEB))
 
-    assert {"/net/eth0/egress", "/net/eth0/ingress"} == set(found)
+    assert set(found) == {"/net/eth0/egress", "/net/eth0/ingress"}
     for tree in found.values():
-        assert policy.SYSTEM == tree.default
+        assert tree.default == policy.SYSTEM
         assert {
             policy.ROOT: queueing.Class(0, GIGA, GIGA),
             policy.SYSTEM: queueing.Class(1, 400_000_000, GIGA, 0),
@@ -95,11 +95,11 @@ def test_three_classes_and_who_is_in_them() -> None:
             policy.BE: queueing.Class(1, 300_000_000, GIGA, 2),
             policy.BE_REST: queueing.Class(4, 300_000_000, GIGA, 2),
         } == tree.classes
-        assert {
+        assert tree.addresses == {
             "10.0.0.3": policy.LS_REST,
             "10.0.0.4": policy.BE_REST,
             "fd00::4": policy.BE_REST,
-        } == tree.addresses
+        }
 
 
 def test_parts_are_percent_or_bits_and_never_more_than_the_whole() -> None:
@@ -140,7 +140,7 @@ def test_a_pod_with_a_limit_has_a_class_of_its_own() -> None:
 )
 def test_who_is_nobody_in_particular(who: pod.Pod) -> None:
     """The host's own network, system pods and pods that ended are in the system class."""
-    assert {} == trees(decide(who))["/net/eth0/egress"].addresses
+    assert trees(decide(who))["/net/eth0/egress"].addresses == {}
 
 
 def test_who_cannot_be_told_from_the_host_says_so() -> None:
@@ -151,15 +151,15 @@ def test_who_cannot_be_told_from_the_host_says_so() -> None:
     made = decide(*there)
 
     said = [(each.type, each.subject) for each in made.conditions]
-    assert [("NetworkNotTold", "ns/batch"), ("NetworkNotTold", "ns/limited")] == said
-    assert 2 == len(made.actions)
+    assert said == [("NetworkNotTold", "ns/batch"), ("NetworkNotTold", "ns/limited")]
+    assert len(made.actions) == 2
 
 
 def test_an_address_that_two_name_is_of_the_first() -> None:
     """By UID, so that it does not change from tick to tick."""
     twice = decide(one("z", qos.Qos.LS, "10.0.0.4"), BATCH)
 
-    assert policy.BE_REST == trees(twice)["/net/eth0/egress"].addresses["10.0.0.4"]
+    assert trees(twice)["/net/eth0/egress"].addresses["10.0.0.4"] == policy.BE_REST
 
 
 @pytest.mark.parametrize(("egress", "ingress"), [("tbf 7:", "none"), ("mq 0:", "clsact ffff:")])
@@ -168,7 +168,7 @@ def test_what_somebody_else_made_is_left_alone(egress: str, ingress: str) -> Non
     made = decide(BATCH, link=replace(ETH0, egress=egress, ingress=ingress))
     foreign = egress if egress != "mq 0:" else ingress
 
-    assert 1 == len(made.actions)
+    assert len(made.actions) == 1
     assert [f"another program set {foreign}" in each.message for each in made.conditions] == [True]
 
 
@@ -181,13 +181,13 @@ def test_nobody_is_limited_to_nothing() -> None:
     narrow = trees(decide(own, total=500_000))["/net/eth0/egress"]
 
     assert queueing.Class(1, 8_000, 2_000_000, 2) == found.classes[policy.BE]
-    assert 2_000_000 == found.classes[found.addresses["10.0.0.4"]].ceil
-    assert 500_000 == narrow.classes[narrow.addresses["10.0.0.4"]].ceil
+    assert found.classes[found.addresses["10.0.0.4"]].ceil == 2_000_000
+    assert narrow.classes[narrow.addresses["10.0.0.4"]].ceil == 500_000
 
 
 def test_only_what_is_sent() -> None:
     """Where the operator does not want a detour for what arrives."""
-    assert {"/net/eth0/egress"} == set(trees(decide(BATCH, ingress=False)))
+    assert set(trees(decide(BATCH, ingress=False))) == {"/net/eth0/egress"}
 
 
 def slo(
@@ -214,7 +214,7 @@ def test_a_nodeslo_decides_and_the_nodes_annotation_has_the_total() -> None:
 
     assert queueing.Class(1, 600_000_000, GIGA, 2) == found[policy.BE]
     assert queueing.Class(1, 800_000_000, 2 * GIGA, 0) == found[policy.SYSTEM]
-    assert 10 * GIGA == wide.classes[policy.ROOT].rate
+    assert wide.classes[policy.ROOT].rate == 10 * GIGA
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_when_a_nodeslo_wants_nothing(said: nodeslo.NodeSlo, why: str) -> None:
     """Nothing is named, so what was made is taken away."""
     made = decide(BATCH, slo=said)
 
-    assert () == made.actions
+    assert made.actions == ()
     assert why in made.explanation["bandwidth"]
 
 
@@ -239,4 +239,4 @@ def test_an_annotation_that_says_nothing_counts_as_none(text: str) -> None:
     """The total of the strategy stays."""
     made = decide(annotations={policy.ANNOTATION: text})
 
-    assert GIGA == trees(made)["/net/eth0/egress"].classes[policy.ROOT].rate
+    assert trees(made)["/net/eth0/egress"].classes[policy.ROOT].rate == GIGA

@@ -35,8 +35,8 @@ def test_it_is_off_until_somebody_opts_in() -> None:
     [row] = [one for one in registry.POLICIES if one.stem == policy.STEM]
 
     assert plan.Mode.OFF is row.default_mode
-    assert "off" == schema.defaults().policies.system_qos.mode
-    assert ({}, []) == decide(System())
+    assert schema.defaults().policies.system_qos.mode == "off"
+    assert decide(System()) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_switches_are_written_as_numbers() -> None:
     """True is 1; what is not said stays as it is."""
     files, wrong = decide(System(page_cache_limit_enabled=True, sched_group_identity_enabled=0))
 
-    assert ["1", "0"] == [files[policy.FILES[name][0]] for name in (
+    assert [files[policy.FILES[name][0]] for name in (
         "page_cache_limit_enabled", "sched_group_identity_enabled",
-    )]  # fmt: skip
+    )] == ["1", "0"]  # fmt: skip
     assert not wrong
-    assert 2 == len(files)
+    assert len(files) == 2
 
 
 def test_an_object_replaces_the_file() -> None:
@@ -89,5 +89,5 @@ def test_scheduler_features_are_said_and_never_set() -> None:
     """A debugging aid without promises is no knob."""
     files, [wrong] = decide(System(sched_features={"ID_IDLE_AVG": True}))
 
-    assert {} == files
+    assert files == {}
     assert "ID_IDLE_AVG" in wrong

@@ -30,7 +30,7 @@ def test_partitions_never_overlap(
             continue
         assert value.number.bit_count() >= least
         assert value.number < 1 << ways
-        assert 0 == value.number & taken
+        assert value.number & taken == 0
         assert f"partition {one.name}" in value.how
         whole = one.mask(cache(ways, least), 0, 100).number or 0
         assert value.number | whole == whole
@@ -41,11 +41,11 @@ def test_a_class_has_its_share_of_the_partition() -> None:
     """60 % and 40 % of 20 ways; half of the upper one is its lower four; bandwidth likewise."""
     low, high = partitions.stacked([("a", 60, 100, ["LS"]), ("b", 40, 50, ["BE"])])
 
-    assert (0xFFF, 0x0F000) == (
+    assert (
         low.mask(cache(20), 0, 100).number,
         high.mask(cache(20), 0, 50).number,
-    )
-    assert (25, 3) == (high.percent(50), high.percent(5))
+    ) == (0xFFF, 0x0F000)
+    assert (high.percent(50), high.percent(5)) == (25, 3)
     assert high == partitions.of((low, high), "BE")
     assert partitions.of((low, high), "LSR") is None
 

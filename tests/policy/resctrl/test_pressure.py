@@ -25,7 +25,7 @@ def test_monitoring_groups_are_not_counted_twice() -> None:
     """A control group's counter has them in it; each domain by itself; no rate is no traffic."""
     found = [(one.domain, one.share) for one in resctrl_pressure.traffic(USAGE)]
 
-    assert [("0", 60.0), ("8", 20.0)] == found
+    assert found == [("0", 60.0), ("8", 20.0)]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_the_limit_falls_fast_and_rises_slowly() -> None:
     unknown = resctrl_pressure.signals(USAGE, None)
     steps = resctrl_pressure.tightened
 
-    assert [50, 20, 10, 10] == [steps(now, noisy) for now in (100, 50, 20, 10)]
-    assert [20, 100, 70] == [steps(10, quiet), steps(100, quiet), steps(70, quiet, most=70)]
-    assert [30, 30] == [steps(30, unknown), steps(30, ())]
+    assert [steps(now, noisy) for now in (100, 50, 20, 10)] == [50, 20, 10, 10]
+    assert [steps(10, quiet), steps(100, quiet), steps(70, quiet, most=70)] == [20, 100, 70]
+    assert [steps(30, unknown), steps(30, ())] == [30, 30]
 
 
 @given(st.integers(10, 100), st.floats(0, 100))

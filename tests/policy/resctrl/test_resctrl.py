@@ -85,22 +85,22 @@ def test_a_class_gets_its_ways_and_bandwidth() -> None:
     """30 % of 12 ways are four; 45 % of the bandwidth is the next step, 50."""
     found = decide(there(), BATCH)
 
-    assert {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=50;8=50"} == texts(found)
-    assert () == found.conditions
+    assert texts(found) == {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=50;8=50"}
+    assert found.conditions == ()
 
 
 def test_without_workloads_nothing_is_made() -> None:
     """A bare host has an empty plan."""
-    assert () == decide(there()).actions
+    assert decide(there()).actions == ()
 
 
 def test_a_new_group_is_not_told_that_it_has_no_limit() -> None:
     """It is born without one; once it is there, its own file says what that is."""
     free = policy.Settings(classes={"LS": Wish(percent=100)})
 
-    assert {} == texts(decide(there(), BATCH, settings=free))
+    assert texts(decide(there(), BATCH, settings=free)) == {}
     born = decide(there(group("LS", "MB:0=50;8=100\nL3:0=fff;8=fff")), BATCH, settings=free)
-    assert {"/r/LS/schemata": "MB:0=100;8=100"} == texts(born)
+    assert texts(born) == {"/r/LS/schemata": "MB:0=100;8=100"}
 
 
 @pytest.mark.parametrize(("start", "end"), [(50, 30), (0, 130), (-1, 50), (40, 40), (9, 12)])
@@ -115,8 +115,8 @@ def test_a_bad_range_costs_itself(start: int, end: int) -> None:
     )
     bad = {one.subject for one in decided.conditions if one.type == "ResctrlRefused"}
 
-    assert "L3:0=3f;8=3f" == texts(decided)["/r/LS/schemata"]
-    assert ({"class BE"}, "MB:0=50;8=50") == (bad, texts(decided)["/r/BE/schemata"])
+    assert texts(decided)["/r/LS/schemata"] == "L3:0=3f;8=3f"
+    assert (bad, texts(decided)["/r/BE/schemata"]) == ({"class BE"}, "MB:0=50;8=50")
 
 
 def test_too_few_classes_are_given_in_order() -> None:
@@ -127,10 +127,11 @@ def test_too_few_classes_are_given_in_order() -> None:
     decided = decide(there(group("alien"), hardware=few), BATCH, lonely, settings=settings)
     made = [a.target for a in decided.actions if isinstance(a, action.MakeDir)]
 
-    assert ["/r/BE", "/r/LSR"] == made
+    assert made == ["/r/BE", "/r/LSR"]
     lost = [one.message for one in decided.conditions if one.type == "ResctrlNoRoom"]
-    assert ["no resctrl group LS", "no resctrl group koordlet-uid-p"] == [
-        message.partition(":")[0] for message in lost
+    assert [message.partition(":")[0] for message in lost] == [
+        "no resctrl group LS",
+        "no resctrl group koordlet-uid-p",
     ]
 
 
@@ -148,8 +149,8 @@ def test_a_pod_has_a_group_of_its_own() -> None:
     }
     decided = decide(there(), annotated("p", wish), settings=policy.Settings(classes={}))
 
-    assert {"/r/koordlet-uid-p/schemata": "L3:0=3f;8=fc0\nMB:0=20;8=20"} == texts(decided)
-    assert ["L3: there is no cache 3"] == [one.message for one in decided.conditions]
+    assert texts(decided) == {"/r/koordlet-uid-p/schemata": "L3:0=3f;8=fc0\nMB:0=20;8=20"}
+    assert [one.message for one in decided.conditions] == ["L3: there is no cache 3"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"', "{}", '{"llc": 5}', '{"mb": {"schemata": {}}}'])
@@ -157,8 +158,8 @@ def test_a_bad_annotation_costs_its_pod(text: str) -> None:
     """One explained condition, no group, and the class is served."""
     decided = decide(there(), annotated("p", text), BATCH)
 
-    assert {"t/p"} == {c.subject for c in decided.conditions if c.type == "MalformedPod"}
-    assert {"/r/BE/schemata"} == texts(decided).keys()
+    assert {c.subject for c in decided.conditions if c.type == "MalformedPod"} == {"t/p"}
+    assert texts(decided).keys() == {"/r/BE/schemata"}
 
 
 def test_threads_go_to_their_class() -> None:
@@ -173,9 +174,9 @@ def test_threads_go_to_their_class() -> None:
     decided = decide(now, BATCH, settings=settings)
     moves = [a for a in decided.actions if isinstance(a, action.MoveTasks)]
 
-    assert [("/r/BE/tasks", (5, 6, 7))] == [(one.target, one.pids) for one in moves]
-    assert ("/r/tasks", "/r/LS/tasks") == moves[0].taken_from
-    assert ["ResctrlForeignGroup"] == [one.type for one in decided.conditions]
+    assert [(one.target, one.pids) for one in moves] == [("/r/BE/tasks", (5, 6, 7))]
+    assert moves[0].taken_from == ("/r/tasks", "/r/LS/tasks")
+    assert [one.type for one in decided.conditions] == ["ResctrlForeignGroup"]
 
 
 def test_an_exclusive_groups_ways_are_left_to_it() -> None:
@@ -183,9 +184,10 @@ def test_an_exclusive_groups_ways_are_left_to_it() -> None:
     alien = group("alien", "L3:0=003;8=00c\nMB:0=100;8=100", "exclusive")
     decided = decide(there(alien, group("BE")), BATCH)
 
-    assert {"L3": {0: 0xC, 8: 0x3}, "MB": {0: 50, 8: 50}} == schemata.parse(
-        texts(decided)["/r/BE/schemata"]
-    ).values
+    assert schemata.parse(texts(decided)["/r/BE/schemata"]).values == {
+        "L3": {0: 0xC, 8: 0x3},
+        "MB": {0: 50, 8: 50},
+    }
 
 
 def test_unmounted_under_us_is_said() -> None:
@@ -194,8 +196,8 @@ def test_unmounted_under_us_is_said() -> None:
     decided = decide(None, BATCH, state=was)
     again = decide(None, BATCH, state=was, settings=policy.Settings(mount=True))
 
-    assert (["ResctrlUnmounted"], ()) == ([c.type for c in decided.conditions], decided.actions)
-    assert ["/sys/fs/resctrl"] == [one.target for one in again.actions]
+    assert ([c.type for c in decided.conditions], decided.actions) == (["ResctrlUnmounted"], ())
+    assert [one.target for one in again.actions] == ["/sys/fs/resctrl"]
 
 
 def test_mounting_needs_to_be_asked_for() -> None:
@@ -204,19 +206,19 @@ def test_mounting_needs_to_be_asked_for() -> None:
     why = "not mounted; policies.resctrl.mount lets koordlet mount it"
     found = decide(None, BATCH, settings=asked, why=why).actions
 
-    assert [("/sys/fs/resctrl", "cdp")] == [
-        (one.target, one.options) for one in found if isinstance(one, action.Mount)
+    assert [(one.target, one.options) for one in found if isinstance(one, action.Mount)] == [
+        ("/sys/fs/resctrl", "cdp")
     ]
-    assert () == decide(None, BATCH, why=why).actions
-    assert () == decide(None, BATCH, settings=asked, why="no such processor").actions
+    assert decide(None, BATCH, why=why).actions == ()
+    assert decide(None, BATCH, settings=asked, why="no such processor").actions == ()
 
 
 def test_somebody_elses_mount_options_stand() -> None:
     """They are respected and said."""
     asked = policy.Settings(classes={}, mount=True, mount_options=("cdp",))
 
-    assert ["ResctrlMountOptions"] == [
-        one.type for one in decide(there(), BATCH, settings=asked).conditions
+    assert [one.type for one in decide(there(), BATCH, settings=asked).conditions] == [
+        "ResctrlMountOptions"
     ]
 
 
@@ -277,10 +279,10 @@ def test_the_control_plane_counts() -> None:
     seen = replace(moments.moment(moments.machine(), [BATCH]), resctrl=there())
     enabled = replace(seen, slo=slo("BE", enable=True, mba_percent=20))
     found = policy.decide(enabled, series.History(), policy.Settings(), policy.State())
-    assert {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=20;8=20"} == texts(found)
+    assert texts(found) == {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=20;8=20"}
 
     off = replace(seen, slo=slo("BE", enable=False, mba_percent=20))
-    assert () == policy.decide(off, series.History(), policy.Settings(), policy.State()).actions
+    assert policy.decide(off, series.History(), policy.Settings(), policy.State()).actions == ()
     nobody = replace(seen, slo=nodeslo.DEFAULTS)
     assert texts(policy.decide(nobody, series.History(), BE_ONLY, policy.State()))
 
@@ -294,7 +296,7 @@ def test_a_reversed_range_of_the_control_plane() -> None:
     )
     found = policy.decide(seen, series.History(), policy.Settings(), policy.State())
 
-    assert {"ResctrlRefused"} == {one.type for one in found.conditions}
+    assert {one.type for one in found.conditions} == {"ResctrlRefused"}
 
 
 def test_slow_memory() -> None:
@@ -310,9 +312,9 @@ def test_slow_memory() -> None:
     )
     hardware = resctrl.Hardware(bandwidths=(slow,))
     quiet = decide(there(hardware=hardware), BATCH)
-    assert {} == texts(quiet)
+    assert texts(quiet) == {}
     found = decide(there(hardware=hardware), BATCH, settings=replace(BE_ONLY, slow_bandwidth=10.0))
-    assert {"/r/BE/schemata": "SMBA:0=36"} == texts(found)
+    assert texts(found) == {"/r/BE/schemata": "SMBA:0=36"}
 
 
 @pytest.mark.parametrize(
@@ -331,7 +333,7 @@ def test_a_container_s_class(kind: qos.Qos, groups: tuple[str, ...], expected: s
     seen = replace(moments.moment(moments.machine(), [one]), resctrl=there(*map(group, groups)))
     asked = replace(BE_ONLY, runtime_classes=True)
 
-    assert expected == policy.admit(seen, asked, policy.State(), one, "main").resctrl_class
+    assert policy.admit(seen, asked, policy.State(), one, "main").resctrl_class == expected
     assert policy.admit(seen, BE_ONLY, policy.State(), one, "main").empty
     bare = replace(seen, resctrl=None)
     assert policy.admit(bare, asked, policy.State(), one, "main").empty
@@ -396,4 +398,4 @@ def test_a_counted_pod_s_threads() -> None:
     moves = {a.target: a for a in found.actions if isinstance(a, action.MoveTasks)}
     counted = moves[f"/r/BE/mon_groups/koordlet-{one.uid}/tasks"]
 
-    assert ((5,), ("/r/BE/tasks",)) == (counted.pids, counted.taken_from)
+    assert (counted.pids, counted.taken_from) == ((5,), ("/r/BE/tasks",))

@@ -50,8 +50,8 @@ def test_a_partition_that_cannot_be_costs_its_ways() -> None:
     settings = replace(made.BE_ONLY, partitions=partitions.stacked([("tiny", 5, 100, ["BE"])]))
     found = made.decide(made.there(hardware=hardware), made.BATCH, settings=settings)
 
-    assert ["ResctrlRefused"] * 2 == [one.type for one in found.conditions]
-    assert {"/r/BE/schemata": "MB:0=50;8=50"} == made.texts(found)
+    assert [one.type for one in found.conditions] == ["ResctrlRefused"] * 2
+    assert made.texts(found) == {"/r/BE/schemata": "MB:0=50;8=50"}
 
 
 def moment(
@@ -77,12 +77,12 @@ def test_a_noisy_neighbour_is_slowed_down_and_let_go() -> None:
     for at, waiting in [(10, 1.0), (12, 1.0), (20, 1.0), (30, None), *((t, 0) for t in (40, 50))]:
         state, text = moment(at, waiting, state)
         seen.append(text.partition("=")[2].partition(";")[0])
-    assert ["40", "40", "20", "20", "30", "40"] == seen
+    assert seen == ["40", "40", "20", "20", "30", "40"]
 
     text = ""
     for at in (60, 70, 80, 90, 100):
         state, text = moment(at, 0, state)
-    assert ("MB:0=80;8=80", None) == (text, state.tightened)
+    assert (text, state.tightened) == ("MB:0=80;8=80", None)
 
 
 def test_what_is_tightened_outlives_a_restart() -> None:
@@ -94,5 +94,5 @@ def test_what_is_tightened_outlives_a_restart() -> None:
         policy.revive({"tightened": 0})
 
     state, text = moment(20, 1.0, state, tighten=False)
-    assert ("MB:0=80;8=80", None) == (text, state.tightened)
-    assert 10 == pressure.PERIOD
+    assert (text, state.tightened) == ("MB:0=80;8=80", None)
+    assert pressure.PERIOD == 10

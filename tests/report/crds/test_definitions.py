@@ -30,7 +30,7 @@ def _schemas() -> list[Any]:
 @pytest.mark.parametrize("schema", _schemas())
 def test_a_server_accepts_it(schema: dict[str, Any]) -> None:
     """Each schema is structural: known keywords, a type everywhere, legal defaults."""
-    assert [] == list(kit.faults(schema))
+    assert list(kit.faults(schema)) == []
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -39,7 +39,7 @@ def test_names_agree(name: str) -> None:
     spec = DOCUMENTS[name]["spec"]
 
     assert f"{spec['names']['plural']}.{spec['group']}" == name
-    assert 1 == sum(version["storage"] for version in spec["versions"])
+    assert sum(version["storage"] for version in spec["versions"]) == 1
     approved = "api-approved.kubernetes.io" in DOCUMENTS[name]["metadata"].get("annotations", {})
     assert approved is spec["group"].endswith(".k8s.io")
 
@@ -48,8 +48,8 @@ def test_topology_is_served_in_both_versions() -> None:
     """``v1alpha2`` is stored; both versions have one shape, so nothing is lost between them."""
     old, new = DOCUMENTS["noderesourcetopologies.topology.node.k8s.io"]["spec"]["versions"]
 
-    assert ("v1alpha1", False) == (old["name"], old["storage"])
-    assert ("v1alpha2", True) == (new["name"], new["storage"])
+    assert (old["name"], old["storage"]) == ("v1alpha1", False)
+    assert (new["name"], new["storage"]) == ("v1alpha2", True)
     assert old["schema"] == new["schema"]
 
 
@@ -58,16 +58,20 @@ def test_reservations_print_as_the_peers_do() -> None:
     spec = DOCUMENTS["reservations.scheduling.koordinator.sh"]["spec"]
     (version,) = spec["versions"]
 
-    assert ["Phase", "Age", "Node", "TTL", "Expires"] == [
-        column["name"] for column in version["additionalPrinterColumns"]
+    assert [column["name"] for column in version["additionalPrinterColumns"]] == [
+        "Phase",
+        "Age",
+        "Node",
+        "TTL",
+        "Expires",
     ]
-    assert {"status": {}} == version["subresources"]
-    assert [{"jsonPath": ".status.nodeName"}] == version["selectableFields"]
+    assert version["subresources"] == {"status": {}}
+    assert version["selectableFields"] == [{"jsonPath": ".status.nodeName"}]
 
 
 def test_for_older_servers_without_what_they_refuse(capsys: pytest.CaptureFixture[str]) -> None:
     """``selectableFields`` came with 1.30; nothing else is left out."""
-    assert 0 == cli.main(["crds", "--before-1.30"])
+    assert cli.main(["crds", "--before-1.30"]) == 0
     printed = {one["metadata"]["name"]: one for one in yaml.safe_load_all(capsys.readouterr().out)}
 
     assert printed.keys() == DOCUMENTS.keys()
@@ -135,9 +139,9 @@ def test_defaults_of_a_reservation() -> None:
     body = {"spec": {"template": {"spec": {"anything": 1}}, "owners": [{}]}, "status": {}}
     kept = kit.admitted(definitions.document(row), "v1alpha1", body)
 
-    assert ("24h", True) == (kept["spec"]["ttl"], kept["spec"]["allocateOnce"])
-    assert "Pending" == kept["status"]["phase"]
-    assert {"spec": {"anything": 1}} == kept["spec"]["template"]
+    assert (kept["spec"]["ttl"], kept["spec"]["allocateOnce"]) == ("24h", True)
+    assert kept["status"]["phase"] == "Pending"
+    assert kept["spec"]["template"] == {"spec": {"anything": 1}}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +175,7 @@ def test_the_check_of_schemas_finds_faults() -> None:
         "required": ["z"],
     }
 
-    assert 6 == len(list(kit.faults(bad)))
+    assert len(list(kit.faults(bad))) == 6
 
 
 def test_a_model_with_a_foreign_keyword_is_our_bug() -> None:

@@ -29,8 +29,8 @@ def test_who_still_writes() -> None:
     )
     path = ("status", "capacity", "x/y")
 
-    assert ["old", "new"] == [one.manager for one in holders.of(there, *path)]
-    assert ["new"] == [one.manager for one in holders.writing(there, *path)]
+    assert [one.manager for one in holders.of(there, *path)] == ["old", "new"]
+    assert [one.manager for one in holders.writing(there, *path)] == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_who_still_writes() -> None:
 )
 def test_what_cannot_be_read_is_nobodys(broken: dict[str, Any]) -> None:
     """A server may leave it out, or say nonsense."""
-    assert () == holders.of(broken, "status", "capacity")
+    assert holders.of(broken, "status", "capacity") == ()
 
 
 def test_a_time_that_cannot_be_read_is_now() -> None:
     """Who is not known to be gone is there."""
     there = made(entry("a", "yesterday"), entry("b", "2026-11-21T10:15:00Z"))
 
-    assert ["a", "b"] == [o.manager for o in holders.writing(there, "status", "capacity", "x/y")]
+    assert [o.manager for o in holders.writing(there, "status", "capacity", "x/y")] == ["a", "b"]

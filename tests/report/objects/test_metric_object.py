@@ -78,21 +78,22 @@ def test_what_is_said() -> None:
     found = status(past())
     usage = found["nodeMetric"]
 
-    assert "2026-01-01T00:00:00Z" == found["updateTime"]
+    assert found["updateTime"] == "2026-01-01T00:00:00Z"
     assert {"cpu": "1500m", "memory": str(1 << 30)} == _near(usage["nodeUsage"]["resources"])
     first, second, _ = usage["aggregatedNodeUsages"]
-    assert "5m0s" == first["duration"]
-    assert {"avg", "p50", "p90", "p95", "p99"} == first["usage"].keys()
-    assert ("10m0s", True) == (second["duration"], bool(second["usage"])), "half is enough"
+    assert first["duration"] == "5m0s"
+    assert first["usage"].keys() == {"avg", "p50", "p90", "p95", "p99"}
+    assert (second["duration"], bool(second["usage"])) == ("10m0s", True), "half is enough"
     (row,) = found["podsMetric"]
-    assert ("team-0", "pod-00000", "koord-prod", "LS") == (
+    assert (
         *(row["namespace"], row["name"]),
         *(row["priority"], row["qos"]),
-    )
+    ) == ("team-0", "pod-00000", "koord-prod", "LS")
     assert {"cpu": "100m", "memory": str(10 << 20)} == _near(row["podUsage"]["resources"])
-    assert {"cpu": "1000m", "memory": "1024"} == found["prodReclaimableMetric"]["resource"][
-        "resources"
-    ]
+    assert found["prodReclaimableMetric"]["resource"]["resources"] == {
+        "cpu": "1000m",
+        "memory": "1024",
+    }
     assert "prodPeakMetric" not in found
 
 
@@ -106,9 +107,9 @@ def test_a_cold_start_is_an_empty_map() -> None:
     """Less than half of a window is no window."""
     found = status(past(seconds=20))
 
-    assert {} == found["nodeMetric"]["nodeUsage"]["resources"]
-    assert [{}, {}, {}] == [one["usage"] for one in found["nodeMetric"]["aggregatedNodeUsages"]]
-    assert [] == found["podsMetric"]
+    assert found["nodeMetric"]["nodeUsage"]["resources"] == {}
+    assert [one["usage"] for one in found["nodeMetric"]["aggregatedNodeUsages"]] == [{}, {}, {}]
+    assert found["podsMetric"] == []
 
 
 def test_it_passes_the_schema() -> None:

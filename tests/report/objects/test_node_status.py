@@ -51,10 +51,10 @@ def test_an_offer_is_written_with_tolerance() -> None:
     assert made(there, seen({**OFFER, resources.BATCH_CPU: 4400})) is None
     moved = made(there, seen({**OFFER, resources.BATCH_CPU: 4401}))
     assert moved is not None
-    assert "4401" == moved["status"]["allocatable"][resources.BATCH_CPU]
+    assert moved["status"]["allocatable"][resources.BATCH_CPU] == "4401"
     gone = made(there, seen({}))
     assert gone is not None
-    assert {resources.BATCH_CPU: None, resources.BATCH_MEMORY: None} == gone["status"]["capacity"]
+    assert gone["status"]["capacity"] == {resources.BATCH_CPU: None, resources.BATCH_MEMORY: None}
 
 
 def test_without_a_policy_resources_are_left_alone() -> None:
@@ -76,7 +76,7 @@ def test_what_another_program_writes_is_not_taken_away() -> None:
     there["metadata"] = {"managedFields": [owner]}
     left = made(there, seen({}))
     assert left is not None
-    assert {resources.BATCH_MEMORY: None} == left["status"]["allocatable"]
+    assert left["status"]["allocatable"] == {resources.BATCH_MEMORY: None}
     there["metadata"]["managedFields"].append(
         {"manager": "kubelet", "operation": "Update", "time": "2026-01-01T01:00:00Z"}
     )
@@ -91,8 +91,8 @@ def test_third_parties_are_told() -> None:
 
     assert patch is not None
     assert (
-        '{"resources":{"kubernetes.io/batch-cpu":"9000"}}'
-        == patch["metadata"]["annotations"][node_status.ORIGIN]
+        patch["metadata"]["annotations"][node_status.ORIGIN]
+        == '{"resources":{"kubernetes.io/batch-cpu":"9000"}}'
     )
 
 
@@ -102,12 +102,12 @@ def test_conditions_have_our_prefix_and_move_once() -> None:
     there = applied(made({"status": {"conditions": [kubelets]}}, seen(None, PRESSED)))
     kinds = {one["type"]: one["status"] for one in there["status"]["conditions"]}
 
-    assert {"koordlet.io/CpuTight": "True", "koordlet.io/Ready": "True"} == kinds
+    assert kinds == {"koordlet.io/CpuTight": "True", "koordlet.io/Ready": "True"}
     assert made(there, seen(None, PRESSED)) is None
     past = made(there, seen(None))
     assert past is not None
     kinds = {one["type"]: one["status"] for one in past["status"]["conditions"]}
-    assert {"koordlet.io/CpuTight": "False", "koordlet.io/Ready": "True"} == kinds
+    assert kinds == {"koordlet.io/CpuTight": "False", "koordlet.io/Ready": "True"}
     assert made(applied(past), seen(None)) is None
 
 
@@ -127,4 +127,4 @@ def test_conditions_of_pods_are_not_the_nodes() -> None:
     other = dataclasses.replace(PRESSED, subject="default/web")
     there = applied(made({}, seen(None, other)))
 
-    assert ["koordlet.io/Ready"] == [one["type"] for one in there["status"]["conditions"]]
+    assert [one["type"] for one in there["status"]["conditions"]] == ["koordlet.io/Ready"]

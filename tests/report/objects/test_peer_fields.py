@@ -196,7 +196,7 @@ def test_the_topology() -> None:
     """Every field, in both views of what is available."""
     for how in topology_object.AvailableView:
         body = topology_object.render(test_topology_object.seen(), how)
-        assert [] == problems(TOPOLOGY, body)
+        assert problems(TOPOLOGY, body) == []
 
 
 def test_annotations() -> None:
@@ -209,12 +209,12 @@ def test_annotations() -> None:
     assert ANNOTATIONS.keys() - written.keys() <= {"node.koordinator.sh/system-qos-resource"}
     for name, text in written.items():
         if name not in plain:
-            assert [] == problems(ANNOTATIONS[name], json.loads(text)), name
+            assert problems(ANNOTATIONS[name], json.loads(text)) == [], name
 
 
 def test_the_metric() -> None:
     """Every field, of a node with pods and of one that has just started."""
-    assert [] == problems(METRIC, test_metric_object.status(test_metric_object.past()))
+    assert problems(METRIC, test_metric_object.status(test_metric_object.past())) == []
     cold = problems(METRIC, test_metric_object.status(test_metric_object.past(seconds=20)))
     assert {line.partition(": ")[2] for line in cold} <= {"missing"}
 
@@ -224,20 +224,20 @@ def test_the_device() -> None:
     body = device_object.render(with_gpu())
     gpu, card = body["spec"]["devices"]
 
-    assert [] == problems(DEVICE, body)
-    assert {
+    assert problems(DEVICE, body) == []
+    assert body["metadata"]["labels"] == {
         "app.kubernetes.io/managed-by": "Koordinator",
         "node.koordinator.sh/gpu-driver-version": "550.54.15",
         "node.koordinator.sh/gpu-model": "NVIDIA-H100-80GB-HBM3",
         "node.koordinator.sh/gpu-vendor": "nvidia",
-    } == body["metadata"]["labels"]
+    }
     assert ("GPU-1", 0, str(16 << 30)) == (
         gpu["id"], gpu["minor"], gpu["resources"]["koordinator.sh/gpu-memory"]
     )  # fmt: skip
-    assert ("rdma", "0000:5e:00.0", {"koordinator.sh/rdma": "100"}) == (
+    assert (
         card["type"], card["id"], card["resources"]
-    )  # fmt: skip
-    assert ["0000:5e:00.1", "0000:5e:00.2"] == [one["busID"] for one in card["vfGroups"][0]["vfs"]]
+    ) == ("rdma", "0000:5e:00.0", {"koordinator.sh/rdma": "100"})  # fmt: skip
+    assert [one["busID"] for one in card["vfGroups"][0]["vfs"]] == ["0000:5e:00.1", "0000:5e:00.2"]
 
 
 @pytest.mark.parametrize(

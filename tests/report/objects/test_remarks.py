@@ -23,7 +23,7 @@ def test_one_remark_for_each_object_and_mistake() -> None:
     found = remarks.of(dataclasses.replace(SEEN, pods=pods))
 
     assert 4 == len({one.ref for one in found}) == len(found)
-    assert {"uid-a", "uid-b"} == {one.subject.uid for one in found}
+    assert {one.subject.uid for one in found} == {"uid-a", "uid-b"}
     again = remarks.of(dataclasses.replace(SEEN, pods=pods[::-1]))
     assert {one.ref for one in again} == {one.ref for one in found}
 
@@ -36,7 +36,7 @@ def test_a_pod_of_a_thousand_mistakes() -> None:
         for count in (1000, 500)
     )
 
-    assert 9 == len(found)
+    assert len(found) == 9
     assert found[-1].message.startswith("992 more")
     assert found[-1].ref == fewer[-1].ref
 
@@ -48,7 +48,7 @@ def test_a_container_that_did_not_start() -> None:
     ill = dataclasses.replace(views.workload("a"), source="kubelet", containers=(box,))
     (told,) = remarks.of(dataclasses.replace(SEEN, pods=(ill, well)))
 
-    assert ("StartFailed", "uid-a") == (told.reason, told.subject.uid)
+    assert (told.reason, told.subject.uid) == ("StartFailed", "uid-a")
     assert "Container c did not start" in told.message
     assert told.message.endswith("cpuset.cpus: permission denied")
 
@@ -57,7 +57,7 @@ def test_workloads_of_files_are_no_objects() -> None:
     """What a file of this machine says wrongly is in our log; the cluster has no object for it."""
     pods = (broken("a", "x", source="configuration"), broken("b", "x", source="manifest"))
 
-    assert () == remarks.of(dataclasses.replace(SEEN, pods=pods))
+    assert remarks.of(dataclasses.replace(SEEN, pods=pods)) == ()
 
 
 def test_an_object_of_which_nothing_can_be_used() -> None:
@@ -70,10 +70,10 @@ def test_an_object_of_which_nothing_can_be_used() -> None:
     )
     found = remarks.of(dataclasses.replace(SEEN, unread=unread))
 
-    assert [(kinds.PODS, "shop", "a", "ua"), (kinds.NODE_SLOS, "", "n1", "")] == [
+    assert [
         (one.subject.kind, one.subject.namespace, one.subject.name, one.subject.uid)
         for one in found
-    ]
+    ] == [(kinds.PODS, "shop", "a", "ua"), (kinds.NODE_SLOS, "", "n1", "")]
     assert found[0].message.startswith(
         "cannot be read: TypeError: no; koordlet uses the last valid version"
     )
@@ -87,9 +87,12 @@ def test_other_objects() -> None:
     now = dataclasses.replace(SEEN, slo=slo, reservations=(held,), node=node)
     found = remarks.of(now, [("ReservedCPUsInvalid", "no CPUs left"), ("MemoryLimitHeld", "m")])
 
-    assert [kinds.NODE_SLOS, kinds.RESERVATIONS, kinds.NODES, kinds.NODES] == [
-        one.subject.kind for one in found
+    assert [one.subject.kind for one in found] == [
+        kinds.NODE_SLOS,
+        kinds.RESERVATIONS,
+        kinds.NODES,
+        kinds.NODES,
     ]
-    assert ["no CPUs left", "p"] == [one.message for one in found[2:]]
+    assert [one.message for one in found[2:]] == ["no CPUs left", "p"]
     by_map = dataclasses.replace(now, slo=dataclasses.replace(slo, source="slo-controller-config"))
     assert kinds.CONFIG_MAPS is remarks.of(by_map)[0].subject.kind

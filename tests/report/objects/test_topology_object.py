@@ -56,21 +56,22 @@ def test_zones() -> None:
     """In the order of numbers, with costs; what is held alone is not available."""
     body = topology_object.render(seen())
 
-    assert ["node-0", "node-1"] == [zone["name"] for zone in body["zones"]]
-    assert [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 21}] == body["zones"][0][
-        "costs"
+    assert [zone["name"] for zone in body["zones"]] == ["node-0", "node-1"]
+    assert body["zones"][0]["costs"] == [
+        {"name": "node-0", "value": 10},
+        {"name": "node-1", "value": 21},
     ]
-    assert ("4", "2", "1") == tuple(resource(body, 0, "cpu").values())[1:]
+    assert tuple(resource(body, 0, "cpu").values())[1:] == ("4", "2", "1")
     # CPU 7 is offline, CPU 4 is the kubelet's.
-    assert ("3", "3", "2") == tuple(resource(body, 1, "cpu").values())[1:]
+    assert tuple(resource(body, 1, "cpu").values())[1:] == ("3", "3", "2")
     assert str(1 << 30) == resource(body, 0, "memory")["available"]
-    assert ["SingleNUMANodePodLevel"] == body["topologyPolicies"]
+    assert body["topologyPolicies"] == ["SingleNUMANodePodLevel"]
 
 
 def test_the_peers_view() -> None:
     """Capacity, allocatable and available are one; the node's own reservation is spread."""
     body = topology_object.render(seen(), topology_object.AvailableView.PEER)
-    assert ("4", "4", "4") == tuple(resource(body, 0, "cpu").values())[1:]
+    assert tuple(resource(body, 0, "cpu").values())[1:] == ("4", "4", "4")
 
     kept = {
         "labels": {topology_object.NUMA_RESERVATION: "true"},
@@ -78,8 +79,8 @@ def test_the_peers_view() -> None:
         "allocatable": {"cpu": 5001},
     }
     body = topology_object.render(seen(node=kept), topology_object.AvailableView.PEER)
-    assert ("4", "3", "3") == tuple(resource(body, 0, "cpu").values())[1:]
-    assert "true" == body["metadata"]["labels"][topology_object.NUMA_RESERVATION]
+    assert tuple(resource(body, 0, "cpu").values())[1:] == ("4", "3", "3")
+    assert body["metadata"]["labels"][topology_object.NUMA_RESERVATION] == "true"
 
 
 def test_annotations() -> None:
@@ -88,12 +89,15 @@ def test_annotations() -> None:
     read = {key: json.loads(text) for key, text in found.items() if text[0] in '{["n'}
     prefix = "node.koordinator.sh/"
 
-    assert {"id": 0, "core": 0, "socket": 0, "node": 0} == read[f"{prefix}cpu-topology"]["detail"][
-        0
-    ]
-    assert 7 == len(read[f"{prefix}cpu-topology"]["detail"]), "offline CPUs are nobody's"
-    assert {"socket": 0, "node": 0, "cpuset": "2-3"} == read[f"{prefix}cpu-shared-pools"][0]
-    assert [
+    assert read[f"{prefix}cpu-topology"]["detail"][0] == {
+        "id": 0,
+        "core": 0,
+        "socket": 0,
+        "node": 0,
+    }
+    assert len(read[f"{prefix}cpu-topology"]["detail"]) == 7, "offline CPUs are nobody's"
+    assert read[f"{prefix}cpu-shared-pools"][0] == {"socket": 0, "node": 0, "cpuset": "2-3"}
+    assert read[f"{prefix}pod-cpu-allocs"] == [
         {
             "namespace": "team-1",
             "name": "pod-00001",
@@ -101,11 +105,12 @@ def test_annotations() -> None:
             "cpuset": "4",
             "managedByKubelet": True,
         }
-    ] == read[f"{prefix}pod-cpu-allocs"]
-    assert {"reservedCPUs": "0-1"} == read[f"{prefix}reservation"]
-    assert {"policy": "static", "reservedCPUs": "0"} == read[
-        "kubelet.koordinator.sh/cpu-manager-policy"
     ]
+    assert read[f"{prefix}reservation"] == {"reservedCPUs": "0-1"}
+    assert read["kubelet.koordinator.sh/cpu-manager-policy"] == {
+        "policy": "static",
+        "reservedCPUs": "0",
+    }
     assert found["topology.node.k8s.io/fingerprint"].startswith("pfp0v001")
     assert f"{prefix}system-qos-resource" not in found
 
@@ -115,7 +120,7 @@ def test_an_empty_list_of_allocations_is_null() -> None:
     now = dataclasses.replace(seen(), plan=views.made_plan())
     found = topology_object.render(now)["metadata"]["annotations"]
 
-    assert "null" == found[topology_object.POD_ALLOCS]
+    assert found[topology_object.POD_ALLOCS] == "null"
 
 
 def test_zones_of_an_offer() -> None:
@@ -123,7 +128,7 @@ def test_zones_of_an_offer() -> None:
     offer = best_effort.Offer(zones={1: {resources.BATCH_CPU: 1500}})
     body = topology_object.render(seen(offer=offer))
 
-    assert "1500" == resource(body, 1, resources.BATCH_CPU)["available"]
+    assert resource(body, 1, resources.BATCH_CPU)["available"] == "1500"
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
@@ -162,9 +167,9 @@ def test_foreign_content_stays() -> None:
     }
     body = topology_object.laid_over(there, ours)
 
-    assert {"vendor/nic", "cpu", "memory"} == {one["name"] for one in body["zones"][0]["resources"]}
-    assert ("4", "socket-0") == (resource(body, 0, "cpu")["capacity"], body["zones"][0]["parent"])
-    assert ["node-0", "node-1"] == [zone["name"] for zone in body["zones"]]
+    assert {one["name"] for one in body["zones"][0]["resources"]} == {"vendor/nic", "cpu", "memory"}
+    assert (resource(body, 0, "cpu")["capacity"], body["zones"][0]["parent"]) == ("4", "socket-0")
+    assert [zone["name"] for zone in body["zones"]] == ["node-0", "node-1"]
     assert {"name": "vendor", "value": "1"} in body["attributes"]
     assert body["metadata"]["annotations"][topology_object.SYSTEM_QOS] is None
     assert "foreign" not in body["metadata"]["annotations"], "a merge patch leaves it alone"

@@ -19,7 +19,7 @@ def test_a_backoff_grows_to_the_longest_however_long_that_is() -> None:
 
 def test_backoff_doubles_to_ten_seconds() -> None:
     """1, 2, 4, 8, 10, 10 seconds, cut to whole ones."""
-    assert [101, 102, 104, 108, 110, 110] == [queue.Backoff().expiry(100.7, n) for n in range(1, 7)]
+    assert [queue.Backoff().expiry(100.7, n) for n in range(1, 7)] == [101, 102, 104, 108, 110, 110]
 
 
 def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
@@ -29,10 +29,10 @@ def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
     waiting.failed(one, 100.0)
     assert waiting.pop(100.0) is None
 
-    assert 1 == waiting.wake(lambda _: True, 100.5)
-    assert 0 == len(waiting)
+    assert waiting.wake(lambda _: True, 100.5) == 1
+    assert len(waiting) == 0
     waiting.flush(102.1)
-    assert 1 == len(waiting)
+    assert len(waiting) == 1
 
 
 def test_nobody_waits_for_ever() -> None:

@@ -68,7 +68,7 @@ def test_a_node_that_goes_takes_its_pods_along() -> None:
     loaded = inventory.load([node("a"), node("b"), pod("o", on="a", cpu="1"), pod("p")])
     columns = loaded.columns
 
-    assert ["d/o"] == [one.key for one in columns.drop("a")]
+    assert [one.key for one in columns.drop("a")] == ["d/o"]
     assert not columns.requested.any()
     assert columns.rows["b"] == Cycle(columns, profile.default()).choose(loaded.pending[0])
 
@@ -77,7 +77,7 @@ def test_totals_are_in_the_message_once() -> None:
     """Every node has exactly one first refusal."""
     said = clusters.message("p", *(node(f"n{i}", cpu="1") for i in range(12)), pod("p", cpu="2"))
 
-    assert "0/12 nodes are available: 12 Insufficient cpu." == said
+    assert said == "0/12 nodes are available: 12 Insufficient cpu."
 
 
 class _Only(framework.Plugin):

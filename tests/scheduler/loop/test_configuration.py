@@ -34,7 +34,7 @@ def test_disabled_filters_do_not_refuse() -> None:
     body = config(plugins={"filter": {"disabled": [{"name": "TaintToleration"}]}})
     tainted = node("a", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]})
 
-    assert {"p": "a"} == clusters.places(tainted, pod("p"), config=body)
+    assert clusters.places(tainted, pod("p"), config=body) == {"p": "a"}
 
 
 def test_what_we_lack() -> None:
@@ -81,7 +81,7 @@ def test_backoff_is_as_it_is_said() -> None:
     """Seconds of the first one and of the longest; what makes no sense is refused."""
     said = {**config(), "podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 5}
     backoff = configuration.read(said, "test").backoff
-    assert [2, 4, 5, 5] == [backoff.expiry(0.0, n) for n in range(1, 5)]
+    assert [backoff.expiry(0.0, n) for n in range(1, 5)] == [2, 4, 5, 5]
     with pytest.raises(errors.ConfigError, match="podInitialBackoffSeconds 20"):
         configuration.read({**config(), "podInitialBackoffSeconds": 20}, "test")
 
@@ -117,8 +117,8 @@ def test_how_many_nodes_are_tried_for_preemption() -> None:
             for one in each["victims"]
         ]
 
-    assert ["d/unimportant"] == victims()
-    assert ["d/important"] == victims(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=1)
+    assert victims() == ["d/unimportant"]
+    assert victims(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=1) == ["d/important"]
     with pytest.raises(errors.ConfigError, match="not both of them 0"):
         victims(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=0)
     with pytest.raises(errors.ConfigError, match="101 %"):

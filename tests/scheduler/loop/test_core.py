@@ -66,7 +66,7 @@ def test_who_preempted_waits_for_his_victims() -> None:
     scene.pod(name="low", on="n", cpu="4")
     scene.pod(name="high", cpu="4", priority=9)
 
-    assert ["low"] == [one.name for one in scene.refused().victims]
+    assert [one.name for one in scene.refused().victims] == ["low"]
     scene.changed()
     again = scene.refused()
     assert again.message.endswith(WAITS)
@@ -84,7 +84,7 @@ def test_who_ends_by_himself_is_no_victim() -> None:
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     scene.pod(low, name="low", on="n", cpu="2", meta=ending)
 
-    assert ["other"] == [one.name for one in scene.refused().victims]
+    assert [one.name for one in scene.refused().victims] == ["other"]
 
 
 def test_a_victim_of_a_scheduler_before_is_waited_for() -> None:
@@ -144,7 +144,7 @@ def test_whom_a_quota_means_is_refused_while_it_does() -> None:
     assert scene.core.step(scene.now) is None
     quotas.drop(one)
     scene.core.enqueue_again({"d"}, scene.now)
-    assert "p" == scene.bound().name
+    assert scene.bound().name == "p"
 
 
 def test_a_refused_pod_keeps_no_room_from_others() -> None:
@@ -156,7 +156,7 @@ def test_a_refused_pod_keeps_no_room_from_others() -> None:
     scene.pod(name="p", cpu="4")
 
     assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
-    assert "p" == scene.bound().name
+    assert scene.bound().name == "p"
 
 
 def test_a_reservation_whose_template_is_in_a_gang_is_refused_as_its_pods_are() -> None:
@@ -188,7 +188,7 @@ def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -
         scene.pod(name=f"high-{number}", cpu="2", priority=9)
     taken = [one.name for _ in range(3) for one in scene.refused().victims]
 
-    assert 1 == sum(name.startswith("web") for name in taken[:3]), taken
+    assert sum(name.startswith("web") for name in taken[:3]) == 1, taken
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

@@ -45,11 +45,11 @@ def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
         clock.now += 14.9
         assert not await two._attempt()
         # It has not renewed in time, and knows.
-        assert [True, False] == [*known, one.leading]
+        assert [*known, one.leading] == [True, False]
         clock.now += 0.2
         assert await two._attempt()
         lease = await store.get(LEASE)
-        assert ("two", 1) == (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"])
+        assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("two", 1)
         assert not await one._attempt()
 
     _run(ram, body)

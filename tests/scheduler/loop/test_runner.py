@@ -25,9 +25,9 @@ def test_pods_get_nodes(ram: Path, *, over_http: bool) -> None:
             async with schedulers.scheduler(world.client):
                 await world.until_placed("before")
                 await world.pod("after", cpu="1")
-                assert {"before": "n1", "after": "n1"} == await world.until_placed("after")
+                assert await world.until_placed("after") == {"before": "n1", "after": "n1"}
                 events = await world.until(lambda known: len(known) == 2, kinds.EVENTS)
-            assert {"Scheduled"} == {one["reason"] for one in events.values()}
+            assert {one["reason"] for one in events.values()} == {"Scheduled"}
 
     schedulers.run(body())
 
@@ -46,7 +46,7 @@ def test_who_has_no_place_is_told_and_placed_when_there_is_one(
                 told = await world.until_told("big")
                 assert told.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption:")
                 await world.node("n2", cpu="4")
-                assert {"big": "n2"} == await world.until_placed("big")
+                assert await world.until_placed("big") == {"big": "n2"}
 
     schedulers.run(body())
 
@@ -91,9 +91,9 @@ def test_a_preemptor_gets_the_place_of_its_victim(ram: Path) -> None:
                 )
                 conditions = {one["type"] for one in found["low"]["status"]["conditions"]}
                 assert "DisruptionTarget" in conditions
-                assert "n1" == found["high"]["status"]["nominatedNodeName"]
+                assert found["high"]["status"]["nominatedNodeName"] == "n1"
                 await world.store.delete(low, grace_seconds=0)
-                assert {"high": "n1"} == await world.until_placed("high")
+                assert await world.until_placed("high") == {"high": "n1"}
 
     schedulers.run(body())
 
@@ -119,11 +119,11 @@ def test_a_binding_that_fails_is_tried_again(ram: Path, fault: faults.Fault) -> 
             await world.node("n1", cpu="1")
             await world.pod("p", cpu="1")
             async with schedulers.scheduler(world.client) as loop:
-                assert {"p": "n1"} == await world.until_placed("p")
+                assert await world.until_placed("p") == {"p": "n1"}
                 await world.node("n2", cpu="1")
                 await world.pod("q", cpu="1")
-                assert {"p": "n1", "q": "n2"} == await world.until_placed("q")
-                assert 2 == len(loop.core.pod_cache)
+                assert await world.until_placed("q") == {"p": "n1", "q": "n2"}
+                assert len(loop.core.pod_cache) == 2
 
     schedulers.run(body())
 
@@ -144,8 +144,8 @@ def test_a_binding_whose_answer_is_lost_is_taken_for_what_it_was(ram: Path) -> N
                 await world.store.bind(ref, "n1")
                 world.serving.go_on.set()
                 await world.pod("q", cpu="1", nodeSelector={"kubernetes.io/hostname": "n2"})
-                assert {"p": "n1", "q": "n2"} == await world.until_placed("q")
-            assert 1 == len(world.serving.asked("POST", path))
+                assert await world.until_placed("q") == {"p": "n1", "q": "n2"}
+            assert len(world.serving.asked("POST", path)) == 1
 
     schedulers.run(body())
 
@@ -159,7 +159,7 @@ def test_a_pod_that_cannot_be_read_is_told_so_and_costs_only_itself(ram: Path) -
             await world.pod("bad", requests={"cpu": "-1"})
             await world.pod("good", cpu="1")
             async with schedulers.scheduler(world.client):
-                assert {"good": "n1"} == await world.until_placed("good")
+                assert await world.until_placed("good") == {"good": "n1"}
                 told = await world.until_told("bad")
                 assert "requests.cpu is negative" in told
 
@@ -178,7 +178,7 @@ def test_a_node_that_vanishes_gives_its_pods_back_when_it_returns(ram: Path) -> 
                 await world.store.delete(objects.Ref(kinds.NODES, "n1"))
                 await world.pod("b", cpu="1")
                 await world.until_told("b", "no nodes available")
-                assert 1 == loop.core.pod_cache.homeless()
+                assert loop.core.pod_cache.homeless() == 1
                 await world.node("n1", cpu="2")
                 await world.until_told("b", "Insufficient cpu")
 
@@ -198,7 +198,7 @@ def test_a_placement_wakes_whom_it_may_help(ram: Path) -> None:
                 await world.until_told("lonely", "didn't match pod affinity rules")
                 await world.until_told("big", "Insufficient cpu")
                 await world.pod("web", cpu="1", labels={"app": "web"})
-                assert {"web": "n1", "lonely": "n1"} == await world.until_placed("web", "lonely")
+                assert await world.until_placed("web", "lonely") == {"web": "n1", "lonely": "n1"}
                 waiting = loop.core.queue.get("d/big")
                 assert waiting is not None
                 assert queue.QueuePlace.UNSCHEDULABLE is waiting.place
@@ -222,6 +222,6 @@ def test_quotas_are_followed_and_whom_they_mean_is_told(ram: Path, *, over_http:
                 told = await world.until_told("p")
                 assert "ElasticQuota d/d" in told
                 await world.store.delete(objects.Ref(kinds.ELASTIC_QUOTAS, "d", "d"))
-                assert {"p": "n1"} == await world.until_placed("p")
+                assert await world.until_placed("p") == {"p": "n1"}
 
     schedulers.run(body())

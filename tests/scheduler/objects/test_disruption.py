@@ -33,8 +33,8 @@ def test_what_was_taken_is_less_that_may_go() -> None:
     known.put("d/web", budget(2))
     known.take(several[:1], 0.0)
 
-    assert ["p2", "p3"] == violating(known, several[1:])
-    assert ["p2", "p3"] == violating(known, several), "the victim itself is counted already"
+    assert violating(known, several[1:]) == ["p2", "p3"]
+    assert violating(known, several) == ["p2", "p3"], "the victim itself is counted already"
 
 
 def test_a_status_that_is_older_than_the_end_of_a_victim_changes_nothing() -> None:
@@ -43,13 +43,13 @@ def test_a_status_that_is_older_than_the_end_of_a_victim_changes_nothing() -> No
     known.put("d/web", budget(1))
     known.take(several[:1], 0.0)
     known.put("d/web", budget(1))
-    assert ["p1", "p2"] == violating(known, several[1:])
+    assert violating(known, several[1:]) == ["p1", "p2"]
     known.ends(several[0].uid)
-    assert ["p1", "p2"] == violating(known, several[1:])
+    assert violating(known, several[1:]) == ["p1", "p2"]
     known.put("d/web", budget(0))
-    assert ["p1", "p2"] == violating(known, several[1:])
+    assert violating(known, several[1:]) == ["p1", "p2"]
     known.put("d/web", budget(1))
-    assert ["p2"] == violating(known, several[1:])
+    assert violating(known, several[1:]) == ["p2"]
 
 
 def test_a_victim_that_stays_or_is_never_counted_is_given_back() -> None:
@@ -58,8 +58,8 @@ def test_a_victim_that_stays_or_is_never_counted_is_given_back() -> None:
     known.put("d/web", budget(1))
     known.take(several[:1], 0.0)
     known.spare(several[0].uid)
-    assert ["p2"] == violating(known, several[1:])
+    assert violating(known, several[1:]) == ["p2"]
     known.take(several[:1], 10.0)
     known.ends(several[0].uid)
-    assert ["p1", "p2"] == violating(known, several[1:], now=100.0)
-    assert ["p2"] == violating(known, several[1:], now=131.0)
+    assert violating(known, several[1:], now=100.0) == ["p1", "p2"]
+    assert violating(known, several[1:], now=131.0) == ["p2"]

@@ -12,8 +12,8 @@ _DEEP = "[" * 100_000
 @pytest.mark.parametrize("spelled", [None, 5, "", "{", "5", "null", "[]", '"x"', _DEEP])
 def test_nonsense_is_nothing(spelled: object) -> None:
     """Where nobody is to be told, there is no object."""
-    assert {} == json_annotations.body(spelled)
-    assert [] == json_annotations.bodies(spelled)
+    assert json_annotations.body(spelled) == {}
+    assert json_annotations.bodies(spelled) == []
 
 
 def test_what_is_there() -> None:
@@ -23,7 +23,7 @@ def test_what_is_there() -> None:
         == json_annotations.body('{"a": 1}')
         == json_annotations.meant({"k": '{"a": 1}'}, "k")
     )
-    assert [{"a": 1}, {}] == json_annotations.bodies('[{"a": 1}, 5, null, [], {}]')
+    assert json_annotations.bodies('[{"a": 1}, 5, null, [], {}]') == [{"a": 1}, {}]
     assert {} == json_annotations.meant({}, "k") == json_annotations.meant({"k": ""}, "k")
 
 

@@ -80,7 +80,7 @@ def test_a_pod_that_names_what_is_lacking_waits_and_its_message_names_the_key(
 )
 def test_what_restricts_nobody_refuses_nobody(asked: Body) -> None:
     """Preferred nodes, a minimum without a gang, and the quota of everybody are passed over."""
-    assert "" == why(pod("p", **asked))
+    assert why(pod("p", **asked)) == ""
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_quota_means_pods_by_their_namespace_too(bodies: list[Body], named: st
 )
 def test_a_quota_of_others_and_the_default_quota_refuse_nobody(body: Body) -> None:
     """Where an ElasticQuota lies means nothing; whom nothing names is in the default quota."""
-    assert "" == why(body, pod("p"))
+    assert why(body, pod("p")) == ""
 
 
 def test_a_default_quota_with_a_bound_is_said() -> None:
@@ -126,7 +126,7 @@ def test_a_default_quota_with_a_bound_is_said() -> None:
 
     (said,) = bounded.warnings
     assert said.startswith("ElasticQuota koordinator-default-quota bounds pods without a quota")
-    assert [] == boundless.warnings
+    assert boundless.warnings == []
 
 
 def test_running_pods_stay_and_others_are_placed() -> None:
@@ -136,9 +136,9 @@ def test_running_pods_stay_and_others_are_placed() -> None:
         node("n", cpu="4"), pod("runs", on="n", cpu="3", labels=gang), pod("q", cpu="2"), pod("r")
     )
 
-    assert ["d/r"] == [one["pod"] for one in found["placements"]]
+    assert [one["pod"] for one in found["placements"]] == ["d/r"]
     assert "Insufficient cpu" in found["pending"][0]["message"]
-    assert [] == found["preemptions"]
+    assert found["preemptions"] == []
 
 
 def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
@@ -152,8 +152,8 @@ def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
     ]
     found = simulation.Simulation(inventory.load(bodies, ignores_keys=True)).run()
 
-    assert ["d/g", "d/q"] == sorted(one["pod"] for one in found.placements)
-    assert ["d/k"] == [one["pod"] for one in found.pending]
+    assert sorted(one["pod"] for one in found.placements) == ["d/g", "d/q"]
+    assert [one["pod"] for one in found.pending] == ["d/k"]
 
 
 def test_one_message_names_everything_that_is_asked_for() -> None:
@@ -182,7 +182,7 @@ def test_what_pods_of_a_file_ask_for_is_known_without_placing_them() -> None:
         ]
     )
 
-    assert [["quota"], ["gang"]] == [sorted(one) for one in found]
+    assert [sorted(one) for one in found] == [["quota"], ["gang"]]
 
 
 def test_a_quota_that_goes_or_changes_means_what_it_says_now() -> None:
@@ -195,4 +195,4 @@ def test_a_quota_that_goes_or_changes_means_what_it_says_now() -> None:
     assert "t/b" in quotas.of("d")["quota"]
     assert "t/a" in quotas.of("e")["quota"]
     quotas.drop(unserved.ElasticQuota("t", "b"))
-    assert {} == quotas.of("d")
+    assert quotas.of("d") == {}

@@ -19,14 +19,14 @@ def test_near_in_a_zone() -> None:
     """All nodes of the zone, none without the key."""
     wanted = pod("p", affinity=affinity("podAffinity", "zone"))
 
-    assert {"a1", "a2"} == feasible(*NODES, pod("o", on="a1", labels=WEB), wanted)
+    assert feasible(*NODES, pod("o", on="a1", labels=WEB), wanted) == {"a1", "a2"}
 
 
 def test_the_first_of_its_kind() -> None:
     """Where nobody matches and it matches itself, any node with the key will do."""
     wanted = pod("p", labels=WEB, affinity=affinity("podAffinity", "zone"))
 
-    assert {"a1", "a2"} == feasible(*NODES, wanted)
+    assert feasible(*NODES, wanted) == {"a1", "a2"}
     assert "3 node(s) didn't match pod affinity rules" in clusters.message(
         "q", *NODES, pod("q", affinity=affinity("podAffinity", "zone"))
     )
@@ -36,14 +36,14 @@ def test_far_from_others() -> None:
     """Own anti-affinity; a node without the key passes."""
     wanted = pod("p", affinity=affinity("podAntiAffinity", "zone"))
 
-    assert {"b1"} == feasible(*NODES, pod("o", on="a1", labels=WEB), wanted)
+    assert feasible(*NODES, pod("o", on="a1", labels=WEB), wanted) == {"b1"}
 
 
 def test_others_keep_it_away() -> None:
     """Anti-affinity of a pod that is there, with its own message."""
     there = pod("o", on="a1", affinity=affinity("podAntiAffinity", "zone"))
 
-    assert {"b1"} == feasible(*NODES, there, pod("p", labels=WEB))
+    assert feasible(*NODES, there, pod("p", labels=WEB)) == {"b1"}
     assert "2 node(s) didn't satisfy existing pods anti-affinity rules" in clusters.message(
         "p", *NODES[:2], there, pod("p", labels=WEB)
     )
@@ -66,7 +66,7 @@ def test_namespaces() -> None:
         for name, one in far.items()
     }
 
-    assert {"nothing": False, "named": True, "selected": True, "all": True} == found
+    assert found == {"nothing": False, "named": True, "selected": True, "all": True}
 
 
 def test_preferred_terms_both_ways() -> None:
@@ -76,11 +76,11 @@ def test_preferred_terms_both_ways() -> None:
     found = clusters.scores(
         "p", *NODES, pod("o", on="a1", labels=WEB, **asked), pod("p", affinity=friends, **asked)
     )
-    assert 200 == found["a1"] - found["a2"]
+    assert found["a1"] - found["a2"] == 200
 
     enemy = pod("o", on="a1", affinity=affinity("podAntiAffinity", HOST, weight=10), **asked)
     found = clusters.scores("p", *NODES, enemy, pod("p", labels=WEB, **asked))
-    assert 200 == found["a2"] - found["a1"]
+    assert found["a2"] - found["a1"] == 200
 
 
 def test_required_affinity_of_others_attracts() -> None:
@@ -89,7 +89,7 @@ def test_required_affinity_of_others_attracts() -> None:
     there = pod("o", on="a1", affinity=affinity("podAffinity", "zone"), **asked)
     found = clusters.scores("p", *NODES, there, pod("p", labels=WEB, **asked))
 
-    assert 200 == found["a2"] - found["b1"]
+    assert found["a2"] - found["b1"] == 200
 
 
 def test_victims_count_until_they_are_gone() -> None:
@@ -97,4 +97,4 @@ def test_victims_count_until_they_are_gone() -> None:
     there = pod("o", on="b1", affinity=affinity("podAntiAffinity", HOST), priority=0)
     found = clusters.tried(NODES[2], there, pod("p", labels=WEB, priority=5))
 
-    assert ["d/o"] == found["preemptions"][0]["victims"]
+    assert found["preemptions"][0]["victims"] == ["d/o"]

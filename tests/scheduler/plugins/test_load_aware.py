@@ -50,10 +50,11 @@ def bound_at(name: str, cpu: str, at: str) -> Body:
 def test_a_busy_node_is_refused() -> None:
     """Above 65 % of the CPU with the estimate of the pod: 2.1 + 0.85 of 4 are 74 %."""
     bodies = (node("n"), metric("n", "2100m"))
-    assert "0/1 nodes are available: 1 node(s) cpu usage exceed threshold." == clusters.message(
-        "p", *bodies, pod("p", cpu="1")
+    assert (
+        clusters.message("p", *bodies, pod("p", cpu="1"))
+        == "0/1 nodes are available: 1 node(s) cpu usage exceed threshold."
     )
-    assert {"p": "n"} == clusters.places(node("n"), metric("n", "1750m"), pod("p", cpu="1"))
+    assert clusters.places(node("n"), metric("n", "1750m"), pod("p", cpu="1")) == {"p": "n"}
 
 
 def test_new_pods_count_by_their_estimate() -> None:
@@ -63,7 +64,7 @@ def test_new_pods_count_by_their_estimate() -> None:
     known = metric("n", "1100m", pods={"new": "100m"})
 
     assert "cpu usage" in clusters.message("p", node("n"), known, fresh, pod("p", cpu="500m"))
-    assert {"p": "n"} == clusters.places(node("n"), known, old, pod("p", cpu="500m"))
+    assert clusters.places(node("n"), known, old, pod("p", cpu="500m")) == {"p": "n"}
 
 
 def test_the_idle_node_is_preferred() -> None:
@@ -71,7 +72,7 @@ def test_the_idle_node_is_preferred() -> None:
     found = clusters.places(
         node("a"), node("b"), metric("a", "2"), metric("b", "100m"), pod("p", cpu="100m")
     )
-    assert {"p": "b"} == found
+    assert found == {"p": "b"}
 
 
 def test_an_old_report_refuses_or_counts_for_nothing() -> None:
@@ -84,7 +85,7 @@ def test_an_old_report_refuses_or_counts_for_nothing() -> None:
 
     bodies = (node("n"), metric("n", "100m"), pod("p", cpu="1"))
     assert "1 node(s) nodeMetric expired" in message(*bodies)
-    assert "[]" == message(node("n"), pod("p", cpu="1"))
+    assert message(node("n"), pod("p", cpu="1")) == "[]"
 
 
 def test_the_scarcest_resource_counts_alone_where_nothing_else_has_a_weight() -> None:
@@ -112,7 +113,7 @@ def test_the_scarcest_resource_counts_alone_where_nothing_else_has_a_weight() ->
     )  # fmt: skip
 
     # (4000 - 1000 - 85) / 4000 of the CPU; memory is at 85 %.
-    assert {"a": 72, "b": 47} == found
+    assert found == {"a": 72, "b": 47}
 
 
 def test_an_estimate_counts_sidecars_overhead_and_the_pod_as_a_whole() -> None:
@@ -125,10 +126,10 @@ def test_an_estimate_counts_sidecars_overhead_and_the_pod_as_a_whole() -> None:
         return plugin.estimate(decoded.pod_class)["cpu"]
 
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {"cpu": "1"}}}
-    assert 850 == cpu()
-    assert 1700 == cpu(initContainers=[sidecar])
-    assert 1275 == cpu(overhead={"cpu": "500m"})
-    assert 3400 == cpu(resources={"limits": {"cpu": "4"}})
+    assert cpu() == 850
+    assert cpu(initContainers=[sidecar]) == 1700
+    assert cpu(overhead={"cpu": "500m"}) == 1275
+    assert cpu(resources={"limits": {"cpu": "4"}}) == 3400
 
 
 def test_a_use_that_is_unknown_is_not_zero() -> None:
@@ -142,7 +143,7 @@ def test_a_use_that_is_unknown_is_not_zero() -> None:
         node("new"), node("old"), empty, metric("old", "1200m"), pod("p", cpu="100m")
     )
 
-    assert {"p": "old"} == found
+    assert found == {"p": "old"}
 
 
 def test_a_node_has_limits_of_its_own() -> None:
@@ -151,14 +152,14 @@ def test_a_node_has_limits_of_its_own() -> None:
     one["metadata"]["annotations"] = {
         "scheduling.koordinator.sh/usage-thresholds": json.dumps({"usageThresholds": {"cpu": 90}})
     }
-    assert {"p": "n"} == clusters.places(one, metric("n", "2100m"), pod("p", cpu="1"))
+    assert clusters.places(one, metric("n", "2100m"), pod("p", cpu="1")) == {"p": "n"}
 
 
 def test_daemons_are_not_kept_away() -> None:
     """A DaemonSet's pod passes wherever it belongs."""
     owner = {"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True, "apiVersion": "v1"}
     daemon = pod("p", cpu="1", meta={"ownerReferences": [owner]})
-    assert {"p": "n"} == clusters.places(node("n"), metric("n", "3900m"), daemon)
+    assert clusters.places(node("n"), metric("n", "3900m"), daemon) == {"p": "n"}
 
 
 def test_what_belongs_to_a_busy_node_may_reserve_there() -> None:

@@ -55,11 +55,11 @@ def test_fields_narrow_the_nodes() -> None:
     nodes = [node("a"), node("b", cpu="1")]
     wanted = required({"matchFields": [field]})
 
-    assert {"p": "b"} == clusters.places(*nodes, pod("p", affinity=wanted))
+    assert clusters.places(*nodes, pod("p", affinity=wanted)) == {"p": "b"}
     assert (
-        "0/2 nodes are available: 1 Insufficient cpu,"
+        clusters.message("p", *nodes, pod("p", cpu="2", affinity=wanted))
+        == "0/2 nodes are available: 1 Insufficient cpu,"
         " 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
-        == clusters.message("p", *nodes, pod("p", cpu="2", affinity=wanted))
     )
 
 
@@ -68,8 +68,8 @@ def test_fields_that_name_no_node() -> None:
     field = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
 
     assert (
-        "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
-        == clusters.message("p", node("a"), pod("p", affinity=required({"matchFields": [field]})))
+        clusters.message("p", node("a"), pod("p", affinity=required({"matchFields": [field]})))
+        == "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
 
 
@@ -86,10 +86,11 @@ def test_cordoned() -> None:
     cordoned = node("a", spec={"unschedulable": True})
     bears = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
 
-    assert "0/1 nodes are available: 1 node(s) were unschedulable." == clusters.message(
-        "p", cordoned, pod("p")
+    assert (
+        clusters.message("p", cordoned, pod("p"))
+        == "0/1 nodes are available: 1 node(s) were unschedulable."
     )
-    assert {"p": "a"} == clusters.places(cordoned, pod("p", tolerations=bears))
+    assert clusters.places(cordoned, pod("p", tolerations=bears)) == {"p": "a"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_soft_taints_are_normalised_in_reverse() -> None:
         pod("p"),
     )
 
-    assert (300, 150) == (found["c"] - found["a"], found["c"] - found["b"])
+    assert (found["c"] - found["a"], found["c"] - found["b"]) == (300, 150)
 
 
 def test_wishes_are_normalised_over_feasible_nodes() -> None:
@@ -137,7 +138,7 @@ def test_wishes_are_normalised_over_feasible_nodes() -> None:
     nodes = [full, node("b", labels={"y": "1"}), node("c", labels={"z": "1"})]
     found = clusters.scores("p", *nodes, pod("p", cpu="2", affinity=wish))
 
-    assert 2 * (100 - 100 * 10 // 40) == found["b"] - found["c"]
+    assert found["b"] - found["c"] == 2 * (100 - 100 * 10 // 40)
 
 
 def test_image_locality() -> None:
@@ -145,8 +146,8 @@ def test_image_locality() -> None:
     images = [{"names": ["app:1"], "sizeBytes": 1000 << 20}]
     found = clusters.scores("p", node("a", images=images), node("b"), pod("p"))
 
-    assert (
-        100 * ((500 << 20) - (23 << 20)) // ((1000 << 20) - (23 << 20)) == found["a"] - found["b"]
+    assert found["a"] - found["b"] == 100 * ((500 << 20) - (23 << 20)) // (
+        (1000 << 20) - (23 << 20)
     )
 
 
@@ -155,7 +156,7 @@ def test_declared_features() -> None:
     wanted = pod("p", hostNetwork=True, hostUsers=False)
     able = node("b", declaredFeatures=["UserNamespacesHostNetworkSupport"])
 
-    assert {"p": "b"} == clusters.places(node("a"), able, wanted)
+    assert clusters.places(node("a"), able, wanted) == {"p": "b"}
     assert "1 node(s) didn't match Pod's required features" in clusters.message(
         "p", node("a"), wanted
     )
@@ -163,4 +164,4 @@ def test_declared_features() -> None:
 
 def test_names_are_those_of_the_registry() -> None:
     """A plugin is configured by the peer's name."""
-    assert "TaintToleration" == plugins.TaintToleration.name
+    assert plugins.TaintToleration.name == "TaintToleration"

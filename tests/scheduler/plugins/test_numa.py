@@ -23,7 +23,7 @@ def test_bound_pods_get_whole_cores_of_their_own() -> None:
     found = cpusets(
         machine("n"), topology("n"), bound("a", "2"), bound("b", "2"), pod("c", cpu="1")
     )
-    assert {"d/a": "0-1", "d/b": "4-5", "d/c": None} == found
+    assert found == {"d/a": "0-1", "d/b": "4-5", "d/c": None}
 
 
 def test_cpus_that_somebody_has_are_not_given_again() -> None:
@@ -35,7 +35,7 @@ def test_cpus_that_somebody_has_are_not_given_again() -> None:
     keeper["metadata"]["annotations"] = note
     bodies = (keeper, topology("n", notes=kubelet), holder)
 
-    assert {"d/a": "6-7"} == cpusets(*bodies, bound("a", "2"))
+    assert cpusets(*bodies, bound("a", "2")) == {"d/a": "6-7"}
     message = clusters.message("b", *bodies, bound("b", "4"))
     assert "1 not enough cpus available to satisfy request." in message
 
@@ -72,25 +72,27 @@ def test_preferred_exclusive_policy_keeps_pods_of_one_policy_on_cores_of_their_o
 def test_messages_are_the_peers() -> None:
     """No topology, broken CPUs, no whole cores left."""
     required = {SPEC: {"requiredCPUBindPolicy": "FullPCPUs"}}
-    assert "0/1 nodes are available: 1 node(s) invalid CPU Topology." == clusters.message(
-        "a", machine("n"), bound("a", "2")
-    )
-    assert "0/1 nodes are available: the requested CPUs must be integer." == clusters.message(
-        "a", machine("n"), topology("n"), bound("a", "1500m")
+    assert (
+        clusters.message("a", machine("n"), bound("a", "2"))
+        == "0/1 nodes are available: 1 node(s) invalid CPU Topology."
     )
     assert (
-        "0/1 nodes are available: 1 node(s) requested cpus not multiple cpus per core."
-        == clusters.message("a", machine("n"), topology("n"), bound("a", "3", required))
+        clusters.message("a", machine("n"), topology("n"), bound("a", "1500m"))
+        == "0/1 nodes are available: the requested CPUs must be integer."
     )
     assert (
-        "0/1 nodes are available: 1 not enough cpus available to satisfy request."
-        == clusters.message(
+        clusters.message("a", machine("n"), topology("n"), bound("a", "3", required))
+        == "0/1 nodes are available: 1 node(s) requested cpus not multiple cpus per core."
+    )
+    assert (
+        clusters.message(
             "a",
             machine("n"),
             topology("n"),
             bound("h", "4", {STATUS: {"cpuset": "0,2,4,6"}}, on="n"),
             bound("a", "2", required),
         )
+        == "0/1 nodes are available: 1 not enough cpus available to satisfy request."
     )
 
 
@@ -99,7 +101,7 @@ def test_one_numa_node_or_none() -> None:
     label = {"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}
     bodies = (machine("n", labels=label), topology("n"))
 
-    assert {"d/a": "0-3"} == cpusets(*bodies, bound("a", "4"))
+    assert cpusets(*bodies, bound("a", "4")) == {"d/a": "0-3"}
     assert "not enough cpus" in clusters.message("a", *bodies, bound("a", "6"))
 
 
@@ -110,7 +112,7 @@ def test_policies_of_pod_and_node_must_agree() -> None:
     message = clusters.message(
         "a", machine("n", labels=label), topology("n"), bound("a", "2", wants)
     )
-    assert "0/1 nodes are available: 1 node(s) NUMA Topology policy not match." == message
+    assert message == "0/1 nodes are available: 1 node(s) NUMA Topology policy not match."
 
 
 def test_a_node_may_bind_everybody() -> None:
@@ -118,7 +120,7 @@ def test_a_node_may_bind_everybody() -> None:
     label = {"node.koordinator.sh/cpu-bind-policy": "FullPCPUsOnly"}
     bodies = (machine("n", labels=label), topology("n"))
 
-    assert {"d/a": "0-1"} == cpusets(*bodies, pod("a", cpu="2"))
+    assert cpusets(*bodies, pod("a", cpu="2")) == {"d/a": "0-1"}
     assert "must be integer" in clusters.message("a", *bodies, pod("a", cpu="500m"))
 
 
@@ -131,7 +133,7 @@ def test_cpus_that_count_more_than_once() -> None:
     assert "1 Insufficient amplified cpu" in clusters.message(
         "a", one, topology("n"), bound("a", "6")
     )
-    assert {"d/a": "0-3"} == cpusets(one, topology("n"), bound("a", "4"))
+    assert cpusets(one, topology("n"), bound("a", "4")) == {"d/a": "0-3"}
 
 
 def test_what_a_node_keeps_for_itself_is_not_allocatable() -> None:
@@ -142,9 +144,9 @@ def test_what_a_node_keeps_for_itself_is_not_allocatable() -> None:
     only = json.dumps({**kept, "applyPolicy": "ReservedCPUsOnly"})
     other["metadata"]["annotations"] = {"node.koordinator.sh/reservation": only}
 
-    assert {"p": "n"} == clusters.places(one, pod("p", cpu="6", memory="31Gi"))
+    assert clusters.places(one, pod("p", cpu="6", memory="31Gi")) == {"p": "n"}
     assert "Insufficient cpu" in clusters.message("p", one, pod("p", cpu="7"))
-    assert {"p": "n"} == clusters.places(other, pod("p", cpu="8", memory="32Gi"))
+    assert clusters.places(other, pod("p", cpu="8", memory="32Gi")) == {"p": "n"}
 
 
 def kept(name: str, cpu: str, *, cpus: str = "", app: str = "web", **more: Any) -> Body:
@@ -290,14 +292,14 @@ def test_a_node_is_scored_by_the_numa_node_that_would_be_chosen() -> None:
         there("o0", parts((0, "2", "8Gi")), cpu="2", node_name="odd"),
     ]
     # Of four CPUs and 16 GiB two and eight are left there; on the empty one three and twelve.
-    assert {"even": 50, "odd": 75} == room("a", *bodies, zoned("a", "1", "4Gi"))
+    assert room("a", *bodies, zoned("a", "1", "4Gi")) == {"even": 50, "odd": 75}
 
 
 def test_a_node_without_a_policy_is_scored_as_a_whole() -> None:
     """Eight CPUs and 32 GiB there, four and 16 where NUMA nodes count; for whoever comes."""
     bodies = (machine("n"), machine("z", labels=ONE), topology("n"), topology("z"))
-    assert {"n": 87, "z": 75} == room("a", *bodies, zoned("a", "1", "4Gi"))
-    assert {"n": 87, "z": 75} == room("b", *bodies, with_memory(bound("b", "1"), "4Gi"))
+    assert room("a", *bodies, zoned("a", "1", "4Gi")) == {"n": 87, "z": 75}
+    assert room("b", *bodies, with_memory(bound("b", "1"), "4Gi")) == {"n": 87, "z": 75}
 
 
 def with_memory(one: Body, memory: str) -> Body:
@@ -311,12 +313,12 @@ def test_the_emptier_numa_node_is_taken_or_the_fuller() -> None:
     full = {**ONE, "node.koordinator.sh/numa-allocate-strategy": "MostAllocated"}
     holder = there("h", parts((0, "1", "1Gi")))
 
-    assert {"d/a": "4-5"} == cpusets(
-        machine("n", labels=ONE), topology("n"), holder, bound("a", "2")
-    )
-    assert {"d/a": "0-1"} == cpusets(
-        machine("n", labels=full), topology("n"), holder, bound("a", "2")
-    )
+    assert cpusets(machine("n", labels=ONE), topology("n"), holder, bound("a", "2")) == {
+        "d/a": "4-5"
+    }
+    assert cpusets(machine("n", labels=full), topology("n"), holder, bound("a", "2")) == {
+        "d/a": "0-1"
+    }
 
 
 def test_cpu_time_of_a_numa_node_is_given_once() -> None:
@@ -326,7 +328,7 @@ def test_cpu_time_of_a_numa_node_is_given_once() -> None:
         topology("n"),
         there("h", parts((0, "3", "1Gi")), cpu="3"),
     )
-    assert {"d/a": "4-7"} == cpusets(*here, bound("a", "4"))
+    assert cpusets(*here, bound("a", "4")) == {"d/a": "4-7"}
     also = there("i", {STATUS: {"cpuset": "4-5"}}, cpu="1")
     assert "not enough cpus" in clusters.message("a", *here, also, bound("a", "4"))
     assert clusters.message("a", *here, also, zoned("a", "3", "1Gi")) == (
@@ -346,7 +348,7 @@ def test_who_wants_to_be_alone_sits_on_no_shared_numa_node() -> None:
         NUMA: {"numaTopologyPolicy": "SingleNUMANode", "singleNUMANodeExclusive": "Preferred"}
     }
     assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "1", "1Gi", insists))
-    assert {"a": "n"} == clusters.places(*here, zoned("a", "1", "1Gi", prefers))
+    assert clusters.places(*here, zoned("a", "1", "1Gi", prefers)) == {"a": "n"}
 
 
 def test_who_wants_to_be_alone_spans_no_single_numa_node() -> None:
@@ -355,7 +357,7 @@ def test_who_wants_to_be_alone_spans_no_single_numa_node() -> None:
     wide = {NUMA: {"numaTopologyPolicy": "Restricted"}}
     loose = {NUMA: {"numaTopologyPolicy": "Restricted", "singleNUMANodeExclusive": "Preferred"}}
     assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi", wide))
-    assert {"a": "n"} == clusters.places(*here, zoned("a", "5", "1Gi", loose))
+    assert clusters.places(*here, zoned("a", "5", "1Gi", loose)) == {"a": "n"}
 
 
 def test_cpus_of_a_numa_node_count_as_often_as_the_nodes() -> None:
@@ -368,6 +370,6 @@ def test_cpus_of_a_numa_node_count_as_often_as_the_nodes() -> None:
     kubelet = {"kubelet.koordinator.sh/cpu-manager-policy": {"reservedCPUs": "4-5"}}
     here = (one, topology("n", notes=kubelet), binder)
 
-    assert {"a": "n"} == clusters.places(*here, zoned("a", "4", "1Gi"))
+    assert clusters.places(*here, zoned("a", "4", "1Gi")) == {"a": "n"}
     assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi"))
-    assert {"a": "n"} == clusters.places(one, topology("n"), zoned("a", "8", "1Gi"))
+    assert clusters.places(one, topology("n"), zoned("a", "8", "1Gi")) == {"a": "n"}

@@ -19,11 +19,11 @@ def test_every_shortage_is_named() -> None:
     full = node("a", allocatable={"pods": "0"})
 
     assert (
-        "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient example.com/gpu,"
-        " 1 Insufficient memory, 1 Too many pods."
-        == clusters.message(
+        clusters.message(
             "p", full, pod("p", cpu="5", memory="9Gi", requests={"example.com/gpu": "1"})
         )
+        == "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient example.com/gpu,"
+        " 1 Insufficient memory, 1 Too many pods."
     )
 
 
@@ -68,21 +68,21 @@ def test_a_resize_counts_what_is_largest() -> None:
     placed["status"] = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}
     loaded = inventory.load([node("a"), placed])
 
-    assert 2000 == loaded.columns.requested[0, 0]
+    assert loaded.columns.requested[0, 0] == 2000
 
 
 def test_scores_by_hand() -> None:
     """Least: (4-1)/4 and 7/8 make 75 and 87, so 81; balance 50 + (50 + 93 - 100) / 2 = 71."""
     found = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"))
 
-    assert 300 + 81 + 71 == found["a"]
+    assert found["a"] == 300 + 81 + 71
 
 
 def test_a_container_that_says_nothing_counts_for_scores_only() -> None:
     """100m and 200 MiB: 97 and 97; no balance for a pod that asks for nothing."""
     found = clusters.scores("p", node("a"), pod("p"))
 
-    assert 300 + 97 == found["a"]
+    assert found["a"] == 300 + 97
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_ramp_is_cut_toward_zero() -> None:
     """Between points in integers, outside of them flat."""
     points = resources.shape([{"utilization": 10, "score": 10}, {"utilization": 40, "score": 0}])
 
-    assert [100, 97, 0] == [resources.ramp(points, share) for share in (5, 11, 90)]
+    assert [resources.ramp(points, share) for share in (5, 11, 90)] == [100, 97, 0]
 
 
 def test_one_row_gives_what_many_give() -> None:

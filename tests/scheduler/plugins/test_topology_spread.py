@@ -21,7 +21,7 @@ def test_the_emptier_zone() -> None:
     """One pod more than in the emptiest domain is too many for a skew of one."""
     found = clusters.places(*ZONES, pod("o", on="a1", labels=WEB), web("p", spread("zone")))
 
-    assert "b1" == found["p"]
+    assert found["p"] == "b1"
 
 
 def test_terminating_pods_do_not_count() -> None:
@@ -29,7 +29,7 @@ def test_terminating_pods_do_not_count() -> None:
     leaving = pod("o", on="a1", labels=WEB, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     found = clusters.tried(*ZONES, leaving, web("p", spread("zone")))
 
-    assert {"a1", "a2", "b1", "b2"} == set(found["placements"][0]["scores"])
+    assert set(found["placements"][0]["scores"]) == {"a1", "a2", "b1", "b2"}
 
 
 def test_a_missing_key_has_its_own_message() -> None:
@@ -55,7 +55,7 @@ def test_domains_of_nodes_that_affinity_excludes() -> None:
     crowd = [pod("o", on="a1", labels=WEB)]
     chosen: Body = {"nodeSelector": {"zone": "a"}}
 
-    assert "a2" == clusters.places(*ZONES, *crowd, web("p", spread("zone"), **chosen))["p"]
+    assert clusters.places(*ZONES, *crowd, web("p", spread("zone"), **chosen))["p"] == "a2"
     ignoring = web("p", spread("zone", nodeAffinityPolicy="Ignore"), **chosen)
     assert SAID in clusters.message("p", *ZONES, *crowd, ignoring)
 
@@ -65,7 +65,7 @@ def test_an_empty_selector_counts_nobody_but_itself() -> None:
     crowd = [pod(f"o{i}", on="a1") for i in range(5)]
     found = clusters.tried(*ZONES, *crowd, web("p", spread("zone", labelSelector={})))
 
-    assert 4 == len(found["placements"][0]["scores"])
+    assert len(found["placements"][0]["scores"]) == 4
 
 
 def test_soft_constraints_score() -> None:
@@ -74,7 +74,7 @@ def test_soft_constraints_score() -> None:
     wanted = web("p", spread("zone", "ScheduleAnyway"), cpu="0", memory="0")
     found = clusters.scores("p", *ZONES, *crowd, wanted)
 
-    assert 200 == found["b1"] - found["a1"]
+    assert found["b1"] - found["a1"] == 200
 
 
 def test_default_constraints_need_a_service() -> None:
@@ -88,8 +88,8 @@ def test_default_constraints_need_a_service() -> None:
     crowd = [pod("o", on="n1", labels=WEB, cpu="0", memory="0")]
     wanted = pod("p", labels=WEB, cpu="0", memory="0")
 
-    assert "n1" == clusters.places(*nodes, *crowd, wanted)["p"]
-    assert "n2" == clusters.places(*nodes, service, *crowd, wanted)["p"]
+    assert clusters.places(*nodes, *crowd, wanted)["p"] == "n1"
+    assert clusters.places(*nodes, service, *crowd, wanted)["p"] == "n2"
 
 
 def test_match_label_keys() -> None:
@@ -98,11 +98,11 @@ def test_match_label_keys() -> None:
     wanted = web("p", spread("zone", matchLabelKeys=["hash"]))
     wanted["metadata"]["labels"] = {**WEB, "hash": "new"}
 
-    assert 4 == len(clusters.tried(*ZONES, *crowd, wanted)["placements"][0]["scores"])
+    assert len(clusters.tried(*ZONES, *crowd, wanted)["placements"][0]["scores"]) == 4
 
 
 def test_each_of_many_goes_elsewhere() -> None:
     """Counts follow the pods that the same run places."""
     wanted = [web(f"p{i}", spread(HOST)) for i in range(4)]
 
-    assert {"a1", "a2", "b1", "b2"} == set(clusters.places(*ZONES, *wanted).values())
+    assert set(clusters.places(*ZONES, *wanted).values()) == {"a1", "a2", "b1", "b2"}

@@ -34,7 +34,7 @@ def test_a_claim_that_waits_goes_where_a_volume_is() -> None:
         volume("taken", kind="local", size="2Gi", on="c", claimRef={"namespace": "d", "name": "x"}),
     ]
 
-    assert {"p": "b"} == clusters.places(*world, pod("p", **mounts("c")))
+    assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "b"}
 
 
 def test_two_pods_never_get_the_same_volume() -> None:
@@ -43,7 +43,7 @@ def test_two_pods_never_get_the_same_volume() -> None:
     world += [claim("one", kind="local"), claim("two", kind="local")]
     several = [pod("p1", **mounts("one")), pod("p2", **mounts("two"))]
 
-    assert {"p1": "n"} == clusters.places(*world, *several)
+    assert clusters.places(*world, *several) == {"p1": "n"}
     assert clusters.message("p2", *world, *several) == NONE
 
 
@@ -64,7 +64,7 @@ def test_all_claims_of_a_pod_on_one_node() -> None:
     world += [volume("a1", kind="local", on="a")]
     world += [volume(f"b{n}", kind="local", on="b") for n in (1, 2)]
 
-    assert {"p": "b"} == clusters.places(*world, pod("p", **both))
+    assert clusters.places(*world, pod("p", **both)) == {"p": "b"}
 
 
 def test_a_provisioner_makes_one_where_it_may() -> None:
@@ -77,13 +77,13 @@ def test_a_provisioner_makes_one_where_it_may() -> None:
         claim("c", kind="made"),
     ]
 
-    assert {"p": "e"} == clusters.places(*world, pod("p", **mounts("c")))
+    assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "e"}
 
 
 def test_a_bound_claim_is_where_its_volume_is() -> None:
     """And nowhere, where the volume is gone."""
     bound = [node("a"), node("b"), volume("v", on="b"), claim("c", volume="v")]
-    assert {"p": "b"} == clusters.places(*bound, pod("p", **mounts("c")))
+    assert clusters.places(*bound, pod("p", **mounts("c"))) == {"p": "b"}
     lost = "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)."
     assert clusters.message(
         "p", node("a"), claim("c", volume="v"), pod("p", **mounts("c"))
@@ -147,8 +147,8 @@ def test_a_provisioner_makes_one_where_it_has_room() -> None:
     ]
     wanted = pod("p", **mounts("c"))
 
-    assert {"p": "b"} == clusters.places(*world, driver, *reported, wanted)
-    assert {"p": "a"} == clusters.places(*world, *reported, wanted)
+    assert clusters.places(*world, driver, *reported, wanted) == {"p": "b"}
+    assert clusters.places(*world, *reported, wanted) == {"p": "a"}
     assert clusters.message("p", *world, driver, reported[0], wanted) == (
         "0/3 nodes are available: 3 node(s) did not have enough free storage."
     )
@@ -179,9 +179,9 @@ def test_a_volume_that_names_the_claim_is_the_one() -> None:
     small = volume("small", kind="local", on="a")
 
     large = volume("large", kind="local", on="b", size="9Gi", claimRef=mine)
-    assert {"p": "b"} == clusters.places(*world, small, large, pod("p", **mounts("c")))
+    assert clusters.places(*world, small, large, pod("p", **mounts("c"))) == {"p": "b"}
     large = volume("large", kind="local", on="b", size="9Gi", claimRef=former)
-    assert {"p": "a"} == clusters.places(*world, small, large, pod("p", **mounts("c")))
+    assert clusters.places(*world, small, large, pod("p", **mounts("c"))) == {"p": "a"}
     released = small | {"status": {"phase": "Released"}}
     assert NONE.replace("0/1", "0/2").replace("1 node", "2 node") == clusters.message(
         "p", *world, released, pod("p", **mounts("c"))
@@ -193,7 +193,7 @@ def test_a_claim_that_is_being_made_is_waited_for_where_it_is_made() -> None:
     wanted = claim("c", kind="made")
     wanted["metadata"]["annotations"] = {storage.SELECTED: "b"}
     world = [node("a"), node("b"), kind("made", "csi.example"), wanted]
-    assert {"p": "b"} == clusters.places(*world, pod("p", **mounts("c")))
+    assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "b"}
     assert clusters.message("p", node("a"), *world[2:], pod("p", **mounts("c"))) == NONE
 
 

@@ -55,11 +55,11 @@ def test_so_many_volumes_and_no_more() -> None:
     there = [pod(f"old{n}", on="n", **mounts(f"c{n}")) for n in range(2)]
     world = [node("n"), limit("n", 2), *several, *claims, *there]
 
-    assert FULL == clusters.message("p", *world, pod("p", **mounts("c2")))
-    assert {"p": "n"} == clusters.places(*world, pod("p", **mounts("c1")))
-    assert {"p": "n"} == clusters.places(*world, pod("p"))
+    assert clusters.message("p", *world, pod("p", **mounts("c2"))) == FULL
+    assert clusters.places(*world, pod("p", **mounts("c1"))) == {"p": "n"}
+    assert clusters.places(*world, pod("p")) == {"p": "n"}
     fewer = [limit("n", 1) if one["kind"] == "CSINode" else one for one in world]
-    assert {"p": "n"} == clusters.places(*fewer, pod("p", **mounts("c1")))
+    assert clusters.places(*fewer, pod("p", **mounts("c1"))) == {"p": "n"}
 
 
 def test_a_volume_that_is_yet_to_be_made_counts() -> None:
@@ -72,8 +72,9 @@ def test_a_volume_that_is_yet_to_be_made_counts() -> None:
     }
     world = [node("n"), limit("n", 1), kind, claim("a", kind="fast"), claim("b", kind="fast")]
 
-    assert FULL == clusters.message(
-        "p", *world, pod("old", on="n", **mounts("a")), pod("p", **mounts("b"))
+    assert (
+        clusters.message("p", *world, pod("old", on="n", **mounts("a")), pod("p", **mounts("b")))
+        == FULL
     )
 
 
@@ -85,9 +86,9 @@ def test_a_volume_of_a_pods_own_is_a_claim() -> None:
         "0/1 nodes are available: waiting for ephemeral volume controller to create the"
         ' persistentvolumeclaim "p-v".'
     )
-    assert {"p": "n"} == clusters.places(
-        node("n"), volume("v"), claim("p-v", volume="v"), pod("p", **own)
-    )
+    assert clusters.places(node("n"), volume("v"), claim("p-v", volume="v"), pod("p", **own)) == {
+        "p": "n"
+    }
 
 
 def test_a_zone_holds_for_the_node() -> None:
@@ -101,13 +102,13 @@ def test_a_zone_holds_for_the_node() -> None:
     far = node("far", labels={"topology.kubernetes.io/zone": "b"})
     near = node("near", labels={"topology.kubernetes.io/zone": "a"})
 
-    assert {"p": "near"} == clusters.places(far, near, *bodies)
-    assert {"p": "far"} == clusters.places(node("far"), *bodies)
+    assert clusters.places(far, near, *bodies) == {"p": "near"}
+    assert clusters.places(node("far"), *bodies) == {"p": "far"}
     region = node("far", labels={"topology.kubernetes.io/region": "a"})
     message = clusters.message("p", region, *bodies)
-    assert "0/1 nodes are available: 1 node(s) had no available volume zone." == message
+    assert message == "0/1 nodes are available: 1 node(s) had no available volume zone."
     zoned["metadata"]["labels"] = {"failure-domain.beta.kubernetes.io/zone": "c__a"}
-    assert {"p": "near"} == clusters.places(far, near, *bodies)
+    assert clusters.places(far, near, *bodies) == {"p": "near"}
 
 
 def test_a_disk_that_is_written_by_another() -> None:
@@ -117,11 +118,12 @@ def test_a_disk_that_is_written_by_another() -> None:
     reads: Body = {"name": "v", "gcePersistentDisk": {"pdName": "d", "readOnly": True}}
     there = pod("old", on="n", volumes=[writes])
 
-    assert "0/1 nodes are available: 1 node(s) had no available disk." == clusters.message(
-        "p", node("n"), there, pod("p", volumes=[reads])
+    assert (
+        clusters.message("p", node("n"), there, pod("p", volumes=[reads]))
+        == "0/1 nodes are available: 1 node(s) had no available disk."
     )
     there = pod("old", on="n", volumes=[reads])
-    assert {"p": "n"} == clusters.places(node("n"), there, pod("p", volumes=[reads]))
+    assert clusters.places(node("n"), there, pod("p", volumes=[reads])) == {"p": "n"}
 
 
 def test_an_image_of_ceph_is_one_only_at_a_common_monitor() -> None:
@@ -132,7 +134,7 @@ def test_an_image_of_ceph_is_one_only_at_a_common_monitor() -> None:
         return {"volumes": [{"name": "v", "rbd": image}]}
 
     there = pod("old", on="n", **mounted("m1", "m2"))
-    assert {"p": "n"} == clusters.places(node("n"), there, pod("p", **mounted("m3")))
+    assert clusters.places(node("n"), there, pod("p", **mounted("m3"))) == {"p": "n"}
     assert "no available disk" in clusters.message(
         "p", node("n"), there, pod("p", **mounted("m2", "m3"))
     )

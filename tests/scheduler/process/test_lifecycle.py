@@ -93,6 +93,6 @@ def test_a_place_that_is_not_trusted(tmp_path: Path, capsys: Any, name: str) -> 
         where.chmod(0o777)
     words = ["scheduler", "--standalone", "--http", "127.0.0.1:0"]
 
-    assert 1 == cli.main([*words, "--state-dir", str(tmp_path / "state")])
+    assert cli.main([*words, "--state-dir", str(tmp_path / "state")]) == 1
     assert str(where / name) in capsys.readouterr().err
-    assert "precious" == precious.read_text()
+    assert precious.read_text() == "precious"

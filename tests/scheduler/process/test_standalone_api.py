@@ -37,7 +37,7 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
                 {"kind": "Secret", "metadata": {"name": "s"}},
             )
             taken = await desk.submit([*_handed(*bodies), "{"], dry_run=False)
-            assert [False, False, False, True, True] == [bool(one.error) for one in taken]
+            assert [bool(one.error) for one in taken] == [False, False, False, True, True]
             await world.until(
                 lambda known: sum("nodeName" in one["spec"] for one in known.values()) == 1
             )
@@ -45,9 +45,9 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
             waiting = ({"a", "b"} - placed.keys()).pop()
             await world.until_told(waiting, "Insufficient cpu")
             [bound] = placed
-            assert "n1" == desk.why("d", bound).node
+            assert desk.why("d", bound).node == "n1"
             [line] = desk.nodes("n1")
-            assert ("2", "2", 1) == (line.allocatable["cpu"], line.requested["cpu"], line.pods)
+            assert (line.allocatable["cpu"], line.requested["cpu"], line.pods) == ("2", "2", 1)
 
     schedulers.run(body())
 
@@ -64,9 +64,9 @@ def test_half_a_character_costs_itself(ram: Path) -> None:
             pod = clusters.pod("a")
             pod["metadata"]["labels"] = {"x": "\ud800"}
             [taken] = await desk.submit(_handed(pod), dry_run=False)
-            assert "" == taken.error
+            assert taken.error == ""
             kept = await world.store.get(objects.Ref(kinds.PODS, "a", "d"))
-            assert {"x": "\ufffd"} == objects.metadata(kept)["labels"]
+            assert objects.metadata(kept)["labels"] == {"x": "\ufffd"}
 
     schedulers.run(body())
 
@@ -128,14 +128,14 @@ def test_priority_and_overhead_are_resolved(ram: Path) -> None:
             taken = await desk.submit(handed, dry_run=False)
             assert "no PriorityClass is named 'nope'" in taken[-1].error
             pods = await world.pods()
-            assert (7, {"cpu": "100m"}) == (
+            assert (
                 pods["named"]["spec"]["priority"],
                 pods["named"]["spec"]["overhead"],
-            )
-            assert (3, "Never") == (
+            ) == (7, {"cpu": "100m"})
+            assert (
                 pods["plain"]["spec"]["priority"],
                 pods["plain"]["spec"]["preemptionPolicy"],
-            )
+            ) == (3, "Never")
 
     schedulers.run(body())
 
@@ -152,10 +152,10 @@ def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
             async with schedulers.scheduler(world.client) as loop:
                 told = standalone_api.StandaloneApi(world.store, loop).assignments("n1", "")
                 first: list[placing.Assigned] = [await anext(told) for _ in range(3)]
-                assert ["RESET", "SET", "SYNCED"] == [each.verb for each in first]
-                assert ("a", "0-1", "LSR") == (first[1].name, first[1].cpus, first[1].qos)
+                assert [each.verb for each in first] == ["RESET", "SET", "SYNCED"]
+                assert (first[1].name, first[1].cpus, first[1].qos) == ("a", "0-1", "LSR")
                 await world.store.delete(one, grace_seconds=0)
-                assert "REMOVED" == (await anext(told)).verb
+                assert (await anext(told)).verb == "REMOVED"
 
     schedulers.run(body())
 

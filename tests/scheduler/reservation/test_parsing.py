@@ -109,7 +109,7 @@ def test_an_owner_with_an_unknown_key_matches_nobody_and_is_told_so() -> None:
     """It is not said to match every pod."""
     found = parsing.warnings(reservation("r", owners=[{"labelSelektor": {"matchLabels": {}}}]))
 
-    assert ["spec.owners[0] has the unknown field 'labelSelektor' and matches no pod"] == found
+    assert found == ["spec.owners[0] has the unknown field 'labelSelektor' and matches no pod"]
 
 
 def test_unknown_fields_are_warned_about() -> None:

@@ -15,7 +15,7 @@ def test_every_workload_runs(name: str) -> None:
     loaded = inventory.load(shapes.generate(name, 12, 24))
     found = simulation.Simulation(loaded).run()
 
-    assert 24 == len(found.placements) + len(found.pending)
+    assert len(found.placements) + len(found.pending) == 24
     assert not loaded.warnings
     assert picture.svg(loaded.columns).startswith("<svg")
 

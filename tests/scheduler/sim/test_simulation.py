@@ -17,8 +17,8 @@ def test_the_lowest_of_equal_nodes_is_taken_and_all_are_named() -> None:
     """Equal totals are ties; the first in the input wins."""
     [placed] = clusters.tried(node("n2"), node("n1"), pod("p", cpu="1"))["placements"]
 
-    assert "n2" == placed["node"]
-    assert ["n2", "n1"] == placed["ties"]
+    assert placed["node"] == "n2"
+    assert placed["ties"] == ["n2", "n1"]
     assert placed["scores"]["n1"] == placed["scores"]["n2"]
     assert placed["reservation"] is None
     assert placed["cpuset"] is None
@@ -32,7 +32,7 @@ def test_queue_order() -> None:
         pod("important", cpu="1", priority=5),
     ]
 
-    assert ["important", "early", "late"] == list(clusters.places(node("n1"), *pods))
+    assert list(clusters.places(node("n1"), *pods)) == ["important", "early", "late"]
 
 
 def test_the_message_has_the_grammar_of_the_peer() -> None:
@@ -41,8 +41,8 @@ def test_the_message_has_the_grammar_of_the_peer() -> None:
     nodes = [node(f"t{i}", spec=taint) for i in range(3)] + [node("a", cpu="1"), node("b", cpu="1")]
 
     assert (
-        "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s)."
-        == clusters.message("p", *nodes, pod("p", cpu="2"))
+        clusters.message("p", *nodes, pod("p", cpu="2"))
+        == "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s)."
     )
 
 
@@ -55,8 +55,8 @@ def test_preemption_takes_the_least_important() -> None:
         pod("high", cpu="2", priority=9),
     )
 
-    assert [{"pod": "d/high", "node": "n1", "victims": ["d/low"]}] == found["preemptions"]
-    assert ["d/high"] == [one["pod"] for one in found["placements"]]
+    assert found["preemptions"] == [{"pod": "d/high", "node": "n1", "victims": ["d/low"]}]
+    assert [one["pod"] for one in found["placements"]] == ["d/high"]
 
 
 def test_preemption_policy_never() -> None:
@@ -68,8 +68,8 @@ def test_preemption_policy_never() -> None:
     )
 
     assert (
-        "0/1 nodes are available: 1 Insufficient cpu."
-        " preemption: not eligible due to preemptionPolicy=Never." == found["pending"][0]["message"]
+        found["pending"][0]["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+        " preemption: not eligible due to preemptionPolicy=Never."
     )
 
 
@@ -90,7 +90,7 @@ def test_a_budget_moves_preemption_elsewhere() -> None:
         pod("high", cpu="2", priority=9),
     )
 
-    assert ["d/b"] == found["preemptions"][0]["victims"]
+    assert found["preemptions"][0]["victims"] == ["d/b"]
 
 
 def test_gates_claims_and_groups_stay_pending() -> None:
@@ -104,10 +104,10 @@ def test_gates_claims_and_groups_stay_pending() -> None:
     )
     said = {one["pod"]: one["message"] for one in found["pending"]}
 
-    assert "waiting for scheduling gates: [a b]" == said["d/gated"]
+    assert said["d/gated"] == "waiting for scheduling gates: [a b]"
     assert "resource claims" in said["d/claims"]
     assert "pod groups" in said["d/group"]
-    assert ["d/fine"] == [one["pod"] for one in found["placements"]]
+    assert [one["pod"] for one in found["placements"]] == ["d/fine"]
 
 
 def test_hostile_objects_cost_only_themselves() -> None:
@@ -126,7 +126,7 @@ def test_hostile_objects_cost_only_themselves() -> None:
     )
     found = simulation.Simulation(loaded).run()
 
-    assert ["d/selector"] == [one["pod"] for one in found.placements]
+    assert [one["pod"] for one in found.placements] == ["d/selector"]
     assert {"d/negative", "d/odd", "d/absurd", "without a name"} >= {
         one["pod"] for one in found.pending
     }
@@ -136,7 +136,7 @@ def test_hostile_objects_cost_only_themselves() -> None:
 
 def test_no_nodes() -> None:
     """Without nodes there is nothing to count."""
-    assert "no nodes available to schedule pods" == clusters.message("p", pod("p"))
+    assert clusters.message("p", pod("p")) == "no nodes available to schedule pods"
 
 
 class Full(Plugin):
@@ -157,9 +157,9 @@ def test_a_plugin_that_finds_nothing_costs_that_pod_or_reservation() -> None:
         loaded, configuration.Configuration({profile.DEFAULT_NAME: mine}), now=reservations.NOW
     ).run()
 
-    assert [] == found.placements
-    assert ["n1 has nothing for d/p"] == [one["message"] for one in found.pending]
-    assert [("r", None)] == [(one["name"], one["node"]) for one in found.reservations]
+    assert found.placements == []
+    assert [one["message"] for one in found.pending] == ["n1 has nothing for d/p"]
+    assert [(one["name"], one["node"]) for one in found.reservations] == [("r", None)]
 
 
 def _protected(app: str, allowed: int) -> dict[str, object]:
@@ -185,5 +185,5 @@ def test_a_budget_counts_down_with_each_preemption() -> None:
     )
     victims = [one["victims"] for one in found["preemptions"]]
 
-    assert ["d/n1"] == victims[0]
-    assert ["d/free"] == victims[1]
+    assert victims[0] == ["d/n1"]
+    assert victims[1] == ["d/free"]

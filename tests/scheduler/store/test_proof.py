@@ -241,11 +241,11 @@ def test_a_store_without_checksums_gets_them(ram: Path) -> None:
     before_checksums(path, {**texts, "c": texts["a"][:-2]})
     found, damage, _ = opened(path)
 
-    assert ({"a", "b"}, True) == ({*found}, "lost: namespaces /c" in damage)
+    assert ({*found}, "lost: namespaces /c" in damage) == ({"a", "b"}, True)
     assert (ram / "store.db.form1").exists()
     before_checksums(path, texts)
     found, damage, revision = opened(path)
-    assert ({"a", "b"}, "", 50) == ({*found}, damage, revision)
+    assert ({*found}, damage, revision) == ({"a", "b"}, "", 50)
 
 
 def test_a_checksum_is_of_every_column() -> None:

@@ -26,7 +26,7 @@ def test_check_sees_a_difference(tmp_path: Path) -> None:
     (made / "feed_pb2.pyi").unlink()
     (made / "more_pb2.py").touch()
 
-    assert ["feed_pb2.py", "feed_pb2.pyi", "more_pb2.py"] == generate.differences(made)
+    assert generate.differences(made) == ["feed_pb2.py", "feed_pb2.pyi", "more_pb2.py"]
 
 
 SERVED = {

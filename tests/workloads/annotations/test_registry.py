@@ -100,8 +100,8 @@ def test_a_good_annotation(key: str) -> None:
     problems: list[str] = []
     found = registry.decode({}, {key: json.dumps(body)}, problems)
 
-    assert expected == getattr(found, registry.DECODERS[key][0])
-    assert [] == problems
+    assert getattr(found, registry.DECODERS[key][0]) == expected
+    assert problems == []
 
 
 @pytest.mark.parametrize("key", sorted(GOOD))
@@ -113,7 +113,7 @@ def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> 
 
     assert getattr(found, registry.DECODERS[key][0]) is None
     assert found.eviction.enabled
-    assert [True] == [one.startswith(f"annotation {key}: ") for one in problems]
+    assert [one.startswith(f"annotation {key}: ") for one in problems] == [True]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_who_may_evict(text: str | None, expected: frozenset[str] | None) -> Non
     """Nothing said allows every feature; what cannot be read allows none."""
     notes = {} if text is None else {eviction.POLICY: text}
 
-    assert expected == eviction.decode({}, notes, []).features
+    assert eviction.decode({}, notes, []).features == expected
 
 
 @pytest.mark.parametrize("text", ["True", "1", "yes", " true"])
@@ -170,13 +170,13 @@ def test_numbers_in_texts() -> None:
     """A priority beyond 32 bits is said and is zero; a score beyond the kernel's is none."""
     problems: list[str] = []
 
-    assert 0 == eviction.decode({}, {eviction.PRIORITY: "2147483648"}, problems).priority
-    assert -5 == eviction.decode({}, {eviction.PRIORITY: "-5"}, problems).priority
+    assert eviction.decode({}, {eviction.PRIORITY: "2147483648"}, problems).priority == 0
+    assert eviction.decode({}, {eviction.PRIORITY: "-5"}, problems).priority == -5
     assert oom_score.decode({oom_score.KEY: "1001"}, problems) is None
     assert wishes.OomScore(pod=-1000, containers={"a": 5}) == oom_score.decode(
         {oom_score.KEY: "-1000", oom_score.OF_CONTAINERS: '{"a": 5, "b": "x"}'}, problems
     )
-    assert 3 == len(problems)
+    assert len(problems) == 3
 
 
 def test_core_sharing() -> None:

@@ -24,10 +24,11 @@ def test_checksums_that_kubelets_have_computed() -> None:
     node = memory_state.NodeMemory(assignments=0, memory={"memory": table}, cells=())
     block = kubelet.MemoryBlock(nodes=(0,), type="memory", size=512)
 
-    assert 354655845 == checksum.fnv1a(cpu_state.dump("none", "4-6", {}))
-    assert 3610638499 == checksum.fnv1a(cpu_state.dump("none", "1-3", two))
-    assert 4215593881 == checksum.fnv1a(
-        memory_state.dump("static", {0: node}, {"pod": {"container1": (block,)}})
+    assert checksum.fnv1a(cpu_state.dump("none", "4-6", {})) == 354655845
+    assert checksum.fnv1a(cpu_state.dump("none", "1-3", two)) == 3610638499
+    assert (
+        checksum.fnv1a(memory_state.dump("static", {0: node}, {"pod": {"container1": (block,)}}))
+        == 4215593881
     )
 
 
@@ -35,7 +36,7 @@ def test_what_is_held() -> None:
     """CPUs and memory of each container."""
     cpu, memory = cpu_state.decode(CPU), memory_state.decode(MEMORY)
 
-    assert ("static", "0,2-7") == (cpu.policy, str(cpu.default))
+    assert (cpu.policy, str(cpu.default)) == ("static", "0,2-7")
     assert cpuset.CPUSet.parse("1") == cpu.of_pod(POD)
     assert cpu.of_pod("other") is None
     assert {"nginx": (kubelet.MemoryBlock(nodes=(0,), type="memory", size=1 << 30),)} == (
@@ -93,4 +94,4 @@ def test_a_node_full_of_pods() -> None:
     text = json.dumps({"policyName": "Static", "entries": held})
 
     assert len(text) > 256 << 10
-    assert 500 == len(memory_state.decode(text).entries)
+    assert len(memory_state.decode(text).entries) == 500

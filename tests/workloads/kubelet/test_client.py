@@ -69,10 +69,12 @@ def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None
         with pytest.raises(client.Unreachable):
             await asker.get("/pods")
 
-        assert {("/pods", "200"): 2, ("/nowhere", "404"): 1, ("/pods", "<error>"): 1} == {
-            key: found.counts[-1] for key, found in asker.took.items()
+        assert {key: found.counts[-1] for key, found in asker.took.items()} == {
+            ("/pods", "200"): 2,
+            ("/nowhere", "404"): 1,
+            ("/pods", "<error>"): 1,
         }
-        assert 1.0 == asker.took["/pods", "200"].total
+        assert asker.took["/pods", "200"].total == 1.0
 
     meet(authority, tmp_path, use)
 
@@ -175,7 +177,7 @@ def test_a_certificate_that_the_kubelet_made_for_itself(
         try:
             asker = client.KubeletClient(mine)
             assert all(await asyncio.gather(*(asker.get("/pods") for _ in range(3))))
-            assert ["/pods"] * 3 == one.seen
+            assert one.seen == ["/pods"] * 3
             kept = file.read_bytes()
             file.unlink()
             with pytest.raises(client.Unreachable, match="TLS verification failed"):
@@ -203,7 +205,7 @@ def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path)
                     await client.KubeletClient(mine).get("/pods")
                 for word in ("kubelet.caFile", "kubelet.serverName", str(file), where.ca, "node-1"):
                     assert word in caught.value.fix
-            assert [] == one.seen
+            assert one.seen == []
         finally:
             await one.stop()
 

@@ -24,13 +24,15 @@ def test_the_pods_of_a_node() -> None:
     problems: list[str] = []
     found = {one.name: one for one in pods.PodListDecoder("kubelet").decode(PODS, problems)}
 
-    assert [] == problems
-    assert {"web-1", "db-0", "job-0", "etcd-n1", "pinned-0"} == found.keys()
-    assert ("2-3", 2250) == (str(found["db-0"].cpus), found["db-0"].requests["cpu"])
-    assert [pod.Kind.INIT, pod.Kind.SIDECAR, pod.Kind.REGULAR] == [
-        one.kind for one in found["db-0"].containers
+    assert problems == []
+    assert found.keys() == {"web-1", "db-0", "job-0", "etcd-n1", "pinned-0"}
+    assert (str(found["db-0"].cpus), found["db-0"].requests["cpu"]) == ("2-3", 2250)
+    assert [one.kind for one in found["db-0"].containers] == [
+        pod.Kind.INIT,
+        pod.Kind.SIDECAR,
+        pod.Kind.REGULAR,
     ]
-    assert 1000 == found["job-0"].requests["kubernetes.io/batch-cpu"]
+    assert found["job-0"].requests["kubernetes.io/batch-cpu"] == 1000
     assert found["etcd-n1"].static
     assert found["etcd-n1"].critical
     assert all(not one.problems for one in found.values())
@@ -44,7 +46,7 @@ def test_pods_that_did_not_change_are_not_decoded_again() -> None:
     body["items"][0]["status"]["phase"] = "Pending"
     again = {one.name: one for one in decoder.decode(json.dumps(body).encode(), [])}
 
-    assert {"web-1"} == {name for name, one in again.items() if one is not first[name]}
+    assert {name for name, one in again.items() if one is not first[name]} == {"web-1"}
 
 
 def test_a_pod_that_cannot_be_read_costs_itself() -> None:
@@ -53,8 +55,8 @@ def test_a_pod_that_cannot_be_read_costs_itself() -> None:
     items = [examples.pod(1), {"metadata": {}}, 7, examples.pod(2)]
     found = pods.PodListDecoder("kubelet").decode(json.dumps({"items": items}).encode(), problems)
 
-    assert ["web-1", "web-2"] == [one.name for one in found]
-    assert [True, True] == [one.startswith(f"items[{at}]: ") for at, one in enumerate(problems, 1)]
+    assert [one.name for one in found] == ["web-1", "web-2"]
+    assert [one.startswith(f"items[{at}]: ") for at, one in enumerate(problems, 1)] == [True, True]
 
 
 @pytest.mark.parametrize("half", [rb"\ud800", b"\xff"])
@@ -66,10 +68,10 @@ def test_half_a_character_costs_itself(half: bytes) -> None:
     decoder = pods.PodListDecoder("kubelet")
     found = decoder.decode(data, problems)
 
-    assert ["web-1", "web-2", "web-3"] == [one.name for one in found]
-    assert [(), (surrogates.SAID,), ()] == [one.problems for one in found]
-    assert {"a": "\ufffd"} == found[1].labels
-    assert [] == problems
+    assert [one.name for one in found] == ["web-1", "web-2", "web-3"]
+    assert [one.problems for one in found] == [(), (surrogates.SAID,), ()]
+    assert found[1].labels == {"a": "\ufffd"}
+    assert problems == []
     assert all(one is two for one, two in zip(found, decoder.decode(data, []), strict=True))
 
 
@@ -80,7 +82,7 @@ def test_half_a_character_in_statistics() -> None:
     found = summary.decode(shapes.parse_bytes(data, problems))
 
     assert summary.decode(SUMMARY).pods == found.pods
-    assert [surrogates.SAID] == problems
+    assert problems == [surrogates.SAID]
 
 
 @pytest.mark.parametrize("first_is_deleted", [True, False])
@@ -93,9 +95,9 @@ def test_one_uid_twice(first_is_deleted: object) -> None:
     problems: list[str] = []
     found = pods.PodListDecoder("kubelet").decode(json.dumps({"items": both}).encode(), problems)
 
-    assert ["web-1"] == [one.name for one in found]
-    assert 1 == len(problems)
-    assert ("its UID is also the UID of shop/gone, which is ignored",) == found[0].problems
+    assert [one.name for one in found] == ["web-1"]
+    assert len(problems) == 1
+    assert found[0].problems == ("its UID is also the UID of shop/gone, which is ignored",)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_one_uid_twice(first_is_deleted: object) -> None:
 )
 def test_an_empty_list_is_an_empty_list(data: bytes) -> None:
     """A node may have no pods."""
-    assert () == pods.PodListDecoder("kubelet").decode(data, [])
+    assert pods.PodListDecoder("kubelet").decode(data, []) == ()
 
 
 @pytest.mark.parametrize(
@@ -119,14 +121,14 @@ def test_the_configuration() -> None:
     """What is left to us, and the thresholds."""
     found = configz.decode(CONFIG)
 
-    assert ("static", "best-effort", "0") == (
+    assert (
         found.cpu_manager_policy,
         found.topology_manager_policy,
         str(found.reserved_cpus),
-    )
-    assert {"cpu": 200, "memory": 256 << 20} == found.system_reserved
-    assert "100Mi" == found.eviction_hard["memory.available"]
-    assert () == found.problems
+    ) == ("static", "best-effort", "0")
+    assert found.system_reserved == {"cpu": 200, "memory": 256 << 20}
+    assert found.eviction_hard["memory.available"] == "100Mi"
+    assert found.problems == ()
 
 
 @pytest.mark.parametrize("body", [{}, [], None, {"kubeletconfig": 3}])
@@ -140,18 +142,18 @@ def test_the_statistics() -> None:
     """Of the node, its file systems, and each pod."""
     found = summary.decode(SUMMARY)
 
-    assert (100 << 30, 20 << 30, 4194304) == (
+    assert (
         found.node_fs.capacity_bytes,
         found.image_fs.used_bytes,
         found.max_pids,
-    )
+    ) == (100 << 30, 20 << 30, 4194304)
     one = found.pods["0b6a7f0e-6a1e-4c1f-9f3f-000000000001"]
-    assert (53248, 7, 8192) == (
+    assert (
         one.ephemeral.used_bytes,
         one.processes,
         one.logs["nginx"].used_bytes,
-    )
-    assert () == found.problems
+    ) == (53248, 7, 8192)
+    assert found.problems == ()
 
 
 @given(body=examples.broken(SUMMARY))

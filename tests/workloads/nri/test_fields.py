@@ -80,9 +80,9 @@ def test_a_field_of_another_type_is_not_there() -> None:
     """A number where a text is looked for, and the other way round."""
     said = fields.decode(fields.encode((1, 5), (2, "five")))
 
-    assert ("", 0, {}) == (fields.text(said, 1), fields.number(said, 2), fields.inside(said, 1))
+    assert (fields.text(said, 1), fields.number(said, 2), fields.inside(said, 1)) == ("", 0, {})
 
 
 def test_fixed_width_fields_are_passed_over() -> None:
     """What comes after them is read."""
-    assert "x" == fields.text(fields.decode(b"\x0d\1\0\0\0\x11\2\0\0\0\0\0\0\0\x1a\1x"), 3)
+    assert fields.text(fields.decode(b"\x0d\1\0\0\0\x11\2\0\0\0\0\0\0\0\x1a\1x"), 3) == "x"

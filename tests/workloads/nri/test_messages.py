@@ -40,12 +40,12 @@ def test_pods_and_containers() -> None:
 
 def test_only_what_changes_is_said() -> None:
     """No field is sent that nobody wants changed: another plugin may want it."""
-    assert b"" == messages.adjust(adjustment.Adjustment(reasons={"p": "nothing"}))
+    assert messages.adjust(adjustment.Adjustment(reasons={"p": "nothing"})) == b""
     said = fields.inside(
         fields.decode(messages.adjust(adjustment.Adjustment(cpus=CPUS("1-2")))), 1, 6, 2
     )
-    assert [2] == list(said)
-    assert {6: [b"1-2"]} == fields.inside(said, 2)
+    assert list(said) == [2]
+    assert fields.inside(said, 2) == {6: [b"1-2"]}
 
 
 def test_every_field() -> None:
@@ -63,13 +63,13 @@ def test_every_field() -> None:
     cpu = fields.inside(said, 2)
     numbers = [fields.number(fields.inside(cpu, field), 1) for field in (1, 2, 3)]
 
-    assert [2, 150_000, 100_000] == numbers
-    assert ("0", "1") == (fields.text(cpu, 6), fields.text(cpu, 7))
-    assert -1 == fields.number(fields.inside(said, 1, 1), 1)
-    assert "LS" == fields.text(fields.inside(said, 5), 1)
-    assert {"memory.high": "max"} == fields.texts(said, 6)
+    assert numbers == [2, 150_000, 100_000]
+    assert (fields.text(cpu, 6), fields.text(cpu, 7)) == ("0", "1")
+    assert fields.number(fields.inside(said, 1, 1), 1) == -1
+    assert fields.text(fields.inside(said, 5), 1) == "LS"
+    assert fields.texts(said, 6) == {"memory.high": "max"}
     unlimited = fields.decode(messages.adjust(adjustment.Adjustment(cpu_milli=-1)))
-    assert -1 == fields.number(fields.inside(unlimited, 1, 6, 2, 2, 2), 1)
+    assert fields.number(fields.inside(unlimited, 1, 6, 2, 2, 2), 1) == -1
 
 
 def test_an_update() -> None:
@@ -77,13 +77,13 @@ def test_an_update() -> None:
     wanted = adjustment.Adjustment(cpus=CPUS("3"))
     said = fields.decode(messages.update("c1", wanted, may_fail=True))
 
-    assert ("c1", 1) == (fields.text(said, 1), fields.number(said, 3))
-    assert "3" == fields.text(fields.inside(said, 2, 1, 2), 6)
-    assert 0 == fields.number(fields.decode(messages.update("c1", wanted)), 3)
+    assert (fields.text(said, 1), fields.number(said, 3)) == ("c1", 1)
+    assert fields.text(fields.inside(said, 2, 1, 2), 6) == "3"
+    assert fields.number(fields.decode(messages.update("c1", wanted)), 3) == 0
 
 
 def test_the_mask() -> None:
     """Nothing is asked for that the oldest runtime does not know."""
-    assert 0x7FF == messages.mask(NriEvent)
+    assert messages.mask(NriEvent) == 0x7FF
     assert messages.mask(messages.HEARD) & ~0x7FF == 0
     assert messages.mask([NriEvent.RUN_POD_SANDBOX, NriEvent.CREATE_CONTAINER]) == 0b1001

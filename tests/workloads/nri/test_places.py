@@ -36,4 +36,4 @@ ID = "c" * 64
 )
 def test_both_drivers(text: str, base: str, expected: str | None) -> None:
     """Paths and instructions to systemd; what leads elsewhere is nobody's."""
-    assert expected == places.group(text, base)
+    assert places.group(text, base) == expected

@@ -111,12 +111,12 @@ def test_a_container_is_adjusted(scene: Scene) -> None:
     peer = scene.up()
     box = messages.NriContainer(id="c", name="main")
 
-    assert "1" == nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER, None, box))
+    assert nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER, None, box)) == "1"
     for event in (NriEvent.START_CONTAINER, NriEvent.POST_START_CONTAINER, NriEvent.STOP_CONTAINER):
-        assert b"" == peer.happens(event, None, box).payload
+        assert peer.happens(event, None, box).payload == b""
     deadline.until(lambda: len(scene.desk.events) == 4, "all were heard")
-    assert {"c"} == {one.container.id for one in scene.desk.events}
-    assert "containerd 1.7.24~ds1" == scene.plugin.status.runtime
+    assert {one.container.id for one in scene.desk.events} == {"c"}
+    assert scene.plugin.status.runtime == "containerd 1.7.24~ds1"
 
 
 def test_a_stuck_agent_never_blocks_a_container(scene: Scene) -> None:
@@ -124,10 +124,10 @@ def test_a_stuck_agent_never_blocks_a_container(scene: Scene) -> None:
     peer = scene.up()
     scene.loop.stuck = True
     answer = peer.happens(NriEvent.CREATE_CONTAINER)
-    assert (b"", 0) == (answer.payload, answer.code)
-    assert 1 == scene.plugin.status.late
+    assert (answer.payload, answer.code) == (b"", 0)
+    assert scene.plugin.status.late == 1
     scene.loop.stuck = False
-    assert "1" == nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER))
+    assert nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER)) == "1"
 
 
 def test_an_agent_that_fails_never_blocks_a_container(scene: Scene) -> None:
@@ -135,8 +135,8 @@ def test_an_agent_that_fails_never_blocks_a_container(scene: Scene) -> None:
     peer = scene.up()
     scene.desk.error = RuntimeError("out of order")
     answer = peer.happens(NriEvent.CREATE_CONTAINER)
-    assert (b"", 0) == (answer.payload, answer.code)
-    assert 1 == scene.plugin.status.failed
+    assert (answer.payload, answer.code) == (b"", 0)
+    assert scene.plugin.status.failed == 1
     deadline.until(lambda: bool(scene.desk.missed), "it was told")
 
 
@@ -147,8 +147,8 @@ def test_it_comes_back(scene: Scene) -> None:
     peer.introduce([messages.NriPod(id="s", name="web")])
     deadline.until(lambda: scene.plugin.status.connections == 2, "it is connected again")
 
-    assert ("web",) == tuple(one.name for one in scene.desk.pods[-1])
-    assert "1" == nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER))
+    assert tuple(one.name for one in scene.desk.pods[-1]) == ("web",)
+    assert nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER)) == "1"
 
 
 def hung_up(peer: nri.Peer) -> bool:
@@ -217,8 +217,8 @@ def test_updates(scene: Scene) -> None:
     assert scene.plugin.update("c", ONE)
     one = peer.next(mux.RUNTIME)
     assert isinstance(one, ttrpc.TtrpcRequest)
-    assert "UpdateContainers" == one.method
-    assert ["c"] == [fields.text(e, 1) for e in fields.each(fields.decode(one.payload), 1)]
+    assert one.method == "UpdateContainers"
+    assert [fields.text(e, 1) for e in fields.each(fields.decode(one.payload), 1)] == ["c"]
     bad = ttrpc.TtrpcResponse(one.stream, b"", 2, "NRI update of some containers failed")
     peer.wire.sendall(ttrpc.write(mux.RUNTIME, bad))
     deadline.until(lambda: scene.plugin.status.failed == 1, "it is counted")
@@ -233,8 +233,8 @@ def test_what_was_asked_last_is_done(scene: Scene) -> None:
     stopping.start()
     one = peer.next(mux.RUNTIME)
     assert isinstance(one, ttrpc.TtrpcRequest)
-    assert "UpdateContainers" == one.method
-    assert b"" == peer.happens(NriEvent.START_CONTAINER).payload
+    assert one.method == "UpdateContainers"
+    assert peer.happens(NriEvent.START_CONTAINER).payload == b""
     peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(one.stream, b"")))
     stopping.join(deadline.PATIENCE)
     assert hung_up(peer)

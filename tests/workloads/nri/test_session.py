@@ -49,8 +49,8 @@ def test_registration() -> None:
     one = session.Session(name="koordlet", index="10")
     (said,) = sent(one)
     assert isinstance(said, ttrpc.TtrpcRequest)
-    assert ("RegisterPlugin", "nri.pkg.api.v1alpha1.Runtime") == (said.method, said.service)
-    assert ["koordlet", "10"] == [fields.text(fields.decode(said.payload), n) for n in (1, 2)]
+    assert (said.method, said.service) == ("RegisterPlugin", "nri.pkg.api.v1alpha1.Runtime")
+    assert [fields.text(fields.decode(said.payload), n) for n in (1, 2)] == ["koordlet", "10"]
     refusal = ttrpc.TtrpcResponse(said.stream, b"", 2, "invalid plugin index")
     (heard,) = one.feed(ttrpc.write(mux.RUNTIME, refusal))
 
@@ -75,14 +75,14 @@ def test_synchronise_is_answered_at_once() -> None:
     whole = fields.encode((1, nri.pod(POD)), (2, nri.container(BOX)))
     (heard,) = one.feed(call("Synchronize", whole))
     assert session.Synchronised(pods=(POD,), containers=(BOX,)) == heard
-    assert [b""] == [each.payload for each in answers(one)]
+    assert [each.payload for each in answers(one)] == [b""]
     (part,) = one.feed(call("Synchronize", whole + fields.encode((3, 1)), stream=3))
     assert isinstance(part, session.Synchronised)
     assert part.more
     assert [fields.encode((2, 1))] == [each.payload for each in answers(one)]
     (damaged,) = one.feed(call("Synchronize", fields.encode((1, b"\x0b")), stream=5))
     assert session.Synchronised(pods=(), containers=()) == damaged
-    assert [(b"", 0)] == [(each.payload, each.code) for each in answers(one)]
+    assert [(each.payload, each.code) for each in answers(one)] == [(b"", 0)]
 
 
 @pytest.mark.parametrize("event", list(NriEvent))
@@ -115,14 +115,14 @@ def answer(
 def test_answers() -> None:
     """A creation gets an adjustment, an update what shall be instead, all else nothing."""
     _, created = answer(NriEvent.CREATE_CONTAINER, ONE)
-    assert "1" == nri.cpus(created)
+    assert nri.cpus(created) == "1"
     cpu = fields.encode((2, fields.encode((6, "0-3"))))
     heard, updated = answer(NriEvent.UPDATE_CONTAINER, ONE, [(3, cpu)])
-    assert "0-3" == heard.cpus
+    assert heard.cpus == "0-3"
     assert messages.update("c", ONE) == fields.raw(fields.decode(updated.payload), 1)
     _, untouched = answer(NriEvent.UPDATE_CONTAINER, adjustment.Adjustment(), [(3, cpu)])
     _, started = answer(NriEvent.START_CONTAINER, ONE)
-    assert [b"", b""] == [untouched.payload, started.payload]
+    assert [untouched.payload, started.payload] == [b"", b""]
 
 
 def test_what_is_not_understood_costs_one_event() -> None:
@@ -147,7 +147,7 @@ def test_updates() -> None:
     (said,) = sent(one)
     assert isinstance(said, ttrpc.TtrpcRequest)
     assert ("UpdateContainers", stream) == (said.method, said.stream)
-    assert ["a", "b"] == [fields.text(e, 1) for e in fields.each(fields.decode(said.payload), 1)]
+    assert [fields.text(e, 1) for e in fields.each(fields.decode(said.payload), 1)] == ["a", "b"]
     (back,) = one.feed(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(stream, b"")))
     assert session.Answered(stream=stream, problem="") == back
 
@@ -187,4 +187,4 @@ def test_every_call_is_answered_once(payload: bytes, method: str) -> None:
         if isinstance(each, session.Heard):
             one.answer(each)
 
-    assert [9] == [each.stream for each in answers(one)]
+    assert [each.stream for each in answers(one)] == [9]

@@ -25,7 +25,7 @@ def attempt(
 def test_the_limit() -> None:
     """The third container that failed with us ends it, also for those that would go well."""
     one = trust.StartTrust(3)
-    assert [True] * 3 == [attempt(one, f"pod{n}", starts=False) for n in range(3)]
+    assert [attempt(one, f"pod{n}", starts=False) for n in range(3)] == [True] * 3
 
     assert one.state.ceased
     assert not attempt(one, "other", starts=True)
@@ -36,8 +36,8 @@ def test_the_second_attempt_is_left_alone() -> None:
     one = trust.StartTrust(3)
     attempt(one, "pod", starts=False)
 
-    assert [False, False] == [attempt(one, "pod", starts=True) for _ in range(2)]
-    assert {"pod/main"} == one.state.counted.keys()
+    assert [attempt(one, "pod", starts=True) for _ in range(2)] == [False, False]
+    assert one.state.counted.keys() == {"pod/main"}
 
 
 def test_a_container_that_fails_by_itself() -> None:
@@ -45,8 +45,8 @@ def test_a_container_that_fails_by_itself() -> None:
     one = trust.StartTrust(2)
     tried = [attempt(one, "pod", starts=False, made=True) for _ in range(5)]
 
-    assert [True, False, True, True, True] == tried
-    assert {} == one.state.counted
+    assert tried == [True, False, True, True, True]
+    assert one.state.counted == {}
     assert not one.state.ceased
 
 
@@ -66,9 +66,9 @@ def test_nothing_more_is_heard() -> None:
         one.answered(name, name, "main", adjusted=True, now=0.0)
     one.made("waits")
 
-    assert 0 == one.overdue(29.0)
-    assert 1 == one.overdue(31.0)
-    assert {"given-up/main"} == one.state.counted.keys()
+    assert one.overdue(29.0) == 0
+    assert one.overdue(31.0) == 1
+    assert one.state.counted.keys() == {"given-up/main"}
 
 
 def test_a_container_that_was_not_adjusted_says_nothing() -> None:
@@ -113,7 +113,7 @@ def test_memory_is_bounded() -> None:
     for n in range(1100):
         attempt(one, f"pod{n}", starts=False)
 
-    assert 1000 == len(one.state.findings)
+    assert len(one.state.findings) == 1000
 
 
 def test_it_is_asked_for_again() -> None:
@@ -123,7 +123,7 @@ def test_it_is_asked_for_again() -> None:
     one.made("id1")
 
     assert not one.may("uid", "main", 1.0)
-    assert {"uid/main"} == one.state.counted.keys()
+    assert one.state.counted.keys() == {"uid/main"}
 
 
 def test_an_answer_that_did_not_arrive() -> None:

@@ -26,7 +26,7 @@ def test_both_ways(sent: list[ttrpc.TtrpcRequest | ttrpc.TtrpcResponse]) -> None
     found: list[ttrpc.Message] = []
     for one in sent:
         frames = list(cutter.feed(ttrpc.write(mux.PLUGIN, one)))
-        assert 10 == len(frames[0][1])
+        assert len(frames[0][1]) == 10
         assert len(frames) <= 2
         for _, content in frames:
             found += reader.feed(content)
@@ -48,7 +48,7 @@ def test_a_large_answer_is_two_frames() -> None:
     """Whatever its size: frames of 4 KiB would fill the runtime's queue."""
     sent = ttrpc.write(mux.PLUGIN, ttrpc.TtrpcResponse(1, b"x" * 3_000_000))
 
-    assert 2 == len(list(mux.Cutter().feed(sent)))
+    assert len(list(mux.Cutter().feed(sent))) == 2
 
 
 @pytest.mark.parametrize(
