@@ -1,6 +1,6 @@
 """The arms: who controls best-effort work in a block, in groups of their own on this host's kernel.
 
-Covers: the table of arms, branches of groups in the hierarchies of cgroup v1, the agents.
+Covers: the table of arms, branches of groups in the hierarchies of either cgroup version, agents.
 Does not cover: one block (``block``), orders and intervals (``__main__``, ``intervals``).
 
 Rule: an agent runs from the first block to the last, and stands still (SIGSTOP) while another arm
@@ -27,6 +27,8 @@ from tests.kit import deadline
 HOST = root.LiveHost()
 TOP = "koordlet-bench"
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio")
+#: The least weight, as each version of cgroups has it.
+_LEAST_WEIGHT = {"cpu.shares": "2", "cpu.weight": "1"}
 _HERE = Path(__file__).parent
 _CONFIG = """\
 apiVersion: koordlet.io/v1
@@ -46,7 +48,8 @@ class Arm:
 
     name: str
     hogs: bool = True
-    #: What is written to the best-effort group before a block.
+    #: Files of the best-effort group and what is written to them before a block. Of names that
+    #: belong to different versions the one that is there is written.
     knobs: tuple[tuple[str, str], ...] = ()
     #: Policies of an agent's configuration; ``None`` without an agent.
     policies: str | None = None
@@ -62,14 +65,15 @@ class Arm:
         return "plain" if self.policies is None else self.name.split(" ")[0].replace(",", "")
 
 
-_TIER = (("../cpu.shares", "2"),)
+_WEIGHT = tuple(_LEAST_WEIGHT.items())
+_TIER = tuple((f"../{name}", value) for name, value in _WEIGHT)
 _SUPPRESS = "{cpu_suppress: {enable: true, cpuSuppressPolicy: %s}}"
 ARMS = {
     arm.name: arm
     for arm in (
         Arm(name="alone", hogs=False),
         Arm(name="none"),
-        Arm(name="weights", knobs=(("cpu.shares", "2"),)),
+        Arm(name="weights", knobs=_WEIGHT),
         Arm(name="idle", knobs=(("cpu.idle", "1"),)),
         Arm(name="koordlet", policies="{}"),
         Arm(name="koordlet alone", policies="{}", hogs=False),
@@ -97,6 +101,7 @@ class Bench:
     place: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="koordlet-bench-")))
     cpus: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     _tops: dict[str, Path] = field(default_factory=dict)
+    _unified: bool = False
     _made: list[Path] = field(default_factory=list)
     _agents: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -108,10 +113,11 @@ class Bench:
         layout = hierarchies.discover(HOST)
         for controller in _CONTROLLERS:
             holder = layout.holder(controller)
-            if holder is not None and not holder.unified:
+            if holder is not None:
                 self._tops[controller] = Path(holder.mount, TOP)
-        if missing := {"cpu", "cpuacct", "cpuset"} - self._tops.keys():
-            msg = f"measures on cgroup v1 only: no hierarchy with {', '.join(sorted(missing))}"
+                self._unified = holder.unified
+        if missing := {"cpu", "cpuset"} - self._tops.keys():
+            msg = f"no hierarchy of cgroups has {', '.join(sorted(missing))}"
             raise SystemExit(msg)
         for arm in map(ARMS.__getitem__, names):
             for group in (f"{arm.branch}/{arm.ls}", f"{arm.branch}/{arm.be}"):
@@ -132,7 +138,8 @@ class Bench:
     @contextlib.contextmanager
     def controlled(self, arm: Arm) -> Iterator[None]:
         """The arm's files are written, its agent runs, and no other one."""
-        files = [(self.file(arm, name), value) for name, value in arm.knobs]
+        knobs = [(self.file(arm, name), value) for name, value in arm.knobs]
+        files = [(file, value) for file, value in knobs if file.exists()]
         before = [(file, file.read_text()) for file, _ in files]
         for file, value in files:
             file.write_text(value)
@@ -151,7 +158,7 @@ class Bench:
         """A program that is in its group before it begins; in the root group without one."""
 
         def enter() -> None:
-            for top in self._tops.values() if group else ():
+            for top in set(self._tops.values()) if group else ():
                 (top / group / "cgroup.procs").write_text("0")
             os.sched_setscheduler(0, policy, os.sched_param(0))
 
@@ -172,12 +179,17 @@ class Bench:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
         user, nice, system, _, _, hard, soft, _ = map(int, fields)
         busy = (user + nice + system + hard + soft) / os.sysconf("SC_CLK_TCK")
-        return busy - int((self._tops["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
+        return busy - self._usage(self._tops["cpu"])
 
     def used(self, arm: Arm, group: str) -> float:
         """CPU seconds of a group so far."""
-        path = self._tops["cpuacct"] / arm.branch / group / "cpuacct.usage"
-        return int(path.read_text()) / 1e9
+        return self._usage(self._tops["cpu"] / arm.branch / group)
+
+    def _usage(self, group: Path) -> float:
+        if self._unified:
+            return int((group / "cpu.stat").read_text().split()[1]) / 1e6
+        path = self._tops["cpuacct"] / group.relative_to(self._tops["cpu"])
+        return int((path / "cpuacct.usage").read_text()) / 1e9
 
     def _make(self, group: str) -> None:
         for top in dict.fromkeys(self._tops.values()):
@@ -186,9 +198,12 @@ class Bench:
                 path = top.joinpath(*parts[:depth])
                 if path.exists():
                     continue
+                if self._unified:
+                    (path.parent / "cgroup.subtree_control").write_text("+cpu +cpuset +memory +io")
                 path.mkdir()
                 self._made.append(path)
-                for name in ("cpuset.cpus", "cpuset.mems"):
+                # Of v1 alone: without them no process may enter. A group of v2 has its parent's.
+                for name in () if self._unified else ("cpuset.cpus", "cpuset.mems"):
                     if (path / name).exists():
                         (path / name).write_text((path.parent / name).read_text())
 
