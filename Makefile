@@ -30,7 +30,7 @@ DOCS := .venv/docs/.installed-$(call key,requirements-docs.lock)
 ARGS ?=
 PYTEST := $(PY) -m pytest
 # What an ordinary `make test` leaves out: each needs a real kernel, a machine, or patience.
-ORDINARY := not e2e and not vm and not bench and not soak and not browser and not site
+ORDINARY := not e2e and not vm and not cluster and not bench and not soak and not browser and not site
 
 ##@ Use
 
@@ -70,6 +70,10 @@ browser: $(DEVELOP) $(DOCS) ## Look at the console and the site in a real browse
 .PHONY: e2e
 e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)
 	@$(PYTEST) -m "e2e and not soak" tests/e2e $(ARGS)
+
+.PHONY: cluster
+cluster: $(DEVELOP) ## Run the tests beside a real Kubernetes (needs the lab that boots one)
+	@$(PYTEST) -m "cluster and not soak" tests/cluster $(ARGS)
 
 .PHONY: vm
 # Two machines at a time: one alone waits for its own clock half of the time.

@@ -1,0 +1,114 @@
+"""kube-scheduler and ours decide about the same pods of the same cluster, one at a time."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.sim import simulation
+from tests.cluster.fleet import Fleet
+from tests.cluster.kube_scheduler import KubeScheduler, Verdict, configuration
+from tests.kit import k8s_lab
+from tests.oracle import comparing
+from tests.oracle.objects import Body
+
+pytestmark = pytest.mark.cluster
+
+PODS = 300
+#: Where no plugin of claims has seen the pod, kube-scheduler's own error stands in the place of
+#: what preemption would say. Ours says what preemption says.
+_QUIRK = ". not found"
+
+
+def differences(world: list[Body], bound: list[Body], verdict: Verdict) -> list[str]:
+    """What ours says otherwise about this pod, in words."""
+    bodies = [*world, *bound, {"kind": "Pod", **verdict.pod}]
+    document = simulation.Simulation(inventory.load(bodies), None, scores=True).run().document()
+    placements, pending, preemptions = comparing.told(document)
+    meta = verdict.pod["metadata"]
+    key = f"{meta['namespace']}/{meta['name']}"
+    if not verdict.node:
+        theirs = verdict.message
+        ours = pending.get(key, f"placed on {placements.get(key, {}).get('node')}")
+        if theirs.endswith(_QUIRK):
+            theirs, ours = theirs.removesuffix(_QUIRK), ours.partition(". preemption: ")[0]
+        return [] if ours == theirs else [f"{key}: {theirs!r}, ours {ours!r}"]
+    if key not in placements:
+        return [f"{key}: on {verdict.node}, ours {pending.get(key)!r}"]
+    victims = set(preemptions.get(key, {}).get("victims", ()))
+    if verdict.victims or victims:
+        node = placements[key]["node"]
+        if (node, frozenset(victims)) == (verdict.node, verdict.victims):
+            return []
+        return [f"{key}: on {verdict.node} for {set(verdict.victims)}, ours {node} for {victims}"]
+    node, totals = placements[key]["node"], verdict.totals or {verdict.node: 0}
+    if totals.get(node) != max(totals.values()):
+        best = [name for name, total in totals.items() if total == max(totals.values())]
+        scores = placements[key]["scores"]
+        apart = {
+            name: (total, scores[name]) for name, total in totals.items() if total != scores[name]
+        }
+        return [f"{key}: the best of {best}, ours {node}; totals differ by {apart}"]
+    return []
+
+
+def run(folder: Path, seed: int, nodes: int, *, calm: bool) -> collections.Counter[str]:
+    """Verdicts about one cluster, counted by kind; fails with every difference."""
+    arguments = {"kube-scheduler": configuration(folder)}
+    fleet, wrong = Fleet(seed, calm=calm), []
+    counts: collections.Counter[str] = collections.Counter()
+    with contextlib.ExitStack() as stack:
+        lab = stack.enter_context(k8s_lab.cluster(folder, scheduler=True, nodes=1, args=arguments))
+        kube = KubeScheduler(lab)
+        stack.callback(kube.admin.close)
+        for path, bodies in {
+            "/apis/scheduling.k8s.io/v1/priorityclasses": fleet.classes(),
+            "/api/v1/namespaces": fleet.spaces(),
+            "/api/v1/namespaces/d/services": fleet.services(),
+            **fleet.storage(),
+        }.items():
+            for body in bodies:
+                kube.admin.need("POST", path, body)
+        kube.admin.hollow_nodes(fleet.nodes(nodes))
+        for body in fleet.budgets():
+            space = body["metadata"]["namespace"]
+            path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
+            kube.admin.need("POST", path, body)
+        while counts.total() < PODS:
+            world, bound = kube.world(), list(kube.bound.values())
+            verdict = kube.decide(fleet.pod())
+            if verdict is None:
+                continue
+            kind = "made room" if verdict.victims else "placed" if verdict.node else "refused"
+            counts[kind] += 1
+            wrong += differences(world, bound, verdict)
+    assert not wrong, "\n".join([f"seed {seed}, {counts}: {len(wrong)} differ", *wrong])
+    return counts
+
+
+def test_ours_places_as_kube_scheduler(tmp_path: Path) -> None:
+    """Where there is room for all, ours is among the best of its totals, pod by pod."""
+    counts = run(tmp_path, 1, 200, calm=True)
+
+    assert counts["placed"] > PODS // 2
+    assert counts["refused"] > 0
+
+
+def test_ours_makes_room_as_kube_scheduler(tmp_path: Path) -> None:
+    """Where room is short, the verdict, its message, and who goes are the same, pod by pod."""
+    counts = run(tmp_path, 2, 25, calm=False)
+
+    assert counts["made room"] > 0
+    assert counts["refused"] > counts["placed"] // 10
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 132))
+def test_a_soak_of_verdicts(tmp_path: Path, seed: int) -> None:
+    """The same, on many clusters of both kinds."""
+    calm = seed % 2 == 0
+    run(tmp_path, seed, 200 if calm else 25, calm=calm)

@@ -1,0 +1,133 @@
+"""A real Kubernetes on this machine, where a lab that boots one lies beside the checkout.
+
+Covers: finding the lab (KOORDLET_K8S_LAB, or ``../shared/lab/k8s``), its ``Cluster``, many objects
+at once. Does not cover: what a test asks the cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib.util
+import json
+import os
+import ssl
+import sys
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit import deadline
+
+_BESIDE = Path(__file__).parents[2].parent / "shared" / "lab" / "k8s"
+LAB = Path(os.environ.get("KOORDLET_K8S_LAB") or _BESIDE)
+#: Seconds: two CPUs, and everything starts at once.
+PATIENCE = 120.0
+
+
+def module() -> Any:
+    """The lab's Python module; the test is skipped, in words, where there is no lab."""
+    if not (LAB / "cluster.py").is_file():
+        # No set-up on CI can bring it.
+        pytest.skip("no real API server here: KOORDLET_K8S_LAB names no folder of a cluster.py")
+    loaded = sys.modules.get("cluster")
+    if loaded is not None:
+        return loaded
+    sys.path.insert(0, str(LAB))
+    try:
+        spec = importlib.util.spec_from_file_location("cluster", LAB / "cluster.py")
+        assert spec is not None
+        assert spec.loader is not None
+        lab = importlib.util.module_from_spec(spec)
+        sys.modules["cluster"] = lab
+        spec.loader.exec_module(lab)
+    finally:
+        sys.path.remove(str(LAB))
+    return lab
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, **options: Any) -> Iterator[Any]:
+    """A cluster, up; down at the end, whatever happens."""
+    with module().Cluster(folder, **options) as lab:
+        yield lab
+
+
+class Admin:
+    """The administrator on one connection that stays: a thousand requests take seconds."""
+
+    def __init__(self, lab: Any) -> None:
+        context = ssl.create_default_context(cafile=str(lab.pki / "ca.crt"))
+        context.load_cert_chain(lab.pki / "admin.crt", lab.pki / "admin.key")
+        where = urllib.parse.urlsplit(lab.server)
+        self._connection = http.client.HTTPSConnection(where.netloc, context=context, timeout=60)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def ask(self, method: str, path: str, body: object = None, kind: str = "") -> tuple[int, Any]:
+        """The status and the decoded answer."""
+        data = None if body is None else json.dumps(body)
+        headers = {"Content-Type": kind or "application/json"}
+        self._connection.request(method, path, data, headers)
+        answer = self._connection.getresponse()
+        text = answer.read()
+        document = json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+        return answer.status, document
+
+    def need(self, method: str, path: str, body: object = None, kind: str = "") -> Any:
+        """The answer of a request that has to succeed."""
+        status, answer = self.ask(method, path, body, kind)
+        assert status < http.client.BAD_REQUEST, (method, path, answer)
+        return answer
+
+    def items(self, path: str) -> list[Any]:
+        """Every object of a list, each with its kind, as a file would have it."""
+        answer = self.need("GET", path)
+        kind = str(answer["kind"]).removesuffix("List")
+        return [{"kind": kind, "apiVersion": answer["apiVersion"], **o} for o in answer["items"]]
+
+    def hollow_nodes(self, bodies: Sequence[Any]) -> None:
+        """Node objects without machines, all of them ready and without the taints of new ones."""
+        for body in bodies:
+            node = {**body, "apiVersion": "v1"}
+            status = {**node.pop("status"), "conditions": [_READY]}
+            name = self.need("POST", "/api/v1/nodes", node)["metadata"]["name"]
+            path = f"/api/v1/nodes/{name}/status"
+            self.need("PATCH", path, {"status": status}, "application/merge-patch+json")
+        deadline.until(self._settled, "the nodes lose the taints of new ones", seconds=PATIENCE)
+
+    def _settled(self) -> bool:
+        nodes = self.items("/api/v1/nodes")
+        taints = [taint["key"] for node in nodes for taint in node["spec"].get("taints", ())]
+        return not any(key.startswith("node.kubernetes.io/not-ready") for key in taints)
+
+
+def strict(admin: Admin, document: Any) -> tuple[int, Any]:
+    """A dry run of an apply that refuses unknown and doubled fields; the status and the answer."""
+    group = document["apiVersion"]
+    prefix = f"/apis/{group}" if "/" in group else f"/api/{group}"
+    resources = admin.need("GET", prefix)["resources"]
+    kind = next(
+        one for one in resources if one["kind"] == document["kind"] and "/" not in one["name"]
+    )
+    space = document["metadata"].get("namespace", "default")
+    inside = f"/namespaces/{space}" if kind["namespaced"] else ""
+    options = "dryRun=All&fieldValidation=Strict&fieldManager=strict&force=true"
+    path = f"{prefix}{inside}/{kind['name']}/{document['metadata']['name']}?{options}"
+    return admin.ask("PATCH", path, document, "application/apply-patch+yaml")
+
+
+_MOMENT = "2026-01-01T00:00:00Z"
+_READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Hollow",
+    "message": "no machine",
+    "lastHeartbeatTime": _MOMENT,
+    "lastTransitionTime": _MOMENT,
+}
