@@ -46,11 +46,12 @@ def test_the_schedulers_role() -> None:
         *(kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.PRIORITY_CLASSES),
         *(kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS),
-        *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.RESERVATIONS),
+        *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS),
         *(kinds.NODE_METRICS, kinds.NODE_RESOURCE_TOPOLOGIES),
     )
     for kind in watched:
-        assert needed(kind, "get list watch") <= found, kind
+        assert needed(kind, "list watch") <= found, kind
+    assert needed(kinds.RESERVATIONS, "get list watch") <= found
     assert needed(kinds.PODS, "create", "binding") | needed(kinds.PODS, "patch delete") <= found
     assert needed(kinds.RESERVATIONS, "patch", "status") <= found
     assert needed(kinds.EVENTS, "create patch") <= found

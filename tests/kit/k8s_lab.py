@@ -107,8 +107,8 @@ class Admin:
         return not any(key.startswith("node.kubernetes.io/not-ready") for key in taints)
 
 
-def strict(admin: Admin, document: Any) -> tuple[int, Any]:
-    """A dry run of an apply that refuses unknown and doubled fields; the status and the answer."""
+def strict(admin: Admin, document: Any, *, dry: str = "dryRun=All&") -> tuple[int, Any]:
+    """An apply that refuses unknown and doubled fields; the status and the answer."""
     group = document["apiVersion"]
     prefix = f"/apis/{group}" if "/" in group else f"/api/{group}"
     resources = admin.need("GET", prefix)["resources"]
@@ -117,9 +117,22 @@ def strict(admin: Admin, document: Any) -> tuple[int, Any]:
     )
     space = document["metadata"].get("namespace", "default")
     inside = f"/namespaces/{space}" if kind["namespaced"] else ""
-    options = "dryRun=All&fieldValidation=Strict&fieldManager=strict&force=true"
+    options = f"{dry}fieldValidation=Strict&fieldManager=strict&force=true"
     path = f"{prefix}{inside}/{kind['name']}/{document['metadata']['name']}?{options}"
     return admin.ask("PATCH", path, document, "application/apply-patch+yaml")
+
+
+def hollow(name: str, **labels: str) -> Any:
+    """A node of four CPUs that is no machine."""
+    room = {"cpu": "4", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+    marks = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
+    status = {"capacity": room, "allocatable": room}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": marks},
+        "spec": {},
+        "status": status,
+    }
 
 
 _MOMENT = "2026-01-01T00:00:00Z"
