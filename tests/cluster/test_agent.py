@@ -1,0 +1,134 @@
+"""An agent with its own service account on a real server: what it writes, and how little it asks.
+
+Covers: objects, the role with its admission policies, requests at rest. Does not cover: a kubelet
+and containers (``tests/e2e`` has the runtime).
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import datetime as dt
+import http
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.documents import DEPLOY
+from tests.deploy.test_overlays import built
+from tests.kit import deadline, k8s_lab
+from tests.oracle.objects import Body
+
+pytestmark = pytest.mark.cluster
+
+NODE, SPACE = "n0", "koordlet-system"
+USER = f"system:serviceaccount:{SPACE}:koordlet"
+NODE_METRIC = f"/apis/slo.koordinator.sh/v1alpha1/nodemetrics/{NODE}"
+TOPOLOGY = f"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/{NODE}"
+#: Requests a minute, of watches that begin anew as well.
+AT_REST = 4
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A control plane with one node, and an agent that reports it."""
+    folder = tmp_path_factory.mktemp("agent")
+    with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as cluster:
+        with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
+            documents = [*built(DEPLOY)]
+            for document in sorted(documents, key=lambda one: one["kind"] != "Namespace"):
+                if document["kind"] not in ("Deployment", "DaemonSet"):
+                    status, answer = k8s_lab.strict(admin, document, dry="")
+                    assert status in (200, 201), answer
+            admin.hollow_nodes([k8s_lab.hollow(NODE)])
+            kubeconfig = as_its_pod(cluster, admin)
+        with agent(folder, kubeconfig):
+            yield cluster
+
+
+def as_its_pod(cluster: Any, admin: k8s_lab.Admin) -> Path:
+    """A kubeconfig with the token that the DaemonSet's pod has on the node."""
+    box = {"name": "koordlet", "image": "koordlet"}
+    spec = {"nodeName": NODE, "serviceAccountName": "koordlet", "containers": [box]}
+    body = {"metadata": {"name": "agent", "namespace": SPACE}, "spec": spec}
+    pod = admin.need("POST", f"/api/v1/namespaces/{SPACE}/pods", body)
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "agent", "uid": pod["metadata"]["uid"]}
+    asked = {"spec": {"boundObjectRef": bound, "expirationSeconds": 3600}}
+    path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/koordlet/token"
+    token = admin.need("POST", path, asked)["status"]["token"]
+    return Path(cluster._kubeconfig("agent", {"token": token}))
+
+
+@contextlib.contextmanager
+def agent(folder: Path, kubeconfig: Path) -> Iterator[None]:
+    """It observes this machine, and reports it as the node."""
+    sections = {
+        "apiVersion": "koordlet.io/v1",
+        "kind": "Config",
+        "node": {"name": NODE},
+        "kubelet": {"mode": "off"},
+        "kube": {"kubeconfig": str(kubeconfig)},
+        "report": {"http": {"enabled": False}, "objects": {"mode": "on"}},
+    }
+    (folder / "agent.yaml").write_text(yaml.safe_dump(sections))
+    words = ["--config", str(folder / "agent.yaml"), "--state-dir", str(folder / "state")]
+    with (folder / "agent.log").open("wb") as log:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "koordlet", "run", "--observe", *words], stderr=log
+        )
+    try:
+        yield
+    finally:
+        running.terminate()
+        running.wait(60)
+
+
+def asked(lab: Any) -> list[Body]:
+    """Every request of the agent that has begun, a watch once."""
+    lines = Path(lab.folder, "log", "audit.log").read_text().splitlines()
+    several = {
+        event["auditID"]: event
+        for event in map(json.loads, lines)
+        if event["user"].get("username") == USER
+    }
+    return list(several.values())
+
+
+def reports(lab: Any) -> list[Body]:
+    """Its updates of the NodeMetric's status."""
+    return [e for e in asked(lab) if e["verb"] == "patch" and "nodemetrics" in e["requestURI"]]
+
+
+def test_it_reports_with_its_own_role(lab: Any) -> None:
+    """NodeMetric and NodeResourceTopology are made, and no request of its was forbidden."""
+    with contextlib.closing(k8s_lab.Admin(lab)) as admin:
+        for path in (NODE_METRIC, TOPOLOGY):
+            deadline.until(lambda: admin.ask("GET", path)[0] == http.HTTPStatus.OK, path)  # noqa: B023
+        metric, topology = admin.need("GET", NODE_METRIC), admin.need("GET", TOPOLOGY)
+
+    assert [zone["type"] for zone in topology["zones"]].count("Node") >= 1
+    assert metric["metadata"]["ownerReferences"][0]["name"] == NODE
+    codes = collections.Counter(event["responseStatus"]["code"] for event in asked(lab))
+    assert codes[http.HTTPStatus.FORBIDDEN] == 0, codes
+
+
+@pytest.mark.soak
+def test_at_rest_it_asks_little(lab: Any) -> None:
+    """Between its second and its fifth report: at most four requests a minute, and no zones."""
+    several = deadline.until(
+        lambda: found if len(found := reports(lab)) >= 5 else None, "five reports", seconds=400
+    )
+    first, last = several[1]["requestReceivedTimestamp"], several[4]["requestReceivedTimestamp"]
+    between = [e for e in asked(lab) if first < e["requestReceivedTimestamp"] <= last]
+    span = dt.datetime.fromisoformat(last) - dt.datetime.fromisoformat(first)
+
+    counts = collections.Counter(f"{e['verb']} {e['objectRef']['resource']}" for e in between)
+    assert len(between) <= AT_REST * span.total_seconds() / 60, (counts, span)
+    zones = {verb for verb in counts if verb.endswith("noderesourcetopologies")}
+    assert zones <= {"get noderesourcetopologies"}
