@@ -30,6 +30,8 @@ COUNTER = "counter"
 #: its bound, which is no label of the family.
 HISTOGRAM = "histogram"
 BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
+#: What most families have: so many series at most, and numbers printed so.
+FEW, FORM = 256, "%.6g"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +46,9 @@ class Family:
     #: How many series there can be, in words.
     bound: str = "1"
     #: No more than this, whatever the machine says.
-    most: int = 256
+    most: int = FEW
     #: How a value is printed: counts as integers, so that none is rounded.
-    form: str = "%.6g"
+    form: str = FORM
 
 
 def spread_rows(labels: tuple[str, ...], one: spread.Spread) -> Rows:
@@ -290,16 +292,5 @@ FAMILIES = (
         bound="one per QoS class, 5",
         rows=_workloads,
         form="%d",
-    ),
-    Family(
-        name="koordlet_workload_cpu_cores",
-        help="CPU use of a workload, in cores.",
-        labels=("namespace", "name", "qos"),
-        bound="one per workload, at most 4096",
-        most=4096,
-        rows=lambda now: (
-            ((pod.namespace, pod.name, pod.qos.value), now.usage.get(pod.key))
-            for pod in now.snapshot.pods
-        ),
     ),
 )

@@ -8,17 +8,15 @@ which stand beside their policies. Values are in cores and bytes, memory without
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+from koordlet.history import shares
 from koordlet.model import meter, pod, qos, resources
-from koordlet.report import families, usage_families, view
+from koordlet.report import families, quantities, scopes, usage_families, view
 
 #: Cores and bytes in one family: no byte is lost.
 _EXACT = "%.15g"
-_CORE, _BYTE = ("cpu", "core"), ("memory", "byte")
-_POD = ("pod_uid", "pod_name", "pod_namespace")
-_CONTAINER = ("container_id", "container_name")
-_PSI = ("psi_resource_type", "psi_precision", "psi_degree")
+_PSI = ("psi_resource_type", "psi_precision", "psi_degree", "cpu_full_supported")
 #: The peer's word where it is not the kernel's.
 _PSI_RESOURCE = {"memory": "mem"}
 #: Of its predictors, the one that takes the smaller of both estimates.
@@ -29,87 +27,57 @@ def _node(now: view.ReportView) -> str:
     return now.snapshot.node.name
 
 
-def _two(
-    cpu: Callable[[view.ReportView], float | None],
-    memory: Callable[[view.ReportView], float | None],
-) -> Callable[[view.ReportView], families.Rows]:
-    """A row of CPU and a row of memory."""
+def _used(table: str, subject: str) -> Callable[[view.ReportView], families.Rows]:
+    """A row for each resource of one subject."""
     return lambda now: (
-        ((_node(now), *_CORE), cpu(now)),
-        ((_node(now), *_BYTE), memory(now)),
+        ((_node(now), name, unit(name)), getattr(now.used, table).value(subject, what))
+        for name, what in quantities.resources(table)
     )
 
 
-def _system(what: meter.Meter) -> Callable[[view.ReportView], float | None]:
-    return lambda now: now.used.shares.value("system", what)
-
-
-def _used(what: meter.Meter) -> Callable[[view.ReportView], float | None]:
-    return lambda now: now.used.node.value("", what)
-
-
 def _numa(now: view.ReportView) -> families.Rows:
-    for what, words in ((meter.CPU, _CORE), (meter.WORKING_SET, _BYTE)):
+    for name, what in quantities.resources("numa"):
         for node, value in now.used.numa.values(what):
-            yield (_node(now), node, *words), value
+            yield (_node(now), node, name, unit(name)), value
 
 
 def _host_applications(now: view.ReportView) -> families.Rows:
-    for one in now.snapshot.pods:
-        if not usage_families.is_host_application(one) or one.group is None:
+    for workload in now.snapshot.pods:
+        if not scopes.is_host_application(workload) or workload.group is None:
             continue
-        band = one.band or qos.Band.of(one.priority)
+        band = workload.band or qos.Band.of(workload.priority)
         kind = f"koord-{band.name.lower()}" if band is not None else ""
-        for what, word in ((meter.CPU, "cpu"), (meter.MEMORY_ANON, "memory")):
-            value = now.used.groups.value(one.group, what)
-            yield (_node(now), one.name, word, kind, one.qos.value), value
+        for name, what in quantities.resources("groups"):
+            labels = (_node(now), workload.name, name, kind, workload.qos.value)
+            yield labels, now.used.groups.value(workload.group, what)
 
 
-def _pods(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
-    for one in now.snapshot.pods:
-        if one.group is not None and not usage_families.is_host_application(one):
-            yield (_node(now), one.uid, one.name, one.namespace), one.group
-
-
-def _containers(now: view.ReportView) -> Iterator[tuple[tuple[str, ...], str]]:
-    for one in now.snapshot.pods:
-        for part in one.containers:
-            if part.group is not None:
-                labels = (_node(now), part.url, part.name, one.uid, one.name, one.namespace)
-                yield labels, part.group
-
-
-def _psi(subjects: usage_families.Subjects) -> Callable[[view.ReportView], families.Rows]:
+def _psi(
+    subjects: Callable[[view.ReportView], scopes.Subjects],
+) -> Callable[[view.ReportView], families.Rows]:
     def rows(now: view.ReportView) -> families.Rows:
         for labels, group in subjects(now):
-            for one in meter.PRESSURES:
-                full = now.used.groups.value(group, one.full[0]) is not None
-                for degree, meters in (("some", one.some), ("full", one.full)):
+            for pressure in meter.PRESSURES:
+                full = now.used.groups.value(group, pressure.full[0]) is not None
+                name = _PSI_RESOURCE.get(pressure.resource, pressure.resource)
+                for degree, meters in (("some", pressure.some), ("full", pressure.full)):
                     for seconds, what in zip(meter.AVERAGES, meters, strict=False):
-                        name = _PSI_RESOURCE.get(one.resource, one.resource)
                         words = (name, f"avg{seconds}", degree, str(full).lower())
                         yield (*labels, *words), now.used.groups.value(group, what)
 
     return rows
 
 
-def _cpi(now: view.ReportView) -> families.Rows:
-    for labels, group in _containers(now):
-        for word, what in (("cycles", meter.CYCLES), ("instructions", meter.INSTRUCTIONS)):
-            yield (*labels, word), now.used.work.value(group, what)
-
-
 def _resources(
     read: Callable[[pod.Container], resources.Amounts],
 ) -> Callable[[view.ReportView], families.Rows]:
     def rows(now: view.ReportView) -> families.Rows:
-        for one in now.snapshot.pods:
-            for part in one.containers:
-                url = part.url
-                for name, amount in read(part).items():
-                    labels = (_node(now), name, unit(name), one.uid, one.name, one.namespace)
+        for workload in now.snapshot.pods:
+            names = (workload.uid, workload.name, workload.namespace)
+            for box in workload.containers:
+                for name, amount in read(box).items():
                     value = amount / 1000 if name == resources.CPU else amount
-                    yield (*labels, url, part.name), value
+                    yield (_node(now), name, unit(name), *names, box.url, box.name), value
 
     return rows
 
@@ -126,32 +94,19 @@ def unit(name: str) -> str:
 def _predicted(which: str) -> Callable[[view.ReportView], families.Rows]:
     def rows(now: view.ReportView) -> families.Rows:
         for name, value in getattr(now.predicted, which).items():
-            unit = "core" if name == "cpu" else "byte"
-            yield (_node(now), _PREDICTOR, name, unit), value
+            yield (_node(now), _PREDICTOR, name, unit(name)), value
 
     return rows
 
 
 FAMILIES = (
-    families.Family(
-        name="koordlet_node_used_cpu_cores",
-        help="CPU use of the node, in cores.",
-        labels=("node",),
-        rows=lambda now: (((_node(now),), now.used.node.value("", meter.CPU)),),
-    ),
-    families.Family(
-        name="koordlet_node_used_memory_bytes",
-        help="Memory of the node that is not available, in bytes.",
-        labels=("node",),
-        rows=lambda now: (((_node(now),), now.used.node.value("", meter.WORKING_SET)),),
-        form="%d",
-    ),
+    *usage_families.of(scopes.PEER_NODE),
     families.Family(
         name="koordlet_node_metric_node_usage",
         help="Resource use of the node.",
         labels=("node", "resource", "unit"),
         bound="2",
-        rows=_two(_used(meter.CPU), _used(meter.WORKING_SET)),
+        rows=_used("node", ""),
         form=_EXACT,
     ),
     families.Family(
@@ -159,7 +114,7 @@ FAMILIES = (
         help="Resource use of the node without pods and host applications.",
         labels=("node", "resource", "unit"),
         bound="2",
-        rows=_two(_system(meter.CPU_SHARE), _system(meter.MEMORY_SHARE)),
+        rows=_used("shares", shares.SYSTEM),
         form=_EXACT,
     ),
     families.Family(
@@ -179,36 +134,26 @@ FAMILIES = (
         rows=_host_applications,
         form=_EXACT,
     ),
-    families.Family(
-        name="koordlet_pod_psi",
-        help="PSI of a pod, in percent.",
-        labels=("node", *_POD, *_PSI, "cpu_full_supported"),
-        bound="18 per pod, at most 16384",
-        most=16384,
-        rows=_psi(_pods),
+    *(
+        families.Family(
+            name=f"koordlet_{kind}_psi",
+            help=f"PSI of a {kind}, in percent.",
+            labels=("node", *labels, *_PSI),
+            bound=f"18 per {kind}, at most 16384",
+            most=16384,
+            rows=_psi(subjects),
+        )
+        for kind, labels, subjects in (
+            ("pod", scopes.PEER_POD, scopes.peer_pods),
+            ("container", (*scopes.PEER_CONTAINER, *scopes.PEER_POD), scopes.peer_containers),
+        )
     ),
-    families.Family(
-        name="koordlet_container_psi",
-        help="PSI of a container, in percent.",
-        labels=("node", *_CONTAINER, *_POD, *_PSI, "cpu_full_supported"),
-        bound="18 per container, at most 16384",
-        most=16384,
-        rows=_psi(_containers),
-    ),
-    families.Family(
-        name="koordlet_container_cpi",
-        help="Cycles and instructions of a container in the last counting window.",
-        labels=("node", *_CONTAINER, *_POD, "cpi_field"),
-        bound="2 per container, at most 8192",
-        most=8192,
-        rows=_cpi,
-        form="%.15g",
-    ),
+    *usage_families.of(scopes.PEER_CONTAINERS),
     *(
         families.Family(
             name=f"koordlet_container_resource_{which}",
             help=f"Resource {which} of a container.",
-            labels=("node", "resource", "unit", *_POD, *_CONTAINER),
+            labels=("node", "resource", "unit", *scopes.PEER_POD, *scopes.PEER_CONTAINER),
             bound="one per resource of a container, at most 16384",
             most=16384,
             rows=_resources(operator.attrgetter(which)),
