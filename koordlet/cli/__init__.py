@@ -3,8 +3,9 @@
 Covers: finding the command, errors and exit codes, what all commands share.
 Does not cover: the work itself; a command only runs a pass and prints.
 
-A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``.
-It is imported when its command was named: ``koordlet run`` does not pay for others' tables.
+A command's module has ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``, and ``HELP`` where more
+is to be said than in ``COMMANDS``. It is imported when its command was named: ``koordlet run`` does
+not pay for others' tables.
 """
 
 from __future__ import annotations
@@ -76,10 +77,11 @@ def parser(
     for name, help_line in COMMANDS.items():
         if everything or name == named:
             module = importlib.import_module(f"koordlet.cli.{name}")
+            about = getattr(module, "HELP", help_line)
             add_parser = commands.add_parser(
                 name,
                 help=help_line,
-                description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
+                description=f"{about[0].upper()}{about[1:]}.",
                 epilog=f"examples:\n{_indent(module.EXAMPLES)}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )

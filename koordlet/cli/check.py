@@ -15,8 +15,6 @@ from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output
 from koordlet.model import cgroup, snapshot
 
-NAME = "check"
-HELP = "show what this machine supports, and what is missing"
 EXAMPLES = """\
 koordlet check             what works here
 koordlet check --strict    exit 1 when anything is missing
@@ -57,10 +55,7 @@ def run(args: argparse.Namespace) -> int:
     choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)
     found = {**document(seen, why, choice), "refusedByScheduler": asking}
-    if args.output == "json":
-        output.print_json(found)
-    else:
-        print("\n".join([*lines(seen, why, choice), *_refused(asking)]))
+    output.show(args.output, found, [*lines(seen, why, choice), *_refused(asking)])
     return 1 if args.strict and (seen.unsupported or why) else 0
 
 

@@ -18,8 +18,6 @@ from koordlet.config import layers, loader, places, plain, schema, sourced
 from koordlet.model import nodeslo
 from koordlet.report import strategies_json
 
-NAME = "config"
-HELP = "show the effective configuration and where each value comes from"
 EXAMPLES = """\
 koordlet config                              every value with its origin
 koordlet config --config site.yaml -o yaml   as a file, origins as comments
@@ -48,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pods",
         metavar="FILE",
-        default=None,
         help="with the NodeSLO or the ConfigMap slo-controller-config of this file, as kubectl"
         " prints them",
     )

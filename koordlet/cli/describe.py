@@ -9,8 +9,6 @@ from typing import Any
 from koordlet.cli import output, reservations
 from koordlet.kubeapi import objects
 
-NAME = "describe"
-HELP = "tell all about one reservation, with its timeline"
 EXAMPLES = """\
 koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
@@ -27,12 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
-    if args.output == "json":
-        told = [{"at": at, "what": what} for at, what in timeline]
-        output.print_json({"reservation": body, "timeline": told, "warnings": warnings})
-    else:
-        print("\n".join(lines(body, timeline, warnings)))
-    return 0
+    told = [{"at": at, "what": what} for at, what in timeline]
+    document = {"reservation": body, "timeline": told, "warnings": warnings}
+    return output.show(args.output, document, lines(body, timeline, warnings))
 
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:
@@ -50,7 +45,7 @@ def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterat
         "Expires": spec.get("expires") or "",
     }
     for name, value in shown.items():
-        yield output.visible(f"{name + ':':<11} {value}".rstrip())
+        yield f"{name + ':':<11} {value}".rstrip()
     owners = status.get("currentOwners")
     for one in owners if isinstance(owners, list) else []:
         yield output.visible(f"{'Owner:':<11} {one.get('namespace')}/{one.get('name')}")

@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import importlib
 
-NAME = "explain"
-HELP = "show why a CPU, a pod or a file is as it is, and who would be evicted"
 EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong

@@ -39,11 +39,7 @@ def run(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             "this machine has no such CPU", culprit=f"CPU {args.cpu}", fix=f"it has {present}"
         )
-    if args.output == "json":
-        output.print_json(one)
-    else:
-        print("\n".join(output.visible(line) for line in lines(one, every)))
-    return 0
+    return output.show(args.output, one, lines(one, every))
 
 
 def lines(document: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:

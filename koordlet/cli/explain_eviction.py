@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "pod",
         metavar="NAMESPACE/NAME",
         nargs="?",
-        default=None,
         help="only its place in each order",
     )
     explain_source.add(parser)
@@ -37,11 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Print it."""
     plan = explain_source.plan(args, options.eviction_flags(args))
     found = document(plan, args.pod)
-    if args.output == "json":
-        output.print_json(found)
-    else:
-        print("\n".join(output.visible(line) for line in lines(found)))
-    return 0
+    return output.show(args.output, found, lines(found))
 
 
 def document(plan: explain_source.Document, pod: str | None) -> explain_source.Document:

@@ -19,11 +19,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print it."""
     pod = explain_source.pod(args, args.pod)
-    if args.output == "json":
-        output.print_json(pod)
-    else:
-        print("\n".join(output.visible(line) for line in lines(pod)))
-    return 0
+    return output.show(args.output, pod, lines(pod))
 
 
 def lines(document: explain_source.Document) -> Iterator[str]:

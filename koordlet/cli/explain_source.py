@@ -33,13 +33,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        default=None,
         help="HTTP address of the running agent (default: the configured one, if it answers)",
     )
     parser.add_argument(
         "--pods",
         metavar="FILE",
-        default=None,
         help="Pods as kubectl prints them, as for koordlet plan; the running agent is not asked",
     )
     options.cgroup_root(parser)

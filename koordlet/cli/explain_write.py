@@ -65,11 +65,7 @@ def run(args: argparse.Namespace) -> int:
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
     found = document(path, host, tick.run_once(entries), entries.get(path), records)
-    if args.output == "json":
-        output.print_json(found)
-    else:
-        print("\n".join(output.visible(line) for line in lines(found)))
-    return 0
+    return output.show(args.output, found, lines(found))
 
 
 def remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journal.Entry]:

@@ -7,8 +7,6 @@ import argparse
 from koordlet.cli import feed_options, output, reservations
 from koordlet.model import errors
 
-NAME = "get"
-HELP = "show the node, its workloads, or a scheduler's nodes or reservations"
 EXAMPLES = """\
 koordlet get node                       the node of this machine's agent
 koordlet get workloads -o json          who runs there
@@ -37,40 +35,28 @@ def run(args: argparse.Namespace) -> int:
         state = feed_options.document(feed_options.guarded(asked.get))
     if args.what == "node":
         _must_be(args.name, {state.get("summary", {}).get("name")}, "node")
-        if args.output == "json":
-            output.print_json({"node": state})
-        else:
-            print("\n".join(feed_options.node_lines(state)))
-        return 0
+        return output.show(args.output, {"node": state}, feed_options.node_lines(state))
     workloads = feed_options.workloads(state, args.name)
     if args.name and not workloads:
         _must_be(args.name, set(), "workload")
-    if args.output == "json":
-        output.print_json({"workloads": workloads})
-    else:
-        print("\n".join(feed_options.workload_lines(state, args.name)))
-    return 0
+    return output.show(
+        args.output, {"workloads": workloads}, feed_options.workload_lines(state, args.name)
+    )
 
 
 def _nodes(args: argparse.Namespace) -> int:
     scheduler_nodes = feed_options.scheduler_nodes(args)
     if args.name and not scheduler_nodes:
         _must_be(args.name, set(), "node")
-    if args.output == "json":
-        output.print_json({"nodes": scheduler_nodes})
-    else:
-        print("\n".join(feed_options.scheduler_lines(scheduler_nodes)))
-    return 0
+    return output.show(
+        args.output, {"nodes": scheduler_nodes}, feed_options.scheduler_lines(scheduler_nodes)
+    )
 
 
 def _reservations(args: argparse.Namespace) -> int:
     reach = reservations.Reach(args)
     found = [reach.get(args.name)] if args.name else reach.every()
-    if args.output == "json":
-        output.print_json({"reservations": found})
-    else:
-        print("\n".join(reservations.table(found)))
-    return 0
+    return output.show(args.output, {"reservations": found}, reservations.table(found))
 
 
 def _must_be(name: str | None, known: set[str | None], kind: str) -> None:

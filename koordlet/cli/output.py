@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from koordlet.model import errors, printable
 
@@ -16,6 +16,22 @@ from koordlet.model import errors, printable
 def print_json(document: Mapping[str, object]) -> None:
     """Print one document on stdout, ``version`` first, and nothing else."""
     print(json.dumps({"version": "v1", **document}, indent=2, default=str))
+
+
+def show(
+    form: str,
+    document: Mapping[str, object],
+    lines: Iterable[str],
+    picture: Callable[[], str] = str,
+) -> int:
+    """Print a document, a picture, or lines for people; the exit status of a success."""
+    if form == "json":
+        print_json(document)
+    elif form == "svg":
+        sys.stdout.write(picture())
+    else:
+        print("\n".join(visible(line) for line in lines))
+    return 0
 
 
 def warn(several: Iterable[str]) -> None:

@@ -19,8 +19,6 @@ from koordlet.policy.cpu import exclusive_cpus, holdings
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
 
-NAME = "plan"
-HELP = "show what would be done now, and why; change nothing"
 _RIGHT = "Nothing to do: everything is as it should be."
 _WRONG = "Nothing to write; what is wrong is named below."
 #: Why a CPU is in a pool.
@@ -47,7 +45,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pods",
         metavar="FILE",
-        default=None,
         help="Pods as kubectl prints them, a List or several documents; with them one Node,"
         " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
     )
@@ -75,11 +72,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         tick.usage.close()
     made = done.draft.plan
-    if args.output == "json":
-        output.print_json(plan_json.render(made))
-    else:
-        print("\n".join(lines(made, done.snapshot.pods)))
-    return 0
+    return output.show(args.output, plan_json.render(made), lines(made, done.snapshot.pods))
 
 
 def ask_sources(

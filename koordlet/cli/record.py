@@ -29,7 +29,6 @@ from koordlet.host.recording import contents, frames, roots
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 
-NAME = "record"
 HELP = "write what the agent reads into one archive that every read command accepts"
 EXAMPLES = """\
 koordlet record node7.tar.gz                         two frames, a second apart

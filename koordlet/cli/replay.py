@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from dataclasses import replace
 
 from koordlet.agent import tick as ticks
@@ -24,8 +23,6 @@ from koordlet.model import best_effort, meter, observed, plan, resources
 from koordlet.model.record import dataclass
 from koordlet.report import plan_json, replay_svg
 
-NAME = "replay"
-HELP = "show what the policies would have done on a recording, moment by moment"
 EXAMPLES = """\
 koordlet record busy.tar.gz --for 5m; koordlet replay busy.tar.gz
 koordlet replay busy.tar.gz --set policies.cpu_suppress.cpuSuppressThresholdPercent=50
@@ -49,9 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     changes.add(parser)
     options.output(parser, ("table", "json", "svg"))
-    parser.add_argument(
-        "--pods", metavar="FILE", default=None, help="who runs there, as for 'koordlet plan'"
-    )
+    parser.add_argument("--pods", metavar="FILE", help="who runs there, as for 'koordlet plan'")
     options.cgroup_root(parser)
 
 
@@ -66,14 +61,13 @@ def run(args: argparse.Namespace) -> int:
             replace(one, point=replace(one.point, other=old.point.limit))
             for one, old in zip(steps, before, strict=True)
         ]
-    if args.output == "json":
-        output.print_json({"steps": [_document(step) for step in steps]})
-    elif args.output == "svg":
-        said = ", ".join(args.changes) or "as configured"
-        sys.stdout.write(replay_svg.render([step.point for step in steps], capacity, said))
-    else:
-        print("\n".join(_table(steps, both=bool(changed))))
-    return 0
+    title, points = ", ".join(args.changes) or "as configured", [step.point for step in steps]
+    return output.show(
+        args.output,
+        {"steps": [_document(step) for step in steps]},
+        _table(steps, both=bool(changed)),
+        lambda: replay_svg.render(points, capacity, title),
+    )
 
 
 def _told(path: str | None) -> observed.Observed | None:

@@ -9,8 +9,6 @@ from koordlet.cli import options, output
 from koordlet.model import resctrl, schemata, snapshot
 from koordlet.report import resctrl_json, resctrl_svg
 
-NAME = "resctrl"
-HELP = "show cache ways and memory bandwidth, and which group owns which of them"
 EXAMPLES = """\
 koordlet resctrl                        this machine
 koordlet resctrl -o svg > ways.svg      as a picture
@@ -30,13 +28,12 @@ def run(args: argparse.Namespace) -> int:
     """Look once, and print. A machine without resctrl says why; that is no error."""
     line = bootstrap.open_tick(args, bootstrap.host(args), bootstrap.effective(args, {}))
     seen = line.look()
-    if args.output == "json":
-        output.print_json(resctrl_json.render(seen))
-    elif args.output == "svg":
-        print(resctrl_svg.render(seen.resctrl or resctrl.Resctrl(mount="")), end="")
-    else:
-        print("\n".join(lines(seen)))
-    return 0
+    return output.show(
+        args.output,
+        resctrl_json.render(seen),
+        lines(seen),
+        lambda: resctrl_svg.render(seen.resctrl or resctrl.Resctrl(mount="")),
+    )
 
 
 def lines(seen: snapshot.Snapshot) -> list[str]:

@@ -35,7 +35,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubeconfig",
         metavar="FILE",
-        default=None,
         help="ask that cluster's API server for reservations, not a standalone scheduler",
     )
     parser.add_argument("--context", metavar="NAME", default="", help="a context of the kubeconfig")
@@ -47,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
-        default=None,
         help="the DIR that the standalone scheduler was started with",
     )
     options.output(parser, ("table", "json"))

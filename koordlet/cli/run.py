@@ -27,7 +27,6 @@ if typing.TYPE_CHECKING:
     from koordlet.host.fs import root
     from koordlet.state import paths
 
-NAME = "run"
 HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
 EXAMPLES = """\
 koordlet run                              with /etc/koordlet/config.yaml
@@ -60,7 +59,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http",
         metavar="ADDRESS:PORT",
-        default=None,
         help="where the HTTP server listens (report.http.address)",
     )
 

@@ -14,8 +14,6 @@ from koordlet.cli import options, output
 from koordlet.model import errors
 from koordlet.state import paths
 
-NAME = "schedule"
-HELP = "hand pods to a standalone scheduler, and print where each went or why not"
 EXAMPLES = """\
 koordlet schedule -f pods.yaml
 koordlet schedule -f node.yaml -f pods.yaml        nodes, priority classes and budgets, too
@@ -59,10 +57,8 @@ def run(args: argparse.Namespace) -> int:
     rows = [
         {"pod": key, "node": why.node or None, "message": why.message} for key, why in found.items()
     ]
-    if args.output == "json":
-        output.print_json({"pods": rows, "refused": errors_found})
-    else:
-        print("\n".join(_lines(rows, errors_found)))
+    document = {"pods": rows, "refused": errors_found}
+    output.show(args.output, document, _lines(rows, errors_found))
     return 1 if errors_found else 0
 
 

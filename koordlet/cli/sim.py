@@ -13,8 +13,6 @@ from koordlet.model import errors, moment
 if TYPE_CHECKING:
     from koordlet.scheduler.sim import simulation
 
-NAME = "sim"
-HELP = "show where the scheduler would put pending pods, and why not"
 EXAMPLES = """\
 kubectl get nodes,pods -A -o json > all.json; koordlet sim all.json
 koordlet sim all.json --explain default/web          every filter's verdict, every score
@@ -35,7 +33,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workload",
         metavar="NAME",
-        default=None,
         help="shape of what is generated, named as upstream's benchmark (default: SchedulingBasic)",
     )
     parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")

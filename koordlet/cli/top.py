@@ -24,8 +24,6 @@ from rich import console, live
 from koordlet.cli import options, output, top_screen, top_source
 from koordlet.model import errors
 
-NAME = "top"
-HELP = "show what runs here and what it uses, live"
 EXAMPLES = """\
 koordlet top                      live; h shows the keys
 koordlet top --once               one look, for a person
@@ -70,7 +68,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        default=None,
         help="ask this agent (default: that of the configuration, if it answers)",
     )
     options.cgroup_root(parser)

@@ -25,8 +25,6 @@ from koordlet.model import cpuset, errors, topology
 from koordlet.model.record import dataclass
 from koordlet.report import topology_json, topology_svg, topology_words
 
-NAME = "topology"
-HELP = "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine"
 EXAMPLES = """\
 koordlet topology                              this machine at a glance
 koordlet topology -o json                      everything, for programs
