@@ -14,6 +14,7 @@ from typing import Any
 from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output
 from koordlet.model import cgroup, snapshot
+from koordlet.report import attributes
 
 EXAMPLES = """\
 koordlet check             what works here
@@ -108,19 +109,16 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
             "isolated": str(seen.topology.isolated),
         },
         "standalone": choice.standalone,
-        "sources": [
-            {"name": source.name, "ok": source.ok, "problem": source.problem}
-            for source in seen.sources
-        ],
+        "sources": [attributes.fields(source, "name ok problem") for source in seen.sources],
         "sourcesWhy": list(choice.why),
         "workloads": [
-            {"workload": pod.key, "match": pod.match, "cgroup": pod.group} for pod in seen.pods
+            attributes.fields(pod, "workload=key match cgroup=group") for pod in seen.pods
         ],
         "unmanaged": [
-            {"name": one.name, "containers": len(one.containers), "cgroup": one.group}
-            for one in seen.unmanaged
+            {"name": pod.name, "containers": len(pod.containers), "cgroup": pod.group}
+            for pod in seen.unmanaged
         ],
-        "unsupported": [{"feature": one.feature, "why": one.why} for one in seen.unsupported],
+        "unsupported": [attributes.fields(gap, "feature why") for gap in seen.unsupported],
         "warnings": list(seen.topology.warnings),
     }
 

@@ -5,6 +5,7 @@ Covers: our own names, and the peer's for suppression. Does not cover: computing
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from koordlet.model import best_effort
@@ -67,16 +68,13 @@ FAMILIES = (
         bound="1 per node",
         rows=_suppressed,
     ),
-    families.Family(
-        name="koordlet_be_suppress_ls_used_cpu_cores",
-        help="CPU use of latency-sensitive work, in cores.",
-        labels=("node",),
-        rows=_cores(lambda one: one.ls_milli),
-    ),
-    families.Family(
-        name="koordlet_be_suppress_be_used_cpu_cores",
-        help="CPU use of best-effort work, in cores.",
-        labels=("node",),
-        rows=_cores(lambda one: one.be_milli),
+    *(
+        families.Family(
+            name=f"koordlet_be_suppress_{kind}_used_cpu_cores",
+            help=f"CPU use of {work} work, in cores.",
+            labels=("node",),
+            rows=_cores(operator.attrgetter(f"{kind}_milli")),
+        )
+        for kind, work in (("ls", "latency-sensitive"), ("be", "best-effort"))
     ),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from koordlet.model import cpuset, ledger, meter, topology
-from koordlet.report import view
+from koordlet.report import attributes, view
 
 
 def document(now: view.ReportView) -> dict[str, object]:
@@ -27,24 +27,20 @@ def document(now: view.ReportView) -> dict[str, object]:
         "owners": {word: str(cpus) for word, cpus in by_owner(owned).items()},
         "cpus": [
             {
-                "cpu": one.cpu,
-                "online": one.online,
-                "owner": owned[one.cpu],
-                **_claim(book.claim_on(one.cpu)),
+                **attributes.fields(cpu, "cpu online"),
+                "owner": owned[cpu.cpu],
+                **_claim(book.claim_on(cpu.cpu)),
                 "pools": [
-                    {"kind": pool.kind, "node": pool.node, "cpus": str(pool.cpus)}
+                    attributes.fields(pool, "kind node cpus")
                     for pool in book.pools
-                    if one.cpu in pool.cpus
+                    if cpu.cpu in pool.cpus
                 ],
-                "core": one.core,
-                "socket": one.socket,
-                "node": one.node,
-                "l3": one.l3,
-                "siblings": siblings.get(one.cpu, ""),
-                "isolated": one.cpu in machine.isolated,
-                "used": _rounded(used.get(str(one.cpu))),
+                **attributes.fields(cpu, "core socket node l3"),
+                "siblings": siblings.get(cpu.cpu, ""),
+                "isolated": cpu.cpu in machine.isolated,
+                "used": _rounded(used.get(str(cpu.cpu))),
             }
-            for one in machine.cpus
+            for cpu in machine.cpus
         ],
     }
 
@@ -71,14 +67,8 @@ def by_owner(owned: Mapping[int, str]) -> dict[str, cpuset.CPUSet]:
 def _claim(claim: ledger.Claim | None) -> dict[str, object]:
     if claim is None:
         return dict.fromkeys(("holder", "uid", "since", "policy", "reason", "kubelet"))
-    return {
-        "holder": claim.holder,
-        "uid": claim.uid or None,
-        "since": claim.since,
-        "policy": claim.policy,
-        "reason": claim.reason,
-        "kubelet": claim.kubelet,
-    }
+    document = attributes.fields(claim, "holder uid since policy reason kubelet")
+    return {**document, "uid": claim.uid or None}
 
 
 def _rounded(value: float | None) -> float | None:

@@ -6,6 +6,7 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 from __future__ import annotations
 
 from koordlet.model import action, decision, eviction, plan, result
+from koordlet.report import attributes
 
 
 def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
@@ -17,21 +18,13 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "evictions": [_eviction(one) for one in made.evictions],
         "signals": [signal(one) for one in made.signals],
         "conditions": [condition(one) for one in made.conditions],
-        "unsupported": [{"feature": u.feature, "why": u.why} for u in made.unsupported],
+        "unsupported": [attributes.fields(gap, "feature why") for gap in made.unsupported],
         "pools": pools(made),
         "conflicts": [
-            {
-                "target": conflict.target,
-                "kept": conflict.kept,
-                "keptPolicy": conflict.kept_policy,
-                "dropped": conflict.dropped,
-                "droppedPolicy": conflict.dropped_policy,
-            }
+            attributes.fields(conflict, "target kept kept_policy dropped dropped_policy")
             for conflict in made.conflicts
         ],
-        "failures": [
-            {"policy": failure.policy, "error": failure.error} for failure in made.failures
-        ],
+        "failures": [attributes.fields(failure, "policy error") for failure in made.failures],
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(one) for one in results],
@@ -40,22 +33,14 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
 
 def condition(one: decision.Condition) -> dict[str, object]:
     """Something that holds of the node or of one subject, or does not."""
-    return {
-        "type": one.type,
-        "status": str(one.status),
-        "reason": one.reason,
-        "message": one.message,
-        "subject": one.subject,
-    }
+    document = attributes.fields(one, "type status reason message subject")
+    return {**document, "status": str(one.status)}
 
 
 def signal(one: decision.Signal) -> dict[str, object]:
     """Something measured against a threshold."""
     return {
-        "name": one.name,
-        "observed": one.observed,
-        "threshold": one.threshold,
-        "met": one.met,
+        **attributes.fields(one, "name observed threshold met"),
         **({"why": one.why} if one.why else {}),
         **({"spelled": one.spelled} if one.spelled else {}),
         **({"since": one.since} if one.since is not None else {}),
@@ -66,26 +51,16 @@ def pools(made: plan.Plan) -> dict[str, object]:
     """Owners of CPUs."""
     return {
         "claims": [
-            {
-                "owner": claim.owner.value,
-                "cpus": str(claim.cpus),
-                "holder": claim.holder,
-                "policy": claim.policy,
-                "reason": claim.reason,
-                "since": claim.since,
-            }
+            attributes.fields(claim, "owner cpus holder policy reason since")
             for claim in made.ledger.claims
         ],
-        "shared": [
-            {"kind": pool.kind, "socket": pool.socket, "node": pool.node, "cpus": str(pool.cpus)}
-            for pool in made.ledger.pools
-        ],
+        "shared": [attributes.fields(pool, "kind socket node cpus") for pool in made.ledger.pools],
     }
 
 
 def outcome(one: result.Result) -> dict[str, object]:
     """One result."""
-    document: dict[str, object] = {"target": one.target, "verdict": one.verdict.value}
+    document = attributes.fields(one, "target verdict")
     if one.detail:
         document["detail"] = one.detail
     if one.contested:
@@ -95,18 +70,12 @@ def outcome(one: result.Result) -> dict[str, object]:
 
 def _eviction(one: eviction.Eviction) -> dict[str, object]:
     return {
-        "pod": one.pod,
-        "signal": one.signal,
-        "reason": one.reason,
-        "message": one.message,
-        "policy": one.policy,
-        "observed": one.observed,
-        "threshold": one.threshold,
-        "graceSeconds": one.grace_seconds,
-        "held": one.held,
+        **attributes.fields(
+            one, "pod signal reason message policy observed threshold grace_seconds held"
+        ),
         "ranking": [
             {
-                "pod": each.pod,
+                **attributes.fields(each, "pod"),
                 "keys": dict(each.keys),
                 **({"spared": each.spared} if each.spared else {}),
             }
@@ -139,11 +108,8 @@ def described(step: plan.Step) -> dict[str, object]:
         "target": one.target,
         "value": value_of(one),
         "was": step.was,
-        "policy": one.policy,
-        "reason": one.reason,
-        "mode": step.mode.value,
-        "undo": step.undo,
-        "interim": step.interim,
+        **attributes.fields(one, "policy reason"),
+        **attributes.fields(step, "mode undo interim"),
     }
 
 
@@ -153,7 +119,6 @@ def _write(step: plan.Step) -> dict[str, object]:
         "path": one.target,
         "value": value_of(one),
         "was": step.was,
-        "policy": one.policy,
-        "reason": one.reason,
+        **attributes.fields(one, "policy reason"),
         "order": step.order,
     }

@@ -6,43 +6,47 @@ Does not cover: reading the counters (``host.resctrl.monitor``).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
-from koordlet.model import resctrl
 from koordlet.report import families, view
 
 _CLASSES = ("LSR", "LS", "BE")
-_MANY = "one per group and L3 domain, at most 4096"
+_PEER = "under Koordinator's metric name."
+_DOMAIN = "a resctrl group in an L3 domain"
 
 
-def _usage(
-    read: Callable[[resctrl.Usage], float | None],
-) -> Callable[[view.ReportView], families.Rows]:
+def _usage(name: str) -> Callable[[view.ReportView], families.Rows]:
+    """A number of each group and domain."""
+    read = operator.attrgetter(name)
+
     def rows(now: view.ReportView) -> families.Rows:
-        found = now.snapshot.resctrl
-        for one in found.usage if found is not None else ():
-            yield (one.group or "root", one.domain), read(one)
+        control = now.snapshot.resctrl
+        for usage in control.usage if control is not None else ():
+            yield (usage.group or "root", usage.domain), read(usage)
 
     return rows
 
 
-def _of_classes(
-    read: Callable[[resctrl.Usage], tuple[tuple[tuple[str, ...], float | None], ...]],
-) -> Callable[[view.ReportView], families.Rows]:
+def _of_classes(**names: str) -> Callable[[view.ReportView], families.Rows]:
+    """Numbers of each class and domain, by their label; what is occupied has none."""
+
     def rows(now: view.ReportView) -> families.Rows:
-        found = now.snapshot.resctrl
-        for one in found.usage if found is not None else ():
-            if one.group in _CLASSES:
-                for labels, value in read(one):
-                    yield (now.snapshot.node.name, one.domain, one.group, *labels), value
+        control = now.snapshot.resctrl
+        for usage in control.usage if control is not None else ():
+            if usage.group in _CLASSES:
+                for label, name in names.items():
+                    labels = (now.snapshot.node.name, usage.domain, usage.group)
+                    more = () if label == "occupied" else (label,)
+                    yield (*labels, *more), getattr(usage, name)
 
     return rows
 
 
 def _groups(now: view.ReportView) -> families.Rows:
-    found = now.snapshot.resctrl
-    if found is not None:
-        yield (), len(found.groups)
+    control = now.snapshot.resctrl
+    if control is not None:
+        yield (), len(control.groups)
 
 
 FAMILIES = (
@@ -52,61 +56,53 @@ FAMILIES = (
         rows=_groups,
         form="%d",
     ),
-    families.Family(
-        name="koordlet_resctrl_llc_bytes",
-        help="Last-level cache occupied by a resctrl group in an L3 domain.",
-        labels=("group", "domain"),
-        bound=_MANY,
-        most=4096,
-        rows=_usage(lambda one: one.llc_bytes),
-        form="%d",
-    ),
-    families.Family(
-        name="koordlet_resctrl_memory_bytes",
-        help="Memory traffic of a resctrl group in an L3 domain.",
-        type=families.COUNTER,
-        labels=("group", "domain"),
-        bound=_MANY,
-        most=4096,
-        rows=_usage(lambda one: one.total_bytes),
-        form="%d",
-    ),
-    families.Family(
-        name="koordlet_resctrl_memory_local_bytes",
-        help="Memory traffic of a resctrl group in an L3 domain to local memory.",
-        type=families.COUNTER,
-        labels=("group", "domain"),
-        bound=_MANY,
-        most=4096,
-        rows=_usage(lambda one: one.local_bytes),
-        form="%d",
-    ),
-    families.Family(
-        name="koordlet_resctrl_memory_bytes_per_second",
-        help="Memory bandwidth of a resctrl group in an L3 domain since the last reading.",
-        labels=("group", "domain"),
-        bound=_MANY,
-        most=4096,
-        rows=_usage(lambda one: one.total_rate),
+    *(
+        families.Family(
+            name=f"koordlet_resctrl_{name}",
+            help=text,
+            type=kind,
+            labels=("group", "domain"),
+            bound="one per group and L3 domain, at most 4096",
+            most=4096,
+            rows=_usage(attribute),
+            form=form,
+        )
+        for name, text, kind, attribute, form in (
+            (
+                *("llc_bytes", f"Last-level cache occupied by {_DOMAIN}."),
+                *(families.GAUGE, "llc_bytes", "%d"),
+            ),
+            (
+                *("memory_bytes", f"Memory traffic of {_DOMAIN}."),
+                *(families.COUNTER, "total_bytes", "%d"),
+            ),
+            (
+                *("memory_local_bytes", f"Memory traffic of {_DOMAIN} to local memory."),
+                *(families.COUNTER, "local_bytes", "%d"),
+            ),
+            (
+                "memory_bytes_per_second",
+                f"Memory bandwidth of {_DOMAIN} since the last reading.",
+                *(families.GAUGE, "total_rate", families.FORM),
+            ),
+        )
     ),
     families.Family(
         name="koordlet_resctrl_llc_occupancy",
-        help="Last-level cache occupied by a QoS class, under Koordinator's metric name.",
+        help=f"Last-level cache occupied by a QoS class, {_PEER}",
         labels=("node", "cache_id", "qos"),
         bound="3 per L3 domain",
         most=1024,
-        rows=_of_classes(lambda one: (((), one.llc_bytes),)),
+        rows=_of_classes(occupied="llc_bytes"),
         form="%d",
     ),
     families.Family(
         name="koordlet_resctrl_memory_bandwidth",
-        help="Memory traffic of a QoS class in bytes, under Koordinator's metric name.",
+        help=f"Memory traffic of a QoS class in bytes, {_PEER}",
         labels=("node", "cache_id", "qos", "mb_type"),
         bound="6 per L3 domain",
         most=2048,
-        rows=_of_classes(
-            lambda one: ((("local",), one.local_bytes), (("total",), one.total_bytes))
-        ),
+        rows=_of_classes(local="local_bytes", total="total_bytes"),
         form="%d",
     ),
 )

@@ -7,12 +7,15 @@ Does not cover: drawing (``cli.resctrl``, ``report.resctrl_svg``).
 from __future__ import annotations
 
 from koordlet.model import resctrl, schemata, snapshot
+from koordlet.report import attributes
+
+_USAGE = "domain llc_bytes=llc_bytes memory_bytes=total_bytes memory_local_bytes=local_bytes"
 
 
 def render(now: snapshot.Snapshot) -> dict[str, object]:
     """The whole document; without resctrl the reasons alone."""
     missing = [
-        {"feature": gap.feature, "why": gap.why}
+        attributes.fields(gap, "feature why")
         for gap in now.unsupported
         if gap.feature.partition(".")[0] == "resctrl"
     ]
@@ -21,8 +24,7 @@ def render(now: snapshot.Snapshot) -> dict[str, object]:
         return {"mounted": False, "domains": [], "groups": [], "unsupported": missing}
     return {
         "mounted": True,
-        "mount": found.mount,
-        "options": list(found.options),
+        **attributes.fields(found, "mount options"),
         "domains": [*_caches(found), *_bandwidths(found)],
         "groups": [_group(found, group) for group in found.groups.values()],
         "classes_of_service": found.hardware.most_groups,
@@ -89,14 +91,5 @@ def _group(found: resctrl.Resctrl, group: resctrl.Group) -> dict[str, object]:
             for name, values in schemata.parse(group.schemata).values.items()
         },
         "threads": threads,
-        "usage": [
-            {
-                "domain": use.domain,
-                "llc_bytes": use.llc_bytes,
-                "memory_bytes": use.total_bytes,
-                "memory_local_bytes": use.local_bytes,
-            }
-            for use in found.usage
-            if use.group == group.name
-        ],
+        "usage": [attributes.fields(use, _USAGE) for use in found.usage if use.group == group.name],
     }
