@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from koordlet.agent import bootstrap
@@ -110,14 +109,11 @@ def lines(found: Mapping[str, object], where: str) -> list[str]:
 
 
 def _row(record: Mapping[str, object]) -> list[str]:
-    at = record.get("at")
-    known = isinstance(at, int | float) and 0 <= at < 1e11
-    when = datetime.fromtimestamp(float(str(at)), UTC).isoformat(" ", "seconds") if known else ""
     why = str(record.get("reason") or "")
     detail = record.get("detail")
     cells = [record.get(key) for key in ("verdict", "policy", "pod", "target", "was", "value")]
     return [
-        when.removesuffix("+00:00"),
+        output.moment(record.get("at")).removesuffix(" UTC").removeprefix("?"),
         *("" if cell is None else str(cell).strip() for cell in cells),
         f"{why}: {detail}" if detail else why,
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 from collections.abc import Iterator
 
 from koordlet.cli import explain_source, output
@@ -47,7 +46,8 @@ def lines(document: explain_source.Document, every: list[explain_source.Document
     owner = str(document.get("owner"))
     yield f"CPU {document.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
     if document.get("holder"):
-        yield f"  held by  {document['holder']}{_since(document.get('since'))}"
+        since = f" since {output.moment(document['since'])}" if document.get("since") else ""
+        yield f"  held by  {document['holder']}{since}"
         yield f"  because  {document.get('reason')} ({document.get('policy')})"
     if document.get("kubelet"):
         yield "           the kubelet's static policy decided it: its files are not written"
@@ -80,10 +80,3 @@ def _siblings(
 
 def _known(value: object) -> str:
     return "?" if value is None else str(value)
-
-
-def _since(value: object) -> str:
-    if not isinstance(value, int | float):
-        return ""
-    at = dt.datetime.fromtimestamp(value, dt.UTC)
-    return f" since {at:%Y-%m-%d %H:%M:%S} UTC"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 from koordlet.cli import explain_source, options, output
-from koordlet.model import errors, quantity
+from koordlet.model import errors, moment, quantity
 from koordlet.report import topology_words
 
 #: Bytes that are easy to read as they are.
@@ -128,7 +127,7 @@ def _notes(one: explain_source.Document) -> Iterator[str]:
         yield str(one.get("why"))
     since = one.get("since")
     if isinstance(since, int | float):
-        yield f"since {datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        yield f"since {moment.spell(since)}"
 
 
 def _readable(signal: explain_source.Document, value: object) -> str:

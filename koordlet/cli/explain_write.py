@@ -10,7 +10,6 @@ journal and the log are those of the agent that ran here last. A recorded machin
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from koordlet.cli import explain_source, options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.model import cgroup, errors, knob, plan, pod
-from koordlet.report import audit_json, plan_json
+from koordlet.report import attributes, audit_json, plan_json
 from koordlet.state import journal
 
 HELP = "who wants what in a file, what was there before koordlet, what was done to it"
@@ -29,8 +28,8 @@ HELP = "who wants what in a file, what was there before koordlet, what was done 
 _RECORDS = 5
 #: Both files of the log, whole: a person waits for it, no loop does.
 _SCAN = 1 << 26
-#: Beyond it a number in a damaged record is no moment.
-_END_OF_TIME = 1e11
+_FILE = "name values=form unit leastCounts=least mayBlock=may_block answers"
+_ENTRY = "original ours=values policy since=unix_time sure"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -102,13 +101,13 @@ def document(
     return {
         "path": path,
         "value": _text(host, path),
-        "file": None if row is None else _about(row),
+        "file": None if row is None else attributes.fields(row, _FILE) | {"values": row.form.range},
         "group": group,
         "pod": _owner(seen.pods, group),
         "wanted": wanted,
         "actions": [plan_json.described(step) for step in steps],
         "left": [one.why for one in made.draft.left if one.target == path],
-        "before": None if entry is None else _entry(entry),
+        "before": None if entry is None else attributes.fields(entry, _ENTRY),
         "records": records,
         "verdict": _verdict(wanted, steps, entry, records),
     }
@@ -155,27 +154,6 @@ def _row(layout: cgroup.Layout, path: str) -> tuple[knob.Knob | None, str | None
     return None, None
 
 
-def _about(row: knob.Knob) -> explain_source.Document:
-    return {
-        "name": row.name,
-        "values": row.form.range,
-        "unit": row.unit,
-        "leastCounts": row.least,
-        "mayBlock": row.may_block,
-        "answers": row.answers,
-    }
-
-
-def _entry(entry: journal.Entry) -> explain_source.Document:
-    return {
-        "original": entry.original,
-        "ours": list(entry.values),
-        "policy": entry.policy,
-        "since": entry.unix_time,
-        "sure": entry.sure,
-    }
-
-
 def _owner(pods: tuple[pod.Pod, ...], group: str | None) -> str | None:
     """The workload that a group is of, or is in."""
     keys = {one.group: one.key for one in pods if one.group is not None}
@@ -218,9 +196,9 @@ def lines(one: explain_source.Document) -> Iterator[str]:
     if before:
         original = before["original"]
         said = "nothing" if original is None else repr(original)
-        yield f"  before   {said}, until {_moment(before['since'])}; ours: {before['ours']}"
+        yield f"  before   {said}, until {output.moment(before['since'])}; ours: {before['ours']}"
     for record in explain_source.rows(one, "records"):
-        yield f"  done     {_moment(record.get('at'))} {_deed(record)}"
+        yield f"  done     {output.moment(record.get('at'))} {_deed(record)}"
 
 
 def _deed(record: Mapping[str, object]) -> str:
@@ -228,9 +206,3 @@ def _deed(record: Mapping[str, object]) -> str:
     why, policy = str(record.get("detail") or record.get("reason") or ""), record.get("policy")
     told = why if why.startswith(f"{policy}: ") else f"{policy}: {why}"
     return f"{record.get('verdict')}: {change} ({told})"
-
-
-def _moment(at: object) -> str:
-    if not isinstance(at, int | float) or not 0 <= at < _END_OF_TIME:
-        return "?"
-    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -102,7 +102,6 @@ def document(state: feed_pb2.Node) -> dict[str, Any]:
 def node_lines(state: dict[str, Any]) -> list[str]:
     """The node as a table."""
     said, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
-    cores = used.get("cpuMilli")
     memory = used.get("memoryBytes")
     free = ",".join(one["cpus"] for one in state.get("free", {}).get("domains", ()) if one["cpus"])
     pressed = [
@@ -111,7 +110,7 @@ def node_lines(state: dict[str, Any]) -> list[str]:
     offers = state.get("bestEffort", {}).get("offers", ())
     row = [
         *(said.get("name", ""), said.get("mode", ""), "yes" if said.get("ready") else "no"),
-        "-" if cores is None else f"{cores / 1000:.2f}",
+        output.cores(used.get("cpuMilli")),
         "-" if memory is None else f"{memory / 2**30:.1f}Gi",
         *(free or "-", ",".join(pressed) or "-"),
         " ".join(f"{offer['resource'].rpartition('/')[2]}={offer['amount']}" for offer in offers)
@@ -131,7 +130,7 @@ def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
                 workload["qos"],
                 workload.get("cpus") or "-",
             ),
-            f"{workload['usageMilli'] / 1000:.2f}" if "usageMilli" in workload else "-",
+            output.cores(workload.get("usageMilli")),
             workload.get("cgroup") or "-",
         ]
         for workload in workloads(state, name)

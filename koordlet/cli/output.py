@@ -5,12 +5,14 @@ Covers: stdout and stderr forms shared by all commands. Does not cover: what is 
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from koordlet.model import errors, printable
+from koordlet.model import moment as moments
 
 
 def print_json(document: Mapping[str, object]) -> None:
@@ -57,6 +59,18 @@ def print_error(error: errors.KoordletError, *, as_json: bool) -> None:
         "fix": error.fix,
     }
     print(json.dumps({"version": "v1", "error": body}), file=sys.stderr)
+
+
+def moment(at: object) -> str:
+    """A time in seconds since 1970, as people read it; ``?`` for what is none."""
+    if not isinstance(at, int | float) or not 0 <= at <= moments.LAST:
+        return "?"
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def cores(milli: float | None, missing: str = "-") -> str:
+    """Thousandths of a core as cores."""
+    return missing if milli is None else f"{milli / 1000:.2f}"
 
 
 def table(rows: Sequence[Sequence[str]], *, head: Sequence[str], indent: str = "") -> list[str]:

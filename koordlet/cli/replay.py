@@ -148,14 +148,10 @@ def _table(steps: list[Step], *, both: bool) -> list[str]:
     for step in steps:
         at = step.point
         row = [f"{at.at - steps[0].point.at:.1f}"]
-        row += [_cores(value, "?") for value in (at.node, at.ls, at.system, at.be)]
-        row += [_cores(at.limit, "none")]
-        row += [_cores(at.other, "none")] if both else []
+        row += [output.cores(value, "?") for value in (at.node, at.ls, at.system, at.be)]
+        row += [output.cores(at.limit, "none")]
+        row += [output.cores(at.other, "none")] if both else []
         why = step.plan.limit.reason if step.plan.limit is not None else ""
         row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), output.visible(why)]
         rows.append(tuple(row))
     return output.table(rows, head=tuple(head))
-
-
-def _cores(milli: int | None, missing: str) -> str:
-    return missing if milli is None else f"{milli / 1000:.2f}"

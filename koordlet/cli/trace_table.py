@@ -5,7 +5,6 @@ Covers: the document of ``report.trace_json`` as lines. Does not cover: making i
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -34,10 +33,8 @@ _MET: Mapping[object, str] = {True: "met", False: "not met"}
 
 def lines(document: Document, *, detailed: bool = False) -> Iterator[str]:
     """The stations in order; ``detailed``: each action, and what each policy saw."""
-    at = document["at"]
-    when = dt.datetime.fromtimestamp(at, dt.UTC) if isinstance(at, int | float) else "?"
     where = "this machine" if document["live"] else "a recorded machine"
-    yield f"One pass of {where} at {when:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"One pass of {where} at {output.moment(document['at'])}"
     yield from ("", "Read")
     yield from _read(explain_source.part(document, "read"))
     yield from ("", "Decided, each policy with the claims of those above it")

@@ -21,11 +21,10 @@ import enum
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from koordlet.history import shares, window
-from koordlet.model import meter, pod, qos
+from koordlet.model import meter, moment, pod, qos
 from koordlet.model.record import dataclass
 from koordlet.report import quantities, scopes, view
 
@@ -160,7 +159,7 @@ def status(
 ) -> dict[str, Any]:
     """The whole status of parts that were made before."""
     made: dict[str, Any] = {
-        "updateTime": time_text(now.snapshot.wall),
+        "updateTime": moment.spell(now.snapshot.wall),
         "nodeMetric": measured,
         "podsMetric": pod_rows,
         "hostApplicationMetric": application_rows,
@@ -178,11 +177,6 @@ def status(
             }
             made[key] = {"resource": {"resources": texts}}
     return made
-
-
-def time_text(wall: float) -> str:
-    """A time as API objects have it."""
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, slots=True)

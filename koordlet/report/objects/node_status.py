@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import decision, resources
+from koordlet.model import decision, moment, resources
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import holders, metric_object
@@ -219,7 +219,7 @@ def _conditions(
             made.append(before)
             continue
         changed = True
-        text, now = _status(one), metric_object.time_text(wall)
+        text, now = _status(one), moment.spell(wall)
         since = before.get("lastTransitionTime") if before.get("status") == text else None
         made.append(
             {
