@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from koordlet.cli import output, plan
 from koordlet.cli import topology as machine
-from koordlet.report import in_force, view
+from koordlet.report import view
 
 
 def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
@@ -16,7 +16,7 @@ def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) ->
     enforcing = now.mode == "enforce"
     verb = "enforcing" if enforcing else "observing: nothing is changed"
     text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}"]
-    text += [f"  ! {output.visible(one)}" for one in in_force.banner(now) if enforcing]
+    text += [f"  ! {output.visible(one)}" for one in view.banner(now) if enforcing]
     text += ["", "The machine"]
     text += [
         f"  {'  ' * line.level}{line.text}".rstrip()

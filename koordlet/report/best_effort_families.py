@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 
 from koordlet.model import best_effort
-from koordlet.report import families, in_force, view
+from koordlet.report import families, view
 
 _Read = Callable[[best_effort.Limit], int | None]
 
@@ -26,14 +26,14 @@ def _cores(read: _Read) -> Callable[[view.ReportView], families.Rows]:
 
 
 def _limits(now: view.ReportView) -> families.Rows:
-    limit = in_force.acting(now)
+    limit = view.acting(now)
     if limit is not None and limit.milli is not None:
         yield (limit.policy, limit.actuator), limit.milli / 1000
 
 
 def _suppressed(now: view.ReportView) -> families.Rows:
     """The peer's form: only its two actuators are types there."""
-    limit = in_force.acting(now)
+    limit = view.acting(now)
     if limit is not None and limit.milli is not None and limit.actuator in ("cpuset", "cfsQuota"):
         yield (now.snapshot.node.name, limit.actuator), limit.milli / 1000
 

@@ -32,6 +32,7 @@ from koordlet.report import (
 STALE_SECONDS = 15.0
 
 _QUESTIONS = "limit=1-1000, since=2026-01-31T12:00:00Z or 10m, pod=namespace/name, policy=stem"
+_Handler = routes.Handler
 Surfaces = Callable[[], Mapping[tuple[str, str], int]]
 
 
@@ -82,7 +83,7 @@ class Api:
 
     def _of_view(
         self, answer: Callable[[message.HttpRequest, view.ReportView], message.HttpResponse]
-    ) -> routes.Handler:
+    ) -> _Handler:
         """The handler of what the newest view answers, once there is one."""
 
         def handler(request: message.HttpRequest) -> message.HttpResponse:

@@ -7,7 +7,7 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 from __future__ import annotations
 
 from koordlet.model import best_effort, pod, resources, snapshot
-from koordlet.report import attributes, in_force, plan_json, usage_json, view
+from koordlet.report import attributes, plan_json, usage_json, view
 
 _RESERVATION = "name uid phase holds owners cpus cpu_count match problems"
 
@@ -26,7 +26,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "cpus": attributes.fields(seen.topology, "present online"),
         "pools": plan_json.pools(now.plan),
         "bestEffort": _best_effort(now),
-        "banner": list(in_force.banner(now)),
+        "banner": list(view.banner(now)),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
         "reservations": [attributes.fields(held, _RESERVATION) for held in seen.reservations],
@@ -43,7 +43,7 @@ def _best_effort(now: view.ReportView) -> dict[str, object]:
 
     ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
     """
-    found, limit = now.plan.limit, in_force.acting(now)
+    found, limit = now.plan.limit, view.acting(now)
     nobody = {**dict.fromkeys(("policy", "actuator", "limitCores", "cpus")), "reason": ""}
     would_be = {**_limit(found), "why": found.idle} if found is not None and found.idle else None
     return {

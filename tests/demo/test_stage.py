@@ -13,7 +13,7 @@ from koordlet.config import sourced
 from koordlet.demo import groups, kernel, recorded, stage
 from koordlet.host import machine
 from koordlet.host.fs import root
-from koordlet.report import in_force, node_json, view
+from koordlet.report import node_json, view
 from koordlet.state import paths
 
 REPO = Path(__file__).resolve().parents[2]
@@ -147,5 +147,5 @@ def test_the_story_of_a_policy_in_shadow(
     assert slow is not None
     assert slow.p99 > 20
     assert spike.plan.limit is not None
-    assert in_force.acting(spike) is None
-    assert told["banner"] == [*in_force.banner(spike)] != []
+    assert view.acting(spike) is None
+    assert told["banner"] == [*view.banner(spike)] != []
