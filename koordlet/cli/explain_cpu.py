@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from koordlet.cli import explain_source, output
+from koordlet.cli import node_source, output
 from koordlet.model import cpuset, errors
 
 HELP = "who has this CPU, why, since when, and who else may run there"
@@ -25,12 +25,12 @@ _MEANS = {
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("cpu", metavar="N", type=int, help="number of the CPU")
-    explain_source.add(parser)
+    node_source.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    every = explain_source.rows(explain_source.cpus(args), "cpus")
+    every = node_source.rows(node_source.cpus(args), "cpus")
     one = next((each for each in every if each.get("cpu") == args.cpu), None)
     if one is None:
         numbers = [each.get("cpu") for each in every]
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     return output.show(args.output, one, lines(one, every))
 
 
-def lines(document: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
+def lines(document: node_source.Document, every: list[node_source.Document]) -> Iterator[str]:
     """Format the document for people."""
     owner = str(document.get("owner"))
     yield f"CPU {document.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
@@ -53,7 +53,7 @@ def lines(document: explain_source.Document, every: list[explain_source.Document
         yield "           the kubelet's static policy decided it: its files are not written"
     pools = [
         f"{pool.get('kind')} pool of node {_known(pool.get('node'))} ({pool.get('cpus')})"
-        for pool in explain_source.rows(document, "pools")
+        for pool in node_source.rows(document, "pools")
     ]
     yield f"  pools    {', '.join(pools) or 'none'}"
     place = (("socket", "socket"), ("node", "node"), ("L3", "l3"), ("core", "core"))
@@ -66,9 +66,7 @@ def lines(document: explain_source.Document, every: list[explain_source.Document
         yield f"  in use   {100 * used:.0f} %"
 
 
-def _siblings(
-    document: explain_source.Document, every: list[explain_source.Document]
-) -> Iterator[str]:
+def _siblings(document: node_source.Document, every: list[node_source.Document]) -> Iterator[str]:
     """The other threads of its core, and whose they are: they share its pipelines."""
     core = cpuset.CPUSet.parse(str(document.get("siblings") or ""))
     for other in every:

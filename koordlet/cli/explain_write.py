@@ -15,7 +15,7 @@ from pathlib import Path
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import explain_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.model import cgroup, errors, knob, plan, pod
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         where = bootstrap.state_paths(args, config)
         entries = remembered(where.journal, machine.identify(host))
         question = audit_json.AuditQuery(limit=_RECORDS, target=path)
-        records = explain_source.rows(
+        records = node_source.rows(
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
     found = document(path, host, tick.run_once(entries), entries.get(path), records)
@@ -80,12 +80,12 @@ def document(
     host: root.HostRoot,
     made: ticks.Pass,
     entry: journal.Entry | None,
-    records: list[explain_source.Document],
-) -> explain_source.Document:
+    records: list[node_source.Document],
+) -> node_source.Document:
     """Collect everything known about one file."""
     seen = made.snapshot
     row, group = _row(seen.layout, path)
-    wanted: list[explain_source.Document] = [
+    wanted: list[node_source.Document] = [
         {
             "policy": action.policy,
             "value": plan_json.value_of(action),
@@ -114,10 +114,10 @@ def document(
 
 
 def _verdict(
-    wanted: list[explain_source.Document],
+    wanted: list[node_source.Document],
     steps: list[plan.Step],
     entry: object,
-    records: list[explain_source.Document],
+    records: list[node_source.Document],
 ) -> str:
     """The answer in one sentence."""
     if any(step.undo for step in steps):
@@ -171,33 +171,33 @@ def _text(host: root.HostRoot, path: str) -> str | None:
 # For people ---------------------------------------------------------------------------------------
 
 
-def lines(one: explain_source.Document) -> Iterator[str]:
+def lines(one: node_source.Document) -> Iterator[str]:
     """Format the document for people."""
     yield f"{one['path']}: {one['verdict']}"
     value = one["value"]
     yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"
-    about = explain_source.part(one, "file")
+    about = node_source.part(one, "file")
     if about:
         yield f"  takes    {about['values']} {about['unit']}".rstrip()
         if about["answers"]:
             yield f"           {about['answers']}"
     if one["pod"]:
         yield f"  of       {one['pod']}"
-    for wish in explain_source.rows(one, "wanted"):
+    for wish in node_source.rows(one, "wanted"):
         mode = "" if wish["mode"] == "enforce" else f" [{wish['mode']}]"
         yield f"  wanted   {wish['value']} by {wish['policy']}{mode}: {wish['reason']}"
-    for step in explain_source.rows(one, "actions"):
+    for step in node_source.rows(one, "actions"):
         was = step.get("was") or "unset"
         yield f"  to do    step {step['order']}: {was} → {step['value']} ({step['reason']})"
     left = one["left"]
     for why in left if isinstance(left, list) else ():
         yield f"  left     {why}"
-    before = explain_source.part(one, "before")
+    before = node_source.part(one, "before")
     if before:
         original = before["original"]
         said = "nothing" if original is None else repr(original)
         yield f"  before   {said}, until {output.moment(before['since'])}; ours: {before['ours']}"
-    for record in explain_source.rows(one, "records"):
+    for record in node_source.rows(one, "records"):
         yield f"  done     {output.moment(record.get('at'))} {_deed(record)}"
 
 

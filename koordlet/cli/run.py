@@ -185,9 +185,9 @@ def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
     """Choose endpoints that narrate the demo where it enforces."""
     if play.why:
         return endpoints.Endpoints
-    from koordlet.cli import narration  # noqa: PLC0415 -- a service narrates nothing
+    from koordlet.cli import welcome  # noqa: PLC0415 -- a service narrates nothing
 
-    return functools.partial(narration.Narrated, latency=play.latency)
+    return functools.partial(welcome.Narrated, latency=play.latency)
 
 
 def _scheduler(

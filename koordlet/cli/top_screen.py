@@ -1,7 +1,7 @@
 """The screen of ``koordlet top``: a node's document as lines of a terminal. Pure.
 
 Covers: the head, CPUs by pool, workloads sorted and filtered, the line of keys, 80 columns.
-Does not cover: where the document comes from (``cli.top_source``), keys (``cli.top``).
+Does not cover: where the document comes from (``cli.node_source``), keys (``cli.top``).
 
 Whatever the document lacks is shown as ``-``: an agent of another version may say less.
 """

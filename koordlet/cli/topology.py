@@ -17,7 +17,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from koordlet.cli import explain_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.host.devices import netlink
 from koordlet.host.recording import roots
 from koordlet.host.topology import discovery
@@ -61,7 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="with -o svg: colour each CPU by its owner; asks the running agent, or decides what it"
         " would decide",
     )
-    explain_source.add_source(parser)
+    node_source.add_source(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,7 +92,7 @@ def _owners(args: argparse.Namespace) -> dict[int, str]:
     """CPU to the word for its owner; empty where nobody asked."""
     if not args.owners:
         return {}
-    every = explain_source.rows(explain_source.cpus(args), "cpus")
+    every = node_source.rows(node_source.cpus(args), "cpus")
     pairs = ((one.get("cpu"), str(one.get("owner"))) for one in every)
     return {cpu: owner for cpu, owner in pairs if isinstance(cpu, int)}
 

@@ -20,7 +20,6 @@ from koordlet.report import (
     best_effort_families,
     families,
     nri_families,
-    peer_agent_families,
     peer_families,
     resctrl_families,
     usage_families,
@@ -126,7 +125,6 @@ _FAMILIES = (
     *usage_families.FAMILIES,
     *best_effort_families.FAMILIES,
     *peer_families.FAMILIES,
-    *peer_agent_families.FAMILIES,
     *nri_families.FAMILIES,
     *resctrl_families.FAMILIES,
 )

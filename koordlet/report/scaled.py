@@ -1,7 +1,7 @@
 """CPU limits of groups as ``cpu_burst`` wrote them last: quota and burst, from results of steps.
 
 Covers: what was written, what was put back. Does not cover: the policy (``policy.cpu.cpu_burst``),
-the series (``report.peer_agent_families``).
+the series (``report.peer_families``).
 
 A limit that nobody raised was not written, and has no value here.
 """

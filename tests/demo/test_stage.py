@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.agent import lifecycle
 from koordlet.config import sourced
-from koordlet.demo import groups, kernel, recorded, stage
+from koordlet.demo import groups, kernel, stage
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.report import node_json, view
@@ -46,7 +46,7 @@ def test_the_recording_is_the_one_that_was_judged() -> None:
     """The demo's machine is that of the fixtures, byte for byte."""
     fixture = REPO / "fixtures/sysfs/vm-2s8t.tar.gz"
 
-    assert recorded.ARCHIVE.read_bytes() == fixture.read_bytes()
+    assert stage.ARCHIVE.read_bytes() == fixture.read_bytes()
 
 
 def test_the_story(
