@@ -153,7 +153,7 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
 
 def _unmanaged(seen: snapshot.Snapshot) -> list[str]:
     """Containers that nobody declared: a few of them, and how many there are."""
-    text = [f"unmanaged     {output.visible(str(one.group))}" for one in seen.unmanaged[:_SHOWN]]
+    text = [f"unmanaged     {output.visible(str(pod.group))}" for pod in seen.unmanaged[:_SHOWN]]
     more = len(seen.unmanaged) - _SHOWN
     return [*text, f"unmanaged     and {more} more"] if more > 0 else text
 

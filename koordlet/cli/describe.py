@@ -47,8 +47,8 @@ def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterat
     for name, value in shown.items():
         yield f"{name + ':':<11} {value}".rstrip()
     owners = status.get("currentOwners")
-    for one in owners if isinstance(owners, list) else []:
-        yield output.visible(f"{'Owner:':<11} {one.get('namespace')}/{one.get('name')}")
+    for owner in owners if isinstance(owners, list) else []:
+        yield output.visible(f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}")
     for warning in warnings:
         yield output.visible(f"{'Warning:':<11} {warning}")
     yield "Timeline:"

@@ -57,10 +57,10 @@ def document(plan: node_source.Document, pod: str | None) -> node_source.Documen
         "version": "v1",
         "signals": node_source.rows(plan, "signals"),
         "conditions": [
-            one
-            for one in node_source.rows(plan, "conditions")
+            condition
+            for condition in node_source.rows(plan, "conditions")
             # The kubelet's three, swap, what stalls, what is near its limit or comes too late.
-            if str(one.get("type")).endswith(("Pressure", "Stalled", "Tight", "Late"))
+            if str(condition.get("type")).endswith(("Pressure", "Stalled", "Tight", "Late"))
         ],
         "evictions": evictions,
         "held": str(_facts(plan).get("held") or ""),

@@ -156,7 +156,7 @@ def _row(layout: cgroup.Layout, path: str) -> tuple[knob.Knob | None, str | None
 
 def _owner(pods: tuple[pod.Pod, ...], group: str | None) -> str | None:
     """The workload that a group is of, or is in."""
-    keys = {one.group: one.key for one in pods if one.group is not None}
+    keys = {workload.group: workload.key for workload in pods if workload.group is not None}
     places = () if group is None else (group, *cgroup.ancestors(group))
     return next((keys[place] for place in places if place in keys), None)
 

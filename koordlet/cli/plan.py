@@ -164,7 +164,7 @@ def evictions(made: plan.Plan) -> list[str]:
 
 def _by_workload(steps: Sequence[plan.Step], pods: Sequence[pod.Pod]) -> dict[str, list[plan.Step]]:
     """The steps of each workload, whose cgroup they are in or below; the first to act first."""
-    keys = {one.group: one.key for one in pods if one.group is not None}
+    keys = {workload.group: workload.key for workload in pods if workload.group is not None}
     found: dict[str, list[plan.Step]] = {}
     for step in steps:
         group = step.action.group

@@ -179,7 +179,7 @@ def _cgroup_of(pid: str, top: str) -> str:
         for _, controllers, path in (line.split(":", 2) for line in lines)
         for controller in controllers.split(",")
     }
-    inside = [found[one] for one in _HIERARCHIES if found.get(one, "/") != "/"]
+    inside = [found[hierarchy] for hierarchy in _HIERARCHIES if found.get(hierarchy, "/") != "/"]
     if not inside:
         raise errors.UsageError(
             f"process {pid} is in the root cgroup", culprit="--owner", fix="give it one of its own"

@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     socket = Path(args.socket) if args.socket else where.scheduler_socket
     with placing_client.PlacingClient(socket) as client:
-        taken = client.submit([json.dumps(one, default=str) for one in bodies])
-        pods = [one for one in taken if one.kind == "Pod" and not one.error]
+        taken = client.submit([json.dumps(body, default=str) for body in bodies])
+        pods = [receipt for receipt in taken if receipt.kind == "Pod" and not receipt.error]
         found = _followed(client, pods, time.monotonic() + args.wait)
     errors_found = refused(taken, bodies)
     rows = [
@@ -79,10 +79,10 @@ def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, An
     """The newest answer about each pod; waits for those that have none yet."""
     found: dict[str, Any] = {}
     while True:
-        for one in pods:
-            key = f"{one.namespace}/{one.name}"
+        for pod in pods:
+            key = f"{pod.namespace}/{pod.name}"
             if key not in found or not (found[key].node or found[key].message):
-                found[key] = client.why(one.namespace, one.name)
+                found[key] = client.why(pod.namespace, pod.name)
         answered = all(one.node or one.message for one in found.values())
         if answered or time.monotonic() >= deadline:
             return found

@@ -140,9 +140,11 @@ def lines(result: simulation.Result) -> list[str]:
         ]
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
-    for one in result.preemptions:
-        victims = ", ".join(map(output.visible, one["victims"]))
-        text.append(f"{output.visible(one['pod'])} preempts on {one['node']}: {victims}")
+    for preemption in result.preemptions:
+        victims = ", ".join(map(output.visible, preemption["victims"]))
+        text.append(
+            f"{output.visible(preemption['pod'])} preempts on {preemption['node']}: {victims}"
+        )
     for waiting in result.pending:
         text.append(
             f"{output.visible(waiting['pod'])} stays pending: {output.visible(waiting['message'])}"

@@ -157,7 +157,7 @@ def _headroom(document: Document, usage: Document) -> str:
     )
     share = _part(_part(usage, "shares"), "BE").get("cpuCores")
     cpus = [_part(usage, "cpus").get(str(cpu)) for cpu in pool]
-    known = [max(0.0, 1 - one) for one in cpus if isinstance(one, int | float)]
+    known = [max(0.0, 1 - cpu) for cpu in cpus if isinstance(cpu, int | float)]
     idle = _number(sum(known) if known else None, 2)
     parts = [f"BE uses {_number(share, 2)} CPUs, {idle} of its pool idle"]
     parts += [
@@ -174,11 +174,11 @@ def _pools(document: Document, how: Show) -> Iterator[text.Text]:
     left = _cpus(_part(document, "cpus").get("online"))
     kinds: list[tuple[str, str, cpuset.CPUSet]] = []
     pools = _part(document, "pools")
-    for one in _rows(pools, "claims"):
-        owner = str(one.get("owner", ""))
+    for claim in _rows(pools, "claims"):
+        owner = str(claim.get("owner", ""))
         colour = _COLOURS.get(owner, _COLOURS["exclusive"])
-        members = _cpus(one.get("cpus"))
-        label = owner if owner == "reserved" else str(one.get("holder", owner))
+        members = _cpus(claim.get("cpus"))
+        label = owner if owner == "reserved" else str(claim.get("holder", owner))
         kinds.append((label, colour, members))
         left -= members
     for kind in ("LS", "BE"):
@@ -241,9 +241,10 @@ def chosen(document: Document, how: Show) -> Sequence[Document]:
     """The workloads that pass the filter, in order; equal ones by name."""
     wanted = how.filter.lower()
     rows = [
-        one
-        for one in (*_rows(document, "workloads"), *_rows(document, "unmanaged"))
-        if wanted in f"{one.get('namespace')}/{one.get('name')} {one.get('qos')}".lower()
+        workload
+        for workload in (*_rows(document, "workloads"), *_rows(document, "unmanaged"))
+        if wanted
+        in f"{workload.get('namespace')}/{workload.get('name')} {workload.get('qos')}".lower()
     ]
     rows.sort(key=_SORTS["n"])
     rows.sort(key=_SORTS[how.sort])
@@ -253,7 +254,7 @@ def chosen(document: Document, how: Show) -> Sequence[Document]:
 def _workloads(document: Document, how: Show, room: int) -> table.Table:
     rows = chosen(document, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
-    shown = [one for one in _COLUMNS if how.width >= one.width or one.key == how.sort]
+    shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
     for one in shown:
         mark = "v" if one.key == how.sort else ""
         if one.key == "n":

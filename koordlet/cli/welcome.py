@@ -48,7 +48,7 @@ def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) ->
         text += [f"  {step.action.reason} ({step.action.target})" for step in now.plan.steps]
     text += ["", "Where to look", *(f"  {address}" for address in addresses)]
     if demo_on and enforcing:
-        page = next((one for one in addresses if one.startswith("http")), None)
+        page = next((address for address in addresses if address.startswith("http")), None)
         if page is not None:
             text += ["", f"Open {page.split()[0]} beside this. For five of each twenty seconds the"]
             text += [

@@ -176,7 +176,7 @@ class Recorded:
     def settings(self) -> groups.DemoSettings:
         """Settings of the demo's policy for the recorded processes."""
         return groups.DemoSettings(
-            pids=tuple(story.PIDS.items()), names=tuple(one.name for one in PODS)
+            pids=tuple(story.PIDS.items()), names=tuple(workload.name for workload in PODS)
         )
 
     def paths(self, here: paths.Paths) -> paths.Paths:

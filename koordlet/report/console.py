@@ -83,7 +83,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
     assert isinstance(evictions, list)  # noqa: S101 - the same
     return {
         **{name: whole[name] for name in kept},
-        "workloads": [_workload(now, one) for one in now.snapshot.pods],
+        "workloads": [_workload(now, workload) for workload in now.snapshot.pods],
         "unmanaged": len(now.snapshot.unmanaged),
         "signals": made["signals"],
         "evictions": evictions[:_EVICTIONS],
@@ -112,11 +112,11 @@ def _offer(now: view.ReportView) -> dict[str, object] | None:
     }
 
 
-def _workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
-    used = usage_json.workload(now, one)
+def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
+    used = usage_json.workload(now, workload)
     shown = ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure", "network")
     return {
-        **attributes.fields(one, "key qos source cgroup=group"),
-        "cpus": node_json.cpus(now, one),
+        **attributes.fields(workload, "key qos source cgroup=group"),
+        "cpus": node_json.cpus(now, workload),
         **{name: used[name] for name in shown},
     }

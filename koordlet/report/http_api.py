@@ -208,7 +208,7 @@ class Api:
             limit=limit,
             since=audit_json.moment(since, self._wall()) if since else None,
             pod=pod,
-            group=next((one.group for one in pods if one.key == pod), None),
+            group=next((workload.group for workload in pods if workload.key == pod), None),
             policy=request.one("policy"),
         )
 

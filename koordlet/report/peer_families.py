@@ -154,11 +154,11 @@ def _scaled(what: str) -> Callable[[view.ReportView], families.Rows]:
 
 def _scores(now: view.ReportView) -> families.Rows:
     """Highest score of each container's processes, where ``oom_score`` reads them."""
-    for one in now.snapshot.pods if now.snapshot.oom_scores else ():
-        for part in one.containers:
+    for workload in now.snapshot.pods if now.snapshot.oom_scores else ():
+        for part in workload.containers:
             scores = now.snapshot.oom_scores.get(part.group or "")
             if scores:
-                labels = (_node(now), one.uid, one.name, one.namespace, part.name)
+                labels = (_node(now), workload.uid, workload.name, workload.namespace, part.name)
                 yield labels, max(scores.values())
 
 

@@ -15,7 +15,7 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "version": "v1",
         "actions": [described(step) for step in made.steps],
         "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
-        "evictions": [_eviction(one) for one in made.evictions],
+        "evictions": [_eviction(victim) for victim in made.evictions],
         "signals": [signal(one) for one in made.signals],
         "conditions": [condition(one) for one in made.conditions],
         "unsupported": [attributes.fields(gap, "feature why") for gap in made.unsupported],
@@ -68,10 +68,10 @@ def outcome(one: result.Result) -> dict[str, object]:
     return document
 
 
-def _eviction(one: eviction.Eviction) -> dict[str, object]:
+def _eviction(victim: eviction.Eviction) -> dict[str, object]:
     return {
         **attributes.fields(
-            one, "pod signal reason message policy observed threshold grace_seconds held"
+            victim, "pod signal reason message policy observed threshold grace_seconds held"
         ),
         "ranking": [
             {
@@ -79,7 +79,7 @@ def _eviction(one: eviction.Eviction) -> dict[str, object]:
                 "keys": dict(each.keys),
                 **({"spared": each.spared} if each.spared else {}),
             }
-            for each in one.ranking
+            for each in victim.ranking
         ],
     }
 

@@ -59,15 +59,15 @@ def document(now: view.ReportView, key: str) -> dict[str, object] | None:
 
 def names(now: view.ReportView) -> Iterator[str]:
     """Known names."""
-    return (one.key for one in now.snapshot.pods)
+    return (workload.key for workload in now.snapshot.pods)
 
 
-def _why(one: pod.Pod) -> str:
-    if one.kube_qos is None:
-        return one.source
-    if one.raw_qos is not None:
+def _why(workload: pod.Pod) -> str:
+    if workload.kube_qos is None:
+        return workload.source
+    if workload.raw_qos is not None:
         return "label koordinator.sh/qosClass"
-    return f"no label; Kubernetes class {one.kube_qos.value}"
+    return f"no label; Kubernetes class {workload.kube_qos.value}"
 
 
 def _group(now: view.ReportView, path: str | None) -> dict[str, object] | None:

@@ -154,24 +154,24 @@ def of(
 
 def _starts(now: snapshot.Snapshot) -> Iterator[event.Event]:
     """Rule 9."""
-    for one in now.pods:
-        refused = [box for box in one.containers if box.refused]
-        if not refused or one.source not in _OF_CLUSTER:
+    for workload in now.pods:
+        refused = [box for box in workload.containers if box.refused]
+        if not refused or workload.source not in _OF_CLUSTER:
             continue
         note = (
             f"Container {refused[0].name} did not start, possibly because of a limit that"
             f" koordlet set: {refused[0].refused}"
         )
-        told = _remark(_pod(one), f"start\0{refused[0].name}", note)
+        told = _remark(_pod(workload), f"start\0{refused[0].name}", note)
         yield replace(told, reason="StartFailed", action="Limit")
 
 
 def _listed(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[event.Subject, Iterable[str]]]:
-    for one in now.pods:
-        if one.problems and one.source in _OF_CLUSTER:
-            yield _pod(one), one.problems
+    for workload in now.pods:
+        if workload.problems and workload.source in _OF_CLUSTER:
+            yield _pod(workload), workload.problems
     if now.slo is not None and now.slo.problems:
         yield _strategies(now.node.name, now.slo), now.slo.problems
     for held in now.reservations:
@@ -197,9 +197,9 @@ def _listed(
     yield node, (*now.node.problems, *said)
 
 
-def _pod(one: pod.Pod) -> event.Subject:
-    uid = one.uid if one.uid != one.key else ""
-    return event.Subject(kind=kinds.PODS, name=one.name, namespace=one.namespace, uid=uid)
+def _pod(workload: pod.Pod) -> event.Subject:
+    uid = workload.uid if workload.uid != workload.key else ""
+    return event.Subject(kind=kinds.PODS, name=workload.name, namespace=workload.namespace, uid=uid)
 
 
 def _strategies(node: str, slo: nodeslo.NodeSlo) -> event.Subject:

@@ -41,9 +41,9 @@ class Scaled:
         if not results:
             return self.limits
         found = {key: value for key, value in self.limits.items() if key[1] in groups}
-        for one in results:
-            if one.step is not None and one.step.action.policy == STEM:
-                _note(found, one.step, one.verdict)
+        for outcome in results:
+            if outcome.step is not None and outcome.step.action.policy == STEM:
+                _note(found, outcome.step, outcome.verdict)
         if found != self.limits:
             self.limits = MappingProxyType(found)
         return self.limits

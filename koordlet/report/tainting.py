@@ -131,12 +131,12 @@ def laid(node: Mapping[str, Any], keys: Iterable[str], effect: str) -> list[Any]
     has = listed if isinstance(listed, list) else []
     missing = dict.fromkeys(sorted(keys))
     kept = []
-    for one in has:
-        key = one.get("key") if isinstance(one, Mapping) else None
+    for taint in has:
+        key = taint.get("key") if isinstance(taint, Mapping) else None
         if key not in _OURS:
-            kept.append(one)
-        elif key in missing and one.get("effect") == effect:
-            kept.append(one)
+            kept.append(taint)
+        elif key in missing and taint.get("effect") == effect:
+            kept.append(taint)
             del missing[key]
     made = [*kept, *({"key": key, "effect": effect} for key in missing)]
     return None if made == has else made

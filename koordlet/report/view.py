@@ -124,14 +124,14 @@ def limit(
     """The limit, idle where a file that holds it was not written in this pass."""
     if decided is None or decided.milli is None:
         return decided
-    for one in results:
-        step = one.step
-        if step is None or step.undo or one.verdict in _THERE:
+    for outcome in results:
+        step = outcome.step
+        if step is None or step.undo or outcome.verdict in _THERE:
             continue
         did = step.action
         if did.policy == decided.policy and getattr(did, "knob", "") in _HOLDING:
-            why = one.detail or one.verdict.value
-            return best_effort.idle(decided, f"{one.target} was not written: {why}")
+            why = outcome.detail or outcome.verdict.value
+            return best_effort.idle(decided, f"{outcome.target} was not written: {why}")
     return decided
 
 

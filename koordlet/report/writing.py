@@ -122,8 +122,8 @@ class Writers:
         """For metrics: what was written, and who was faster."""
         every = self.health.values()
         return {
-            "writes": sum(one.writes for one in every),
-            "conflicts": sum(one.conflicts for one in every),
+            "writes": sum(health.writes for health in every),
+            "conflicts": sum(health.conflicts for health in every),
         }
 
     async def _keep(self, row: ObjectRow) -> None:

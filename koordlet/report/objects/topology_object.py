@@ -87,7 +87,7 @@ def _policy(seen: snapshot.Snapshot) -> str:
 
 
 def _zones(now: view.ReportView, how: AvailableView) -> list[dict[str, Any]]:
-    nodes = sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
+    nodes = sorted(now.snapshot.topology.nodes, key=lambda node: node.node)
     order = [node.node for node in now.snapshot.topology.nodes]
     return [
         {
@@ -214,17 +214,17 @@ def _annotations(now: view.ReportView) -> dict[str, str]:
 def _detail(found: topology.Topology) -> list[dict[str, int]]:
     """Only CPUs that are online and placed: the peer's scheduler would give away any other."""
     return [
-        {"id": one.cpu, "core": one.core, "socket": one.socket, "node": one.node or 0}
-        for one in sorted(found.cpus, key=lambda one: one.cpu)
-        if one.online and one.core is not None and one.socket is not None
+        {"id": cpu.cpu, "core": cpu.core, "socket": cpu.socket, "node": cpu.node or 0}
+        for cpu in sorted(found.cpus, key=lambda cpu: cpu.cpu)
+        if cpu.online and cpu.core is not None and cpu.socket is not None
     ]
 
 
 def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
     pools = [pool for pool in book.pools if pool.kind == kind]
     return [
-        {"socket": one.socket or 0, "node": one.node or 0, "cpuset": str(one.cpus)}
-        for one in sorted(pools, key=lambda one: (one.socket or 0, one.node or 0))
+        {"socket": pool.socket or 0, "node": pool.node or 0, "cpuset": str(pool.cpus)}
+        for pool in sorted(pools, key=lambda pool: (pool.socket or 0, pool.node or 0))
     ]
 
 
@@ -232,7 +232,7 @@ def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]
     """CPUs assigned by the kubelet's static policy; koordlet's are in the pods' annotations."""
     pods = {pod.uid: pod for pod in seen.pods}
     found = []
-    for claim in sorted(book.claims, key=lambda one: one.uid):
+    for claim in sorted(book.claims, key=lambda claim: claim.uid):
         if claim.kubelet and claim.uid:
             known = pods.get(claim.uid)
             names = {"namespace": known.namespace, "name": known.name} if known is not None else {}
@@ -294,7 +294,7 @@ def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, An
 
 
 def _zone(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    known = (one for one in there.get("zones") or () if isinstance(one, Mapping))
+    known = (zone for zone in there.get("zones") or () if isinstance(zone, Mapping))
     before: Mapping[str, Any] = next((one for one in known if one.get("name") == ours["name"]), {})
     return {**before, **ours, "resources": _named(before.get("resources"), ours["resources"])}
 
