@@ -17,6 +17,7 @@ import gc
 import importlib
 import signal
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -85,7 +86,7 @@ def parser(
                 name,
                 help=help_line,
                 description=f"{about[0].upper()}{about[1:]}.",
-                epilog=f"examples:\n{_indent(module.EXAMPLES)}",
+                epilog=f"examples:\n{textwrap.indent(module.EXAMPLES, '  ')}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             module.add(add_parser)
@@ -93,10 +94,6 @@ def parser(
         elif not alone:
             commands.add_parser(name, help=help_line)
     return top
-
-
-def _indent(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.strip().splitlines())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

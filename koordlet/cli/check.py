@@ -14,7 +14,7 @@ from typing import Any
 from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output
 from koordlet.model import cgroup, snapshot
-from koordlet.report import attributes
+from koordlet.report import documents
 
 EXAMPLES = """\
 koordlet check             what works here
@@ -109,16 +109,16 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
             "isolated": str(seen.topology.isolated),
         },
         "standalone": choice.standalone,
-        "sources": [attributes.fields(source, "name ok problem") for source in seen.sources],
+        "sources": [documents.fields(source, "name ok problem") for source in seen.sources],
         "sourcesWhy": list(choice.why),
         "workloads": [
-            attributes.fields(pod, "workload=key match cgroup=group") for pod in seen.pods
+            documents.fields(pod, "workload=key match cgroup=group") for pod in seen.pods
         ],
         "unmanaged": [
             {"name": pod.name, "containers": len(pod.containers), "cgroup": pod.group}
             for pod in seen.unmanaged
         ],
-        "unsupported": [attributes.fields(gap, "feature why") for gap in seen.unsupported],
+        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
         "warnings": list(seen.topology.warnings),
     }
 

@@ -150,7 +150,7 @@ def _block(
     section: Mapping[str, object], loc: places.Loc, origin: Callable[[str], str], indent: str
 ) -> Iterator[str]:
     for key, value in section.items():
-        yield from _entry(f"{indent}{_key(key)}:", value, (*loc, key), origin, f"{indent}  ")
+        yield from _entry(f"{indent}{_scalar(key)}:", value, (*loc, key), origin, f"{indent}  ")
 
 
 def _entry(
@@ -171,10 +171,6 @@ def _entry(
             yield from lines[1:]
     else:
         yield f"{head} {_scalar(value)}  # {output.visible(origin(places.dotted(loc)))}"
-
-
-def _key(key: str) -> str:
-    return _scalar(key)
 
 
 def _scalar(value: object) -> str:

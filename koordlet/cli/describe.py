@@ -8,6 +8,7 @@ from typing import Any
 
 from koordlet.cli import output, reservations
 from koordlet.kubeapi import objects
+from koordlet.report import documents
 
 EXAMPLES = """\
 koordlet describe reservation web-room
@@ -32,13 +33,13 @@ def run(args: argparse.Namespace) -> int:
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:
     """Format the document for people."""
-    spec, status = reservations.part(body, "spec"), reservations.part(body, "status")
+    spec, status = documents.part(body, "spec"), documents.part(body, "status")
     shown = {
         "Name": objects.text(body, "name"),
         "Phase": status.get("phase") or "Pending",
         "Node": status.get("nodeName") or "",
-        "Holds": _amounts(reservations.part(status, "allocatable")),
-        "Allocated": _amounts(reservations.part(status, "allocated")),
+        "Holds": _amounts(documents.part(status, "allocatable")),
+        "Allocated": _amounts(documents.part(status, "allocated")),
         "Policy": spec.get("allocatePolicy") or "Default",
         "Once": "no" if spec.get("allocateOnce") is False else "yes",
         "TTL": spec.get("ttl") or "",
@@ -46,8 +47,7 @@ def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterat
     }
     for name, value in shown.items():
         yield f"{name + ':':<11} {value}".rstrip()
-    owners = status.get("currentOwners")
-    for owner in owners if isinstance(owners, list) else []:
+    for owner in documents.rows(status, "currentOwners"):
         yield output.visible(f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}")
     for warning in warnings:
         yield output.visible(f"{'Warning:':<11} {warning}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from koordlet.cli import node_source, output
 from koordlet.model import cpuset, errors
+from koordlet.report import documents
 
 HELP = "who has this CPU, why, since when, and who else may run there"
 
@@ -30,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    every = node_source.rows(node_source.cpus(args), "cpus")
+    every = documents.rows(node_source.cpus(args), "cpus")
     one = next((each for each in every if each.get("cpu") == args.cpu), None)
     if one is None:
         numbers = [each.get("cpu") for each in every]
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     return output.show(args.output, one, lines(one, every))
 
 
-def lines(document: node_source.Document, every: list[node_source.Document]) -> Iterator[str]:
+def lines(document: documents.Document, every: list[documents.Document]) -> Iterator[str]:
     """Format the document for people."""
     owner = str(document.get("owner"))
     yield f"CPU {document.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
@@ -53,7 +54,7 @@ def lines(document: node_source.Document, every: list[node_source.Document]) -> 
         yield "           the kubelet's static policy decided it: its files are not written"
     pools = [
         f"{pool.get('kind')} pool of node {_known(pool.get('node'))} ({pool.get('cpus')})"
-        for pool in node_source.rows(document, "pools")
+        for pool in documents.rows(document, "pools")
     ]
     yield f"  pools    {', '.join(pools) or 'none'}"
     place = (("socket", "socket"), ("node", "node"), ("L3", "l3"), ("core", "core"))
@@ -66,7 +67,7 @@ def lines(document: node_source.Document, every: list[node_source.Document]) -> 
         yield f"  in use   {100 * used:.0f} %"
 
 
-def _siblings(document: node_source.Document, every: list[node_source.Document]) -> Iterator[str]:
+def _siblings(document: documents.Document, every: list[documents.Document]) -> Iterator[str]:
     """The other threads of its core, and whose they are: they share its pipelines."""
     core = cpuset.CPUSet.parse(str(document.get("siblings") or ""))
     for other in every:

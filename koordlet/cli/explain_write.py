@@ -10,16 +10,16 @@ journal and the log are those of the agent that ran here last. A recorded machin
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import node_source, options, output
+from koordlet.cli import options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.model import cgroup, errors, knob, plan, pod
-from koordlet.report import attributes, audit_json, plan_json
+from koordlet.report import audit_json, documents, plan_json
 from koordlet.state import journal
 
 HELP = "who wants what in a file, what was there before koordlet, what was done to it"
@@ -60,9 +60,7 @@ def run(args: argparse.Namespace) -> int:
         where = bootstrap.state_paths(args, config)
         entries = remembered(where.journal, machine.identify(host))
         question = audit_json.AuditQuery(limit=_RECORDS, target=path)
-        records = node_source.rows(
-            audit_json.document(where.audit, question, most=_SCAN), "records"
-        )
+        records = documents.rows(audit_json.document(where.audit, question, most=_SCAN), "records")
     found = document(path, host, tick.run_once(entries), entries.get(path), records)
     return output.show(args.output, found, lines(found))
 
@@ -80,12 +78,12 @@ def document(
     host: root.HostRoot,
     made: ticks.Pass,
     entry: journal.Entry | None,
-    records: list[node_source.Document],
-) -> node_source.Document:
+    records: Sequence[documents.Document],
+) -> documents.Document:
     """Collect everything known about one file."""
     seen = made.snapshot
     row, group = _row(seen.layout, path)
-    wanted: list[node_source.Document] = [
+    wanted: list[documents.Document] = [
         {
             "policy": action.policy,
             "value": plan_json.value_of(action),
@@ -101,23 +99,23 @@ def document(
     return {
         "path": path,
         "value": _text(host, path),
-        "file": None if row is None else attributes.fields(row, _FILE) | {"values": row.form.range},
+        "file": None if row is None else documents.fields(row, _FILE) | {"values": row.form.range},
         "group": group,
         "pod": _owner(seen.pods, group),
         "wanted": wanted,
         "actions": [plan_json.described(step) for step in steps],
         "left": [one.why for one in made.draft.left if one.target == path],
-        "before": None if entry is None else attributes.fields(entry, _ENTRY),
+        "before": None if entry is None else documents.fields(entry, _ENTRY),
         "records": records,
         "verdict": _verdict(wanted, steps, entry, records),
     }
 
 
 def _verdict(
-    wanted: list[node_source.Document],
+    wanted: list[documents.Document],
     steps: list[plan.Step],
     entry: object,
-    records: list[node_source.Document],
+    records: Sequence[documents.Document],
 ) -> str:
     """The answer in one sentence."""
     if any(step.undo for step in steps):
@@ -171,33 +169,33 @@ def _text(host: root.HostRoot, path: str) -> str | None:
 # For people ---------------------------------------------------------------------------------------
 
 
-def lines(one: node_source.Document) -> Iterator[str]:
+def lines(one: documents.Document) -> Iterator[str]:
     """Format the document for people."""
     yield f"{one['path']}: {one['verdict']}"
     value = one["value"]
     yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"
-    about = node_source.part(one, "file")
+    about = documents.part(one, "file")
     if about:
         yield f"  takes    {about['values']} {about['unit']}".rstrip()
         if about["answers"]:
             yield f"           {about['answers']}"
     if one["pod"]:
         yield f"  of       {one['pod']}"
-    for wish in node_source.rows(one, "wanted"):
+    for wish in documents.rows(one, "wanted"):
         mode = "" if wish["mode"] == "enforce" else f" [{wish['mode']}]"
         yield f"  wanted   {wish['value']} by {wish['policy']}{mode}: {wish['reason']}"
-    for step in node_source.rows(one, "actions"):
+    for step in documents.rows(one, "actions"):
         was = step.get("was") or "unset"
         yield f"  to do    step {step['order']}: {was} → {step['value']} ({step['reason']})"
     left = one["left"]
     for why in left if isinstance(left, list) else ():
         yield f"  left     {why}"
-    before = node_source.part(one, "before")
+    before = documents.part(one, "before")
     if before:
         original = before["original"]
         said = "nothing" if original is None else repr(original)
         yield f"  before   {said}, until {output.moment(before['since'])}; ours: {before['ours']}"
-    for record in node_source.rows(one, "records"):
+    for record in documents.rows(one, "records"):
         yield f"  done     {output.moment(record.get('at'))} {_deed(record)}"
 
 

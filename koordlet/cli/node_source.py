@@ -24,12 +24,10 @@ from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
 from koordlet.cli import options, output
 from koordlet.model import best_effort, errors, observed
-from koordlet.report import cpus_json, node_json, plan_json, pod_json, view
+from koordlet.report import cpus_json, documents, node_json, plan_json, pod_json, view
 
 if typing.TYPE_CHECKING:
     from koordlet.config import sourced
-
-Document = dict[str, object]
 
 _TIMEOUT = 2.0
 #: An answer, and a refusal that says why.
@@ -47,11 +45,11 @@ class Agent:
         self.name = f"agent at {address}"
         self._address = address
 
-    def read(self) -> Document:
+    def read(self) -> documents.Document:
         """The node's newest document; ``HostError`` where nobody answers as an agent does."""
         return self.ask("/api/v1/node")
 
-    def ask(self, path: str) -> Document:
+    def ask(self, path: str) -> documents.Document:
         """Any document; ``HostError`` also where the agent knows no such thing."""
         try:
             connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
@@ -96,7 +94,7 @@ class Self:
         #: When kubelet and API server are asked next; never where there are none.
         self._due = 0.0
 
-    def read(self) -> Document:
+    def read(self) -> documents.Document:
         """Look once, at who runs here as the sources said lately. Rates come with the second."""
         began = time.monotonic()
         if began >= self._due:
@@ -165,7 +163,7 @@ def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None
     return Self(args, config)
 
 
-def _refused(document: Document) -> errors.KoordletError:
+def _refused(document: documents.Document) -> errors.KoordletError:
     said = document.get("error")
     why = said if isinstance(said, dict) else {}
     return errors.UsageError(
@@ -206,24 +204,26 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     options.cgroup_root(parser)
 
 
-def cpus(args: argparse.Namespace) -> Document:
+def cpus(args: argparse.Namespace) -> documents.Document:
     """The owner map."""
     return _ask(args, "/api/v1/cpus", cpus_json.document)
 
 
-def plan(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Document:
+def plan(
+    args: argparse.Namespace, changed: Mapping[str, object] | None = None
+) -> documents.Document:
     """The plan, as ``koordlet plan -o json`` prints it; ``changed``: with other values."""
 
-    def made(now: view.ReportView) -> Document:
+    def made(now: view.ReportView) -> documents.Document:
         return plan_json.render(now.plan)
 
     return _ask(args, "/api/v1/plan", made, changed, thorough=True)
 
 
-def pod(args: argparse.Namespace, key: str) -> Document:
+def pod(args: argparse.Namespace, key: str) -> documents.Document:
     """Get the document of one workload; ``UsageError`` for an unknown name."""
 
-    def made(now: view.ReportView) -> Document:
+    def made(now: view.ReportView) -> documents.Document:
         document = pod_json.document(now, key)
         if document is None:
             known = ", ".join(sorted(pod_json.names(now))[:5])
@@ -240,11 +240,11 @@ def pod(args: argparse.Namespace, key: str) -> Document:
 def _ask(
     args: argparse.Namespace,
     path: str,
-    make: Callable[[view.ReportView], Document],
+    make: Callable[[view.ReportView], documents.Document],
     changed: Mapping[str, object] | None = None,
     *,
     thorough: bool = False,
-) -> Document:
+) -> documents.Document:
     config = bootstrap.effective(args, changed or {})
     if args.pods is None:
         source = choose(args, changed)
@@ -261,18 +261,3 @@ def _ask(
     alone = Self(args, config)
     alone.tell(found.observed())
     return make(alone.look(thorough=thorough))
-
-
-# Reading documents --------------------------------------------------------------------------------
-
-
-def part(body: object, name: str) -> Document:
-    """An object within a document; empty where it is none."""
-    found = body.get(name) if isinstance(body, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def rows(body: object, name: str) -> list[Document]:
-    """A list of objects within a document."""
-    found = body.get(name) if isinstance(body, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from koordlet.cli import options, output
 from koordlet.kubeapi import objects
 from koordlet.model import errors, moment
+from koordlet.report import documents
 from koordlet.state import paths
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def table(bodies: list[Body], now: float | None = None) -> list[str]:
 
 def row(body: Body, now: float) -> tuple[str, ...]:
     """Format one row of the table."""
-    spec, status = part(body, "spec"), part(body, "status")
+    spec, status = documents.part(body, "spec"), documents.part(body, "status")
     return (
         objects.text(body, "name"),
         str(status.get("phase") or "Pending"),
@@ -210,9 +211,3 @@ def _age(created: str, now: float) -> str:
         if passed >= 2 * size:
             return f"{passed // size}{unit}"
     return f"{passed}s"
-
-
-def part(body: Body, key: str) -> Body:
-    """A mapping below a key, empty where there is none."""
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}

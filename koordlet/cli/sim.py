@@ -134,7 +134,7 @@ def lines(result: simulation.Result) -> list[str]:
                 output.visible(placement["pod"]),
                 output.visible(placement["node"]),
                 output.visible(placement["reservation"] or ""),
-                _others(placement),
+                f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
             )
             for placement in result.placements
         ]
@@ -182,11 +182,6 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
 
 def _amounts(amounts: dict[str, str]) -> str:
     return output.visible(" ".join(f"{name}={value}" for name, value in amounts.items()))
-
-
-def _others(placed: dict[str, Any]) -> str:
-    ties = placed.get("ties") or []
-    return "" if len(ties) < 2 else f"{len(ties)} nodes"
 
 
 def _explained(found: dict[str, Any]) -> list[str]:

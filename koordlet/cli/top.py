@@ -23,6 +23,7 @@ from rich import console, live
 
 from koordlet.cli import node_source, options, output, top_screen
 from koordlet.model import errors
+from koordlet.report import documents
 
 EXAMPLES = """\
 koordlet top                      live; h shows the keys
@@ -152,7 +153,7 @@ class _Session:
         self._terminal = terminal
         self._show = show
         self._every = every
-        self._found: top_screen.Document = {}
+        self._found: documents.Document = {}
 
     def run(self) -> None:
         """Look and draw until the person quits."""

@@ -23,7 +23,7 @@ from koordlet.host.recording import roots
 from koordlet.host.topology import discovery
 from koordlet.model import cpuset, errors, topology
 from koordlet.model.record import dataclass
-from koordlet.report import topology_json, topology_svg, topology_words
+from koordlet.report import documents, topology_json, topology_svg, topology_words
 
 EXAMPLES = """\
 koordlet topology                              this machine at a glance
@@ -92,7 +92,7 @@ def _owners(args: argparse.Namespace) -> dict[int, str]:
     """CPU to the word for its owner; empty where nobody asked."""
     if not args.owners:
         return {}
-    every = node_source.rows(node_source.cpus(args), "cpus")
+    every = documents.rows(node_source.cpus(args), "cpus")
     pairs = ((document.get("cpu"), str(document.get("owner"))) for document in every)
     return {cpu: owner for cpu, owner in pairs if isinstance(cpu, int)}
 

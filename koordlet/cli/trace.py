@@ -21,14 +21,14 @@ from types import MappingProxyType
 from koordlet.agent import bootstrap
 from koordlet.agent import tick as ticks
 from koordlet.apply import trace
-from koordlet.cli import changes, explain_write, node_source, options, output, record, trace_table
+from koordlet.cli import changes, explain_write, options, output, record, trace_table
 from koordlet.cli import plan as plan_command
 from koordlet.config import problems, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import player, read_log
 from koordlet.model import cgroup, errors, result
-from koordlet.report import audit_json, trace_json
+from koordlet.report import audit_json, documents, trace_json
 from koordlet.state import journal
 
 EXAMPLES = """\
@@ -229,8 +229,8 @@ def _failed(args: argparse.Namespace, tick: ticks.Tick) -> dict[str, str]:
 def failed_last(audit: Path) -> dict[str, str]:
     """Of each target that an agent failed to bring about when it tried last: what went wrong."""
     question = audit_json.AuditQuery(limit=audit_json.MAX_LINES)
-    latest: dict[str, node_source.Document] = {}
-    for one in node_source.rows(audit_json.document(audit, question), "records"):
+    latest: dict[str, documents.Document] = {}
+    for one in documents.rows(audit_json.document(audit, question), "records"):
         latest.setdefault(str(one.get("target")), one)
     return {
         target: f"{one.get('verdict')}: {one.get('detail')}"

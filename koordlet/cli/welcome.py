@@ -112,7 +112,9 @@ class Narrator:
         quiet = now.snapshot.at - self._at
         if quiet < PAUSE or not (moved or (latency is not None and quiet >= SILENCE)):
             return None
-        way = "" if self._told is None or not moved else _way(self._told, cores)
+        way = ""
+        if self._told is not None and moved:
+            way = ", less than before" if cores < self._told else ", more"
         self._told = cores if moved else self._told
         self._at = now.snapshot.at
         clock = time.strftime("%H:%M:%S", time.localtime(now.snapshot.wall))
@@ -131,10 +133,6 @@ def _does(limit: best_effort.Limit, cores: float, way: str) -> str:
     if limit.milli is not None:
         has = f"is not limited, {limit.policy} would let it have {cores:.2f} CPUs{way}"
     return f"{has}, and does not yield: {output.visible(limit.idle)}"
-
-
-def _way(told: float, cores: float) -> str:
-    return ", less than before" if cores < told else ", more"
 
 
 class Narrated(endpoints.Endpoints):

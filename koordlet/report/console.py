@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from koordlet.http import message
 from koordlet.model import pod, resources
-from koordlet.report import attributes, node_json, plan_json, resctrl_json, usage_json, view
+from koordlet.report import documents, node_json, plan_json, resctrl_json, usage_json, view
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -94,7 +94,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),
         "counters": {
-            **attributes.fields(now.counters, "ticks writes refusals"),
+            **documents.fields(now.counters, "ticks writes refusals"),
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
         },
     }
@@ -116,7 +116,7 @@ def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
     used = usage_json.workload(now, workload)
     shown = ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure", "network")
     return {
-        **attributes.fields(workload, "key qos source cgroup=group"),
+        **documents.fields(workload, "key qos source cgroup=group"),
         "cpus": node_json.cpus(now, workload),
         **{name: used[name] for name in shown},
     }

@@ -7,7 +7,7 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 from __future__ import annotations
 
 from koordlet.model import best_effort, pod, resources, snapshot
-from koordlet.report import attributes, plan_json, usage_json, view
+from koordlet.report import documents, plan_json, usage_json, view
 
 _RESERVATION = "name uid phase holds owners cpus cpu_count match problems"
 
@@ -19,35 +19,37 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "version": "v1",
         "name": seen.node.name,
         "agent": version,
-        **attributes.fields(now, "epoch revision mode ready"),
-        **attributes.fields(seen, "observedAt=wall machine_id boot_id"),
+        **documents.fields(now, "epoch revision mode ready"),
+        **documents.fields(seen, "observedAt=wall machine_id boot_id"),
         "cgroup": seen.layout.version.value,
-        **attributes.fields(seen.node, "labels annotations"),
-        "cpus": attributes.fields(seen.topology, "present online"),
+        **documents.fields(seen.node, "labels annotations"),
+        "cpus": documents.fields(seen.topology, "present online"),
         "pools": plan_json.pools(now.plan),
         "bestEffort": _best_effort(now),
         "banner": list(view.banner(now)),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, workload) for workload in seen.pods],
-        "reservations": [attributes.fields(held, _RESERVATION) for held in seen.reservations],
+        "reservations": [documents.fields(held, _RESERVATION) for held in seen.reservations],
         "unmanaged": [_unmanaged(now, workload) for workload in seen.unmanaged],
         "conditions": [plan_json.condition(condition) for condition in now.plan.conditions],
-        "unsupported": [attributes.fields(gap, "feature why") for gap in now.plan.unsupported],
+        "unsupported": [documents.fields(gap, "feature why") for gap in now.plan.unsupported],
         "sources": [_source(source, seen.at) for source in seen.sources],
-        "checks": [attributes.fields(check, "name ok detail") for check in now.checks],
+        "checks": [documents.fields(check, "name ok detail") for check in now.checks],
     }
 
 
 def _best_effort(now: view.ReportView) -> dict[str, object]:
-    """CPU limit of best-effort work and its policy; null if there is no limit.
+    """CPU limit of best-effort work and its policy, batch and mid resources; null if there is none.
 
     ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
     """
     found, limit = now.plan.limit, view.acting(now)
     nobody = {**dict.fromkeys(("policy", "actuator", "limitCores", "cpus")), "reason": ""}
     would_be = {**_limit(found), "why": found.idle} if found is not None and found.idle else None
+    offer = now.plan.offer
     return {
-        **_offered(now),
+        "offered": None if offer is None else resources.texts(offer.amounts),
+        "degraded": "" if offer is None else offer.degraded,
         **(nobody if limit is None else _limit(limit)),
         "wouldBe": would_be,
     }
@@ -63,14 +65,6 @@ def _limit(limit: best_effort.Limit) -> dict[str, object]:
     }
 
 
-def _offered(now: view.ReportView) -> dict[str, object]:
-    """Batch and mid resources; null while they are not computed."""
-    offer = now.plan.offer
-    if offer is None:
-        return {"offered": None, "degraded": ""}
-    return {"offered": resources.texts(offer.amounts), "degraded": offer.degraded}
-
-
 def cpus(now: view.ReportView, workload: pod.Pod) -> str | None:
     """The CPUs that a workload may run on; ``None`` while they are unknown."""
     group = now.snapshot.groups.get(workload.group) if workload.group is not None else None
@@ -80,7 +74,7 @@ def cpus(now: view.ReportView, workload: pod.Pod) -> str | None:
 
 def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
     return {
-        **attributes.fields(workload, "uid namespace name qos priority source match cgroup=group"),
+        **documents.fields(workload, "uid namespace name qos priority source match cgroup=group"),
         "cpus": cpus(now, workload),
         "cpuCores": now.usage.get(workload.key),
         "usage": usage_json.workload(now, workload),
@@ -93,11 +87,11 @@ def _unmanaged(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
     """An undeclared pod or container: its usage is known, its requests are not."""
     used = usage_json.workload(now, workload)
     return {
-        **attributes.fields(workload, "uid namespace name"),
+        **documents.fields(workload, "uid namespace name"),
         "qos": None,
-        **attributes.fields(workload, "kube_qos"),
+        **documents.fields(workload, "kube_qos"),
         "runtime": next((box.runtime for box in workload.containers if box.runtime), None),
-        **attributes.fields(workload, "source cgroup=group"),
+        **documents.fields(workload, "source cgroup=group"),
         "cpuCores": used["cpuCores"],
         "usage": used,
     }
@@ -105,4 +99,4 @@ def _unmanaged(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
 
 def _source(source: snapshot.Source, now: float) -> dict[str, object]:
     age = None if source.last_good is None else round(now - source.last_good, 3)
-    return {**attributes.fields(source, "name ok"), "ageSeconds": age, "problem": source.problem}
+    return {**documents.fields(source, "name ok"), "ageSeconds": age, "problem": source.problem}

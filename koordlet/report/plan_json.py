@@ -6,7 +6,7 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 from __future__ import annotations
 
 from koordlet.model import action, decision, eviction, plan, result
-from koordlet.report import attributes
+from koordlet.report import documents
 
 
 def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
@@ -18,13 +18,13 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "evictions": [_eviction(victim) for victim in made.evictions],
         "signals": [signal(one) for one in made.signals],
         "conditions": [condition(one) for one in made.conditions],
-        "unsupported": [attributes.fields(gap, "feature why") for gap in made.unsupported],
+        "unsupported": [documents.fields(gap, "feature why") for gap in made.unsupported],
         "pools": pools(made),
         "conflicts": [
-            attributes.fields(conflict, "target kept kept_policy dropped dropped_policy")
+            documents.fields(conflict, "target kept kept_policy dropped dropped_policy")
             for conflict in made.conflicts
         ],
-        "failures": [attributes.fields(failure, "policy error") for failure in made.failures],
+        "failures": [documents.fields(failure, "policy error") for failure in made.failures],
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(one) for one in results],
@@ -33,14 +33,14 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
 
 def condition(one: decision.Condition) -> dict[str, object]:
     """Something that holds of the node or of one subject, or does not."""
-    document = attributes.fields(one, "type status reason message subject")
+    document = documents.fields(one, "type status reason message subject")
     return {**document, "status": str(one.status)}
 
 
 def signal(one: decision.Signal) -> dict[str, object]:
     """Something measured against a threshold."""
     return {
-        **attributes.fields(one, "name observed threshold met"),
+        **documents.fields(one, "name observed threshold met"),
         **({"why": one.why} if one.why else {}),
         **({"spelled": one.spelled} if one.spelled else {}),
         **({"since": one.since} if one.since is not None else {}),
@@ -51,16 +51,16 @@ def pools(made: plan.Plan) -> dict[str, object]:
     """Owners of CPUs."""
     return {
         "claims": [
-            attributes.fields(claim, "owner cpus holder policy reason since")
+            documents.fields(claim, "owner cpus holder policy reason since")
             for claim in made.ledger.claims
         ],
-        "shared": [attributes.fields(pool, "kind socket node cpus") for pool in made.ledger.pools],
+        "shared": [documents.fields(pool, "kind socket node cpus") for pool in made.ledger.pools],
     }
 
 
 def outcome(one: result.Result) -> dict[str, object]:
     """One result."""
-    document = attributes.fields(one, "target verdict")
+    document = documents.fields(one, "target verdict")
     if one.detail:
         document["detail"] = one.detail
     if one.contested:
@@ -70,12 +70,12 @@ def outcome(one: result.Result) -> dict[str, object]:
 
 def _eviction(victim: eviction.Eviction) -> dict[str, object]:
     return {
-        **attributes.fields(
+        **documents.fields(
             victim, "pod signal reason message policy observed threshold grace_seconds held"
         ),
         "ranking": [
             {
-                **attributes.fields(each, "pod"),
+                **documents.fields(each, "pod"),
                 "keys": dict(each.keys),
                 **({"spared": each.spared} if each.spared else {}),
             }
@@ -108,8 +108,8 @@ def described(step: plan.Step) -> dict[str, object]:
         "target": one.target,
         "value": value_of(one),
         "was": step.was,
-        **attributes.fields(one, "policy reason"),
-        **attributes.fields(step, "mode undo interim"),
+        **documents.fields(one, "policy reason"),
+        **documents.fields(step, "mode undo interim"),
     }
 
 
@@ -119,6 +119,6 @@ def _write(step: plan.Step) -> dict[str, object]:
         "path": one.target,
         "value": value_of(one),
         "was": step.was,
-        **attributes.fields(one, "policy reason"),
+        **documents.fields(one, "policy reason"),
         "order": step.order,
     }

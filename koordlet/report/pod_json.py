@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from koordlet.model import cgroup, pod, resources
-from koordlet.report import attributes, plan_json, usage_json, view
+from koordlet.report import documents, plan_json, usage_json, view
 
 _CLAIM = "cpus owner since policy reason kubelet"
 
@@ -30,17 +30,17 @@ def document(now: view.ReportView, key: str) -> dict[str, object] | None:
     return {
         "version": "v1",
         "observedAt": now.snapshot.wall,
-        **attributes.fields(one, "namespace name uid qos"),
+        **documents.fields(one, "namespace name uid qos"),
         "qosFrom": _why(one),
-        **attributes.fields(one, "priority source stale match"),
+        **documents.fields(one, "priority source stale match"),
         "requests": resources.texts(one.requests),
         "limits": resources.texts(one.limits),
         "cgroup": _group(now, one.group),
         "containers": [
-            {**attributes.fields(box, "name kind"), "cgroup": _group(now, box.group)}
+            {**documents.fields(box, "name kind"), "cgroup": _group(now, box.group)}
             for box in one.containers
         ],
-        "holds": None if claim is None else attributes.fields(claim, _CLAIM),
+        "holds": None if claim is None else documents.fields(claim, _CLAIM),
         "policies": {
             stem: facts[one.key]
             for stem, facts in now.plan.explanations.items()
@@ -48,7 +48,7 @@ def document(now: view.ReportView, key: str) -> dict[str, object] | None:
         },
         "actions": [plan_json.described(each) for each in steps],
         "conditions": [
-            attributes.fields(condition, "type reason message")
+            documents.fields(condition, "type reason message")
             for condition in now.plan.conditions
             if condition.subject == one.key
         ],

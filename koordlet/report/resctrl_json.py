@@ -7,7 +7,7 @@ Does not cover: drawing (``cli.resctrl``, ``report.resctrl_svg``).
 from __future__ import annotations
 
 from koordlet.model import resctrl, schemata, snapshot
-from koordlet.report import attributes
+from koordlet.report import documents
 
 _USAGE = "domain llc_bytes=llc_bytes memory_bytes=total_bytes memory_local_bytes=local_bytes"
 
@@ -15,7 +15,7 @@ _USAGE = "domain llc_bytes=llc_bytes memory_bytes=total_bytes memory_local_bytes
 def render(now: snapshot.Snapshot) -> dict[str, object]:
     """The whole document; without resctrl the reasons alone."""
     missing = [
-        attributes.fields(gap, "feature why")
+        documents.fields(gap, "feature why")
         for gap in now.unsupported
         if gap.feature.partition(".")[0] == "resctrl"
     ]
@@ -24,7 +24,7 @@ def render(now: snapshot.Snapshot) -> dict[str, object]:
         return {"mounted": False, "domains": [], "groups": [], "unsupported": missing}
     return {
         "mounted": True,
-        **attributes.fields(found, "mount options"),
+        **documents.fields(found, "mount options"),
         "domains": [*_caches(found), *_bandwidths(found)],
         "groups": [_group(found, group) for group in found.groups.values()],
         "classes_of_service": found.hardware.most_groups,
@@ -91,5 +91,5 @@ def _group(found: resctrl.Resctrl, group: resctrl.Group) -> dict[str, object]:
             for name, values in schemata.parse(group.schemata).values.items()
         },
         "threads": threads,
-        "usage": [attributes.fields(use, _USAGE) for use in found.usage if use.group == group.name],
+        "usage": [documents.fields(use, _USAGE) for use in found.usage if use.group == group.name],
     }

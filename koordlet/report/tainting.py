@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.report import view, writing
+from koordlet.report import documents, view, writing
 from koordlet.report.objects import holders, node_status
 
 #: Seconds that a taint outlasts its condition.
@@ -57,7 +57,8 @@ class Taints:
         """Make the Node's list as the conditions of this moment want it."""
         node = now.snapshot.node
         keys = self._wanted(now)
-        if not node.known or ours(node.taints) == self._marks(keys):
+        marks = {f"{key}:{self._effect}" for key in keys}
+        if not node.known or ours(node.taints) == marks:
             return 0
         if not self._budget.take():
             return None
@@ -71,9 +72,6 @@ class Taints:
         self._held |= dict.fromkeys(wanted(now), at)
         self._held = {key: seen for key, seen in self._held.items() if at - seen < LINGERS}
         return frozenset(self._held)
-
-    def _marks(self, keys: Iterable[str]) -> frozenset[str]:
-        return frozenset(f"{key}:{self._effect}" for key in keys)
 
 
 async def lay(store: objects.Objects, name: str, keys: Iterable[str] = (), effect: str = "") -> int:
@@ -126,8 +124,7 @@ def ours(marks: Iterable[str]) -> frozenset[str]:
 
 def laid(node: Mapping[str, Any], keys: Iterable[str], effect: str) -> list[Any] | None:
     """All taints that the node shall have; ``None``: those that it has."""
-    spec = node.get("spec")
-    listed = spec.get("taints") if isinstance(spec, Mapping) else None
+    listed = documents.part(node, "spec").get("taints")
     has = listed if isinstance(listed, list) else []
     missing = dict.fromkeys(sorted(keys))
     kept = []

@@ -50,9 +50,12 @@ def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.
     )
     bare = [node for node in machine.nodes if node.node not in {cpu.node for cpu in online}]
     known = {node.node for node in machine.nodes}
+    label = [topology_words.made_by(machine), ", ".join(topology_words.summary(machine))]
+    if machine.warnings:
+        label.append(f"{topology_words.many(len(machine.warnings), 'warning')}, see -o json")
     return box_layout.Box(
         kind="machine",
-        label=_machine_label(machine),
+        label=tuple(label),
         sections=(
             tuple(_sockets(view, online)),
             tuple(_bare_node(view, one) for one in bare),
@@ -60,13 +63,6 @@ def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.
             tuple(_offline(view)),
         ),
     )
-
-
-def _machine_label(machine: topology.Topology) -> tuple[str, ...]:
-    lines = [topology_words.made_by(machine), ", ".join(topology_words.summary(machine))]
-    if machine.warnings:
-        lines.append(f"{topology_words.many(len(machine.warnings), 'warning')}, see -o json")
-    return tuple(lines)
 
 
 def _by_cpu(machine: topology.Topology) -> Mapping[int, Sequence[topology.Cache]]:

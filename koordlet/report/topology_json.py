@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 from koordlet.model import topology
-from koordlet.report import attributes
+from koordlet.report import documents
 
 _COLUMNS = (
     *("cpu", "online", "core", "socket", "node", "l3"),
@@ -28,10 +28,10 @@ def document(machine: topology.Topology) -> dict[str, object]:
         "cpus": [_cpu(cpu) for cpu in machine.cpus],
         "nodes": [_node(node) for node in machine.nodes],
         "caches": [
-            attributes.fields(cache, "level type id bytes ways cpus") for cache in machine.caches
+            documents.fields(cache, "level type id bytes ways cpus") for cache in machine.caches
         ],
-        "devices": [attributes.fields(device, _DEVICE) for device in machine.devices],
-        **attributes.fields(machine, f"{_SETS} smt vendor model=model_name arch flags warnings"),
+        "devices": [documents.fields(device, _DEVICE) for device in machine.devices],
+        **documents.fields(machine, f"{_SETS} smt vendor model=model_name arch flags warnings"),
     }
 
 
@@ -43,9 +43,9 @@ def _cpu(cpu: topology.Cpu) -> dict[str, object]:
 
 def _node(node: topology.Node) -> dict[str, object]:
     return {
-        **attributes.fields(node, "node cpus memory_bytes=memory_bytes"),
+        **documents.fields(node, "node cpus memory_bytes=memory_bytes"),
         "distances": list(node.distances) or None,
         "hugepages": {
-            size: attributes.fields(pages, "total free") for size, pages in node.hugepages.items()
+            size: documents.fields(pages, "total free") for size, pages in node.hugepages.items()
         },
     }

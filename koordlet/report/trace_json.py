@@ -16,7 +16,7 @@ from koordlet.apply import planner, trace
 from koordlet.model import action, cgroup, decision, errors, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain, registry
-from koordlet.report import attributes, plan_json
+from koordlet.report import documents, plan_json
 
 Document = dict[str, object]
 
@@ -101,7 +101,7 @@ def document(traced: Traced, choice: Choice = ALL) -> Document:
             if choice.has(step.action)
         ],
         "left": [
-            attributes.fields(left, "target why")
+            documents.fields(left, "target why")
             for left in traced.draft.left
             if choice.policy is None and _in_group(traced.snapshot.layout, left.target, choice)
         ],
@@ -146,14 +146,14 @@ def _read(traced: Traced, choice: Choice) -> Document:
         },
         "groups": [path for path in sorted(seen.groups) if choice.has_group(path)],
         "workloads": [
-            attributes.fields(pod, "workload=key qos source stale cgroup=group match problems")
+            documents.fields(pod, "workload=key qos source stale cgroup=group match problems")
             for pod in seen.pods
             if choice.has_group(pod.group)
             or (pod.group is not None and cgroup.is_below(choice.group or "", pod.group))
         ],
         "sources": [_source(source, seen.at) for source in seen.sources],
-        "unread": [attributes.fields(unread, "kind name namespace why") for unread in seen.unread],
-        "unsupported": [attributes.fields(gap, "feature why") for gap in seen.unsupported],
+        "unread": [documents.fields(unread, "kind name namespace why") for unread in seen.unread],
+        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
         "nodeProblems": list(seen.node.problems),
         "journaled": traced.journaled,
     }
@@ -161,10 +161,10 @@ def _read(traced: Traced, choice: Choice) -> Document:
 
 def _source(source: snapshot.Source, now: float) -> Document:
     return {
-        **attributes.fields(source, "name ok"),
+        **documents.fields(source, "name ok"),
         "stale": source.aged(now),
         "ageSeconds": None if source.last_good is None else now - source.last_good,
-        **attributes.fields(source, "believedSeconds=max_age problem"),
+        **documents.fields(source, "believedSeconds=max_age problem"),
     }
 
 
@@ -191,17 +191,17 @@ def _policies(
             continue
         given = traced.trace.inputs.get(row.stem)
         yield {
-            **attributes.fields(row, "policy=stem summary"),
+            **documents.fields(row, "policy=stem summary"),
             "mode": traced.modes.get(row.stem, row.default_mode).value,
             "modeFrom": traced.origins.get(row.stem, ""),
             "saw": None if given is None else _input(given),
             "failure": outcome.failure if outcome is not None else "",
             "whyNothing": _why_nothing(traced, row, outcome),
             "fates": dict(Counter(wish.fate.value for wish in own)),
-            "claims": [attributes.fields(claim, _CLAIM) for claim in said.claims],
-            "pools": [attributes.fields(pool, "kind node cpus") for pool in said.pools],
+            "claims": [documents.fields(claim, _CLAIM) for claim in said.claims],
+            "pools": [documents.fields(pool, "kind node cpus") for pool in said.pools],
             "evictions": [
-                attributes.fields(eviction, "pod signal held") for eviction in said.evictions
+                documents.fields(eviction, "pod signal held") for eviction in said.evictions
             ],
             "signals": [plan_json.signal(signal) for signal in said.signals],
             "conditions": [plan_json.condition(condition) for condition in conditions],
@@ -211,7 +211,7 @@ def _policies(
 
 def _input(given: chain.Input) -> Document:
     return {
-        "claims": [attributes.fields(claim, _CLAIM) for claim in given.ledger.claims],
+        "claims": [documents.fields(claim, _CLAIM) for claim in given.ledger.claims],
         "settings": str(given.settings),
         "state": str(given.state),
         "remembered": given.remembered,
@@ -247,11 +247,11 @@ def _wish(wish: trace.Wish) -> Document:
         "policy": one.policy,
         "mode": wish.mode.value,
         "kind": action.kind(one),
-        **attributes.fields(one, "target group"),
+        **documents.fields(one, "target group"),
         "value": plan_json.value_of(one),
         "was": wish.was,
         "reason": one.reason,
-        **attributes.fields(wish, "fate steps detail"),
+        **documents.fields(wish, "fate steps detail"),
     }
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.model import topology
-from koordlet.report import view
+from koordlet.report import documents, view
 
 #: What we write; devices of other types are somebody else's.
 TYPES = frozenset({"gpu", "rdma"})
@@ -50,10 +50,9 @@ def render(now: view.ReportView) -> dict[str, Any]:
 
 def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """Merge our devices with devices of other types, which other writers own."""
-    spec, metadata = there.get("spec"), there.get("metadata") or {}
-    listed = spec.get("devices") if isinstance(spec, Mapping) else None
-    foreign = [one for one in listed or () if one.get("type") not in TYPES]
-    before = metadata.get("labels") or {}
+    devices = documents.rows(documents.part(there, "spec"), "devices")
+    foreign = [device for device in devices if device.get("type") not in TYPES]
+    before = documents.part(there, "metadata", "labels")
     gone = {f"{_LABEL}{name}": None for name in _TOLD if f"{_LABEL}{name}" in before}
     labels = {**gone, **ours["metadata"]["labels"]}
     return {

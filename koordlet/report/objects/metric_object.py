@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from koordlet.history import shares, window
 from koordlet.model import meter, moment, pod, qos
 from koordlet.model.record import dataclass
-from koordlet.report import quantities, scopes, view
+from koordlet.report import documents, quantities, scopes, view
 
 _QUANTILES = tuple((f"p{part * 100:.0f}", part) for part in window.REPORTED)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
@@ -61,9 +61,9 @@ class CollectPolicy:
 
 def wish(body: Mapping[str, Any]) -> CollectPolicy:
     """Read the settings from the spec; invalid values get their defaults."""
-    policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
+    policy = documents.part(body, "spec", "metricCollectPolicy")
     plain = CollectPolicy()
-    listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
+    listed = documents.part(policy, "nodeAggregatePolicy").get("durations")
     asked = listed if isinstance(listed, list) else []
     durations = tuple(seconds for one in asked[:_MOST_WINDOWS] if (seconds := _seconds(one)))
     return CollectPolicy(
@@ -249,8 +249,3 @@ def _floored(found: Mapping[str, Any], key: str, plain: int) -> int:
     value = found.get(key)
     good = isinstance(value, int) and not isinstance(value, bool)
     return min(max(_FLOORS[key], value), _LONGEST) if good and isinstance(value, int) else plain
-
-
-def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = found.get(key)
-    return value if isinstance(value, Mapping) else {}

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from koordlet.model import cpuset, kubelet, ledger, resources, snapshot, topology
-from koordlet.report import view
+from koordlet.report import documents, view
 from koordlet.report.objects import fingerprint
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -294,7 +294,7 @@ def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, An
 
 
 def _zone(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    known = (zone for zone in there.get("zones") or () if isinstance(zone, Mapping))
+    known = documents.rows(there, "zones")
     before: Mapping[str, Any] = next((one for one in known if one.get("name") == ours["name"]), {})
     return {**before, **ours, "resources": _named(before.get("resources"), ours["resources"])}
 

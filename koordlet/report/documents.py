@@ -1,6 +1,7 @@
-"""Attributes of our values as JSON: one spelling for all documents. Pure.
+"""JSON documents: our values in one spelling, and the parts of what somebody else wrote. Pure.
 
-Covers: keys in camel case, sets of CPUs and members of enums as texts, tuples as lists.
+Covers: keys in camel case, sets of CPUs and members of enums as texts, tuples as lists; objects and
+lists of objects within a document, whatever stands there.
 Does not cover: which attributes a document has (``node_json``, ``plan_json``, …).
 """
 
@@ -9,8 +10,11 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 from koordlet.model import cpuset
+
+Document = Mapping[str, Any]
 
 
 def fields(source: object, names: str) -> dict[str, object]:
@@ -36,3 +40,16 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def part(body: object, *names: str) -> Document:
+    """An object within a document, name by name; empty where it is none."""
+    for name in names:
+        body = body.get(name) if isinstance(body, Mapping) else None
+    return body if isinstance(body, Mapping) else {}
+
+
+def rows(body: object, name: str) -> list[Document]:
+    """The objects of a list within a document."""
+    several = body.get(name) if isinstance(body, Mapping) else None
+    return [row for row in several if isinstance(row, Mapping)] if isinstance(several, list) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from koordlet.model import cpuset, ledger
-from koordlet.report import attributes
+from koordlet.report import documents
 from tests.kit import views
 
 
@@ -13,7 +13,7 @@ def test_fields_come_in_the_order_named_with_keys_in_camel_case() -> None:
     """A key is the attribute in camel case, or the word before the equals sign."""
     workload = views.workload("web")
 
-    fields = attributes.fields(workload, "name cpu_count cgroup=group kubelet_says=stale")
+    fields = documents.fields(workload, "name cpu_count cgroup=group kubelet_says=stale")
 
     assert json.dumps(fields) == (
         '{"name": "web", "cpuCount": null, "cgroup": "shop/web", "kubelet_says": false}'
@@ -31,5 +31,5 @@ def test_sets_of_cpus_and_members_of_enums_are_texts_and_tuples_lists() -> None:
     )
     workload = views.workload("web")
 
-    assert attributes.fields(claim, "owner cpus") == {"owner": "LSE", "cpus": "2-5"}
-    assert attributes.fields(workload, "problems requests") == {"problems": [], "requests": {}}
+    assert documents.fields(claim, "owner cpus") == {"owner": "LSE", "cpus": "2-5"}
+    assert documents.fields(workload, "problems requests") == {"problems": [], "requests": {}}
