@@ -88,11 +88,9 @@ def _unjudged(config: schema.Config) -> bool:
 def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:
     """Ask the cluster for the settings of this node, where it can be asked."""
     if args.pods is not None:
-        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+        from koordlet.cli import node_source  # noqa: PLC0415 -- only who gives a file pays
 
-        found = manifests.load(args.pods)
-        output.warn(found.warnings)
-        return found.observed().slo
+        return node_source.listed(args.pods).slo
     if args.cluster:
         from koordlet.agent import sources  # noqa: PLC0415 -- only who asks pays
         from koordlet.host.fs import root  # noqa: PLC0415

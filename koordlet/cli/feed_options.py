@@ -17,7 +17,7 @@ from koordlet.model import errors, quantity
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.client import node
+    from koordlet import client as clients
     from koordlet.rpc.gen import feed_pb2
 
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ def address(args: argparse.Namespace, *, scheduler: bool = False) -> str:
     return f"unix:{where.parent / SCHEDULER_SOCKET if scheduler else where}"
 
 
-def open_node(args: argparse.Namespace) -> node.NodeClient:
+def open_node(args: argparse.Namespace) -> clients.Node:
     """The agent's feed."""
     from koordlet import client  # noqa: PLC0415 -- gRPC is heavy, and help needs none
 

@@ -254,10 +254,15 @@ def _ask(
         output.warn(sources.unheard(told))
         source.tell(told)
         return make(source.look(thorough=thorough))
+    alone = Self(args, config)
+    alone.tell(listed(args.pods))
+    return make(alone.look(thorough=thorough))
+
+
+def listed(path: str) -> observed.Observed:
+    """The workloads that a file lists, and the objects beside them; says what it leaves out."""
     from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
-    found = manifests.load(args.pods)
-    output.warn(found.warnings)
-    alone = Self(args, config)
-    alone.tell(found.observed())
-    return make(alone.look(thorough=thorough))
+    file = manifests.load(path)
+    output.warn(file.warnings)
+    return file.observed()

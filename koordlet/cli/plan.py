@@ -11,7 +11,7 @@ from typing import cast
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, options, output
+from koordlet.cli import changes, node_source, options, output
 from koordlet.config import sourced
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, observed, plan, pod
@@ -80,11 +80,7 @@ def ask_sources(
 ) -> observed.Observed | None:
     """Read the pods of this node from a file, else from its sources."""
     if args.pods is not None:
-        from koordlet.workloads import manifests  # noqa: PLC0415 -- only with --pods
-
-        found = manifests.load(args.pods)
-        output.warn(found.warnings)
-        return found.observed()
+        return node_source.listed(args.pods)
     told = sources.once(config.config, host, where=bootstrap.state_paths(args, config))
     output.warn(sources.unheard(told))
     return told

@@ -15,7 +15,7 @@ import os
 from dataclasses import replace
 
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, options, output
+from koordlet.cli import changes, node_source, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host.recording import player
@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play it; with ``--set`` twice, and the limits of both runs are shown."""
-    told = _told(args.pods)
+    told = None if args.pods is None else node_source.listed(args.pods)
     changed = changes.read(args)
     steps, capacity = played(args, told, loader.load(args.config, os.environ, changed))
     if changed:
@@ -68,16 +68,6 @@ def run(args: argparse.Namespace) -> int:
         _table(steps, both=bool(changed)),
         lambda: replay_svg.render(points, capacity, title),
     )
-
-
-def _told(path: str | None) -> observed.Observed | None:
-    if path is None:
-        return None
-    from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
-
-    found = manifests.load(path)
-    output.warn(found.warnings)
-    return found.observed()
 
 
 def played(

@@ -20,6 +20,7 @@ from koordlet.report import (
     audit_json,
     console,
     cpus_json,
+    documents,
     metrics,
     node_json,
     plan_json,
@@ -236,14 +237,12 @@ def _health(request: message.HttpRequest, checks: list[view.Check]) -> message.H
     well = all(check.ok for check in checks)
     status = 200 if well else 503
     if request.prefers("text/plain", "application/json") == "application/json":
-        rows = [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks]
+        rows = [documents.fields(check, "name ok detail") for check in checks]
         return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
     if well and "verbose" not in request.query:
         return message.text("ok\n")
-    lines = [f"[{'+' if check.ok else '-'}]{check.name} {_said(check)}\n" for check in checks]
+    lines = []
+    for check in checks:
+        detail = " ".join(check.detail.splitlines()) or ("ok" if check.ok else "failed")
+        lines.append(f"[{'+' if check.ok else '-'}]{check.name} {detail}\n")
     return message.text("".join([*lines, "ok\n" if well else "failed\n"]), status=status)
-
-
-def _said(check: view.Check) -> str:
-    """The detail in one line."""
-    return " ".join(check.detail.splitlines()) or ("ok" if check.ok else "failed")

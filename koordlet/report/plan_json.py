@@ -8,13 +8,21 @@ from __future__ import annotations
 from koordlet.model import action, decision, eviction, plan, result
 from koordlet.report import documents
 
+#: What ``writes`` repeats of an action, after its path.
+_WRITE = ("value", "was", "policy", "reason", "order")
+
 
 def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
     """The whole document. ``writes`` is the ``WriteFile`` part of ``actions``."""
+    actions = [described(step) for step in made.steps]
     return {
         "version": "v1",
-        "actions": [described(step) for step in made.steps],
-        "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
+        "actions": actions,
+        "writes": [
+            {"path": step["target"], **{key: step[key] for key in _WRITE}}
+            for step in actions
+            if step["kind"] == action.WriteFile.__name__
+        ],
         "evictions": [_eviction(victim) for victim in made.evictions],
         "signals": [signal(one) for one in made.signals],
         "conditions": [condition(one) for one in made.conditions],
@@ -110,15 +118,4 @@ def described(step: plan.Step) -> dict[str, object]:
         "was": step.was,
         **documents.fields(one, "policy reason"),
         **documents.fields(step, "mode undo interim"),
-    }
-
-
-def _write(step: plan.Step) -> dict[str, object]:
-    one = step.action
-    return {
-        "path": one.target,
-        "value": value_of(one),
-        "was": step.was,
-        **documents.fields(one, "policy reason"),
-        "order": step.order,
     }

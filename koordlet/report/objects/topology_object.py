@@ -243,19 +243,14 @@ def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]
 
 def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
     said = seen.topology
-    mask = "" if seen.resctrl is None else _mask(seen)
+    caches = seen.resctrl.hardware.caches if seen.resctrl is not None else ()
     return {
         "cpuModel": said.model_name or "",
         "hyperThreadEnabled": said.smt == "on",
         "turboEnabled": False,
-        "catL3CbmMask": mask,
+        "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches), ""),
         "vendorID": said.vendor or "",
     }
-
-
-def _mask(seen: snapshot.Snapshot) -> str:
-    caches = seen.resctrl.hardware.caches if seen.resctrl is not None else ()
-    return next((f"{cache.mask:x}" for cache in caches), "")
 
 
 def _kubelet_policy(seen: snapshot.Snapshot) -> dict[str, Any]:
