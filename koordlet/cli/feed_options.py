@@ -101,7 +101,7 @@ def document(state: feed_pb2.Node) -> dict[str, Any]:
 
 def node_lines(state: dict[str, Any]) -> list[str]:
     """The node as a table."""
-    said, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
+    summary, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
     memory = used.get("memoryBytes")
     free = ",".join(one["cpus"] for one in state.get("free", {}).get("domains", ()) if one["cpus"])
     pressed = [
@@ -109,7 +109,11 @@ def node_lines(state: dict[str, Any]) -> list[str]:
     ]
     offers = state.get("bestEffort", {}).get("offers", ())
     row = [
-        *(said.get("name", ""), said.get("mode", ""), "yes" if said.get("ready") else "no"),
+        *(
+            summary.get("name", ""),
+            summary.get("mode", ""),
+            "yes" if summary.get("ready") else "no",
+        ),
         output.cores(used.get("cpuMilli")),
         "-" if memory is None else f"{memory / 2**30:.1f}Gi",
         *(free or "-", ",".join(pressed) or "-"),
@@ -140,9 +144,11 @@ def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
 
 def workloads(state: dict[str, Any], name: str | None) -> list[dict[str, Any]]:
     """Those of a name, given alone or as namespace/name; all without one."""
-    found = state.get("workloads", {}).get("workloads", [])
+    several = state.get("workloads", {}).get("workloads", [])
     return [
-        one for one in found if name in (None, one["name"], f"{one['namespace']}/{one['name']}")
+        workload
+        for workload in several
+        if name in (None, workload["name"], f"{workload['namespace']}/{workload['name']}")
     ]
 
 
@@ -150,19 +156,19 @@ def scheduler_lines(nodes: list[dict[str, Any]]) -> list[str]:
     """Format a scheduler's nodes as a table."""
     rows = [
         [
-            one["name"],
-            str(one["pods"]),
-            *(_share(one, "cpu"), _share(one, "memory")),
-            "no" if one["unschedulable"] else "yes",
-            ",".join(one["pressures"]) or "-",
+            node["name"],
+            str(node["pods"]),
+            *(_share(node, "cpu"), _share(node, "memory")),
+            "no" if node["unschedulable"] else "yes",
+            ",".join(node["pressures"]) or "-",
         ]
-        for one in nodes
+        for node in nodes
     ]
     return output.table(rows, head=["NAME", "PODS", "CPU", "MEMORY", "SCHEDULABLE", "PRESSURE"])
 
 
-def _share(one: dict[str, Any], name: str) -> str:
-    pair = one["requested"].get(name, "0"), one["allocatable"].get(name, "-")
+def _share(node: dict[str, Any], name: str) -> str:
+    pair = node["requested"].get(name, "0"), node["allocatable"].get(name, "-")
     return "/".join(map(_gibibytes, pair) if name == "memory" else pair)
 
 

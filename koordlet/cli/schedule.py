@@ -52,10 +52,11 @@ def run(args: argparse.Namespace) -> int:
     with placing_client.PlacingClient(socket) as client:
         taken = client.submit([json.dumps(body, default=str) for body in bodies])
         pods = [receipt for receipt in taken if receipt.kind == "Pod" and not receipt.error]
-        found = _followed(client, pods, time.monotonic() + args.wait)
+        answers = _followed(client, pods, time.monotonic() + args.wait)
     errors_found = refused(taken, bodies)
     rows = [
-        {"pod": key, "node": why.node or None, "message": why.message} for key, why in found.items()
+        {"pod": key, "node": why.node or None, "message": why.message}
+        for key, why in answers.items()
     ]
     document = {"pods": rows, "refused": errors_found}
     output.show(args.output, document, _lines(rows, errors_found))
@@ -77,15 +78,15 @@ def refused(taken: Sequence[Any], bodies: Sequence[Mapping[str, Any]]) -> list[d
 
 def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, Any]:
     """The newest answer about each pod; waits for those that have none yet."""
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     while True:
         for pod in pods:
             key = f"{pod.namespace}/{pod.name}"
-            if key not in found or not (found[key].node or found[key].message):
-                found[key] = client.why(pod.namespace, pod.name)
-        answered = all(one.node or one.message for one in found.values())
+            if key not in answers or not (answers[key].node or answers[key].message):
+                answers[key] = client.why(pod.namespace, pod.name)
+        answered = all(one.node or one.message for one in answers.values())
         if answered or time.monotonic() >= deadline:
-            return found
+            return answers
         time.sleep(_PAUSE)
 
 

@@ -52,12 +52,12 @@ class Family:
     form: str = FORM
 
 
-def spread_rows(labels: tuple[str, ...], one: spread.Spread) -> Rows:
+def spread_rows(labels: tuple[str, ...], measured: spread.Spread) -> Rows:
     """The rows of one histogram."""
-    for bound, count in zip((*map(str, one.bounds), "+Inf"), one.counts, strict=True):
+    for bound, count in zip((*map(str, measured.bounds), "+Inf"), measured.counts, strict=True):
         yield (BUCKET, *labels, bound), count
-    yield (SUM, *labels), one.total
-    yield (COUNT, *labels), one.counts[-1]
+    yield (SUM, *labels), measured.total
+    yield (COUNT, *labels), measured.counts[-1]
 
 
 def _one(read: Callable[[view.ReportView], float | None]) -> Callable[[view.ReportView], Rows]:

@@ -70,11 +70,11 @@ class MetricsWriter:
         """The lines, and by family how many series were dropped."""
         lines: list[str] = []
         dropped: dict[str, int] = {}
-        for one in chosen:
-            written, lost = self._family(one, now, form)
+        for family in chosen:
+            written, lost = self._family(family, now, form)
             lines += written
             if lost:
-                dropped[one.name] = lost
+                dropped[family.name] = lost
         return lines, dropped
 
     def _family(

@@ -92,30 +92,30 @@ def _eviction(victim: eviction.Eviction) -> dict[str, object]:
     }
 
 
-def value_of(one: action.Action) -> str | None:
+def value_of(deed: action.Action) -> str | None:
     """New value of an action, as text."""
-    if isinstance(one, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
-        return one.value
-    if isinstance(one, action.MoveTasks) and one.taken_from:
-        return f"{len(one.pids)} threads"
-    if isinstance(one, action.Reclaim):
-        return str(one.amount_bytes)
-    if isinstance(one, action.ShareCore):
-        return "no cookie" if one.gone else f"one cookie for {len(one.members)} processes"
-    if isinstance(one, action.MoveTasks):
-        return " ".join(str(pid) for pid in one.pids)
+    if isinstance(deed, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
+        return deed.value
+    if isinstance(deed, action.MoveTasks) and deed.taken_from:
+        return f"{len(deed.pids)} threads"
+    if isinstance(deed, action.Reclaim):
+        return str(deed.amount_bytes)
+    if isinstance(deed, action.ShareCore):
+        return "no cookie" if deed.gone else f"one cookie for {len(deed.members)} processes"
+    if isinstance(deed, action.MoveTasks):
+        return " ".join(str(pid) for pid in deed.pids)
     return None
 
 
 def described(step: plan.Step) -> dict[str, object]:
     """One action."""
-    one = step.action
+    deed = step.action
     return {
         "order": step.order,
-        "kind": action.kind(one),
-        "target": one.target,
-        "value": value_of(one),
+        "kind": action.kind(deed),
+        "target": deed.target,
+        "value": value_of(deed),
         "was": step.was,
-        **documents.fields(one, "policy reason"),
+        **documents.fields(deed, "policy reason"),
         **documents.fields(step, "mode undo interim"),
     }

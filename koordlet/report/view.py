@@ -137,24 +137,24 @@ def limit(
 
 def acting(now: ReportView) -> best_effort.Limit | None:
     """The limit that best-effort work is held to now."""
-    found = now.plan.limit
-    return None if found is None or found.idle else found
+    limit = now.plan.limit
+    return None if limit is None or limit.idle else limit
 
 
-def allowance(found: best_effort.Limit) -> str:
+def allowance(limit: best_effort.Limit) -> str:
     """Amount of CPU as text."""
-    return "all of its CPUs" if found.milli is None else f"{found.milli / 1000:.2f} CPUs"
+    return "all of its CPUs" if limit.milli is None else f"{limit.milli / 1000:.2f} CPUs"
 
 
 def banner(now: ReportView) -> Iterator[str]:
     """A sentence for each policy that is not in force."""
     if now.mode != "enforce":
         yield "This agent only observes and changes nothing."
-    found = now.plan.limit
-    if found is not None and found.idle and now.mode == "enforce":
+    limit = now.plan.limit
+    if limit is not None and limit.idle and now.mode == "enforce":
         yield (
-            f"Best-effort work is not limited: {found.idle}"
-            f" ({found.policy} would allow {allowance(found)})."
+            f"Best-effort work is not limited: {limit.idle}"
+            f" ({limit.policy} would allow {allowance(limit)})."
         )
     for condition in now.plan.conditions:
         if condition.type == "PolicyRolledBack" and condition.status:

@@ -54,18 +54,18 @@ def wanted(
 
     Without ``offering`` the resources are left alone.
     """
-    found: dict[str, decision.Condition] = {}
+    conditions: dict[str, decision.Condition] = {}
     for condition in now.plan.conditions:
-        if condition.subject == "node" and (condition.status or condition.type not in found):
-            found[condition.type] = condition
-    found["Ready"] = decision.Condition(
+        if condition.subject == "node" and (condition.status or condition.type not in conditions):
+            conditions[condition.type] = condition
+    conditions["Ready"] = decision.Condition(
         type="Ready",
         status=now.ready,
         reason="Verified" if now.ready else "Starting",
         message=f"the agent runs in mode {now.mode}",
     )
     if lacking is not None:
-        found["UseWindowShort"] = decision.Condition(
+        conditions["UseWindowShort"] = decision.Condition(
             type="UseWindowShort",
             status=lacking is not metric_object.Lacking.NOTHING,
             reason=f"Lacking{lacking.name.capitalize()}",
@@ -73,12 +73,12 @@ def wanted(
         )
     offer = now.plan.offer if offering else None
     if offer is None:
-        return WantedStatus(conditions=found)
+        return WantedStatus(conditions=conditions)
     third = dict(offer.original) if offer.original and offer.original != offer.amounts else None
     return WantedStatus(
         offered={name: offer.amounts[name] for name in OFFERED if name in offer.amounts},
         original=third,
-        conditions=found,
+        conditions=conditions,
     )
 
 
@@ -112,10 +112,10 @@ def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _others(there: Mapping[str, Any], name: str) -> set[str]:
     """Other programs that own one resource and still write."""
-    found = {
+    managers = {
         one.manager for place in _PLACES for one in holders.writing(there, "status", place, name)
     }
-    return found - {holders.MANAGER}
+    return managers - {holders.MANAGER}
 
 
 def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,27 +200,27 @@ def _conditions(
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """All conditions of ours, and whether one of them is another one than stands there."""
     there = {str(row.get("type")): row for row in documents.rows(status, "conditions")}
-    shall = {f"{PREFIX}{name}": one for name, one in (want.conditions or {}).items()}
+    shall = {f"{PREFIX}{name}": condition for name, condition in (want.conditions or {}).items()}
     past = decision.Condition(type="", status=False, reason="NotSeen", message="")
     for kind in there:
         if kind.startswith(PREFIX) and kind not in shall:
             shall[kind] = past
     made: list[Mapping[str, Any]] = []
     changed = False
-    for kind, one in shall.items():
+    for kind, condition in shall.items():
         before = there.get(kind, {})
-        if _says(before, one, past):
+        if _says(before, condition, past):
             made.append(before)
             continue
         changed = True
-        text, now = _status(one), moment.spell(wall)
+        text, now = _status(condition), moment.spell(wall)
         since = before.get("lastTransitionTime") if before.get("status") == text else None
         made.append(
             {
                 "type": kind,
                 "status": text,
-                "reason": one.reason,
-                "message": one.message,
+                "reason": condition.reason,
+                "message": condition.message,
                 "lastHeartbeatTime": now,
                 "lastTransitionTime": since or now,
             }
@@ -238,5 +238,5 @@ def _says(
     """True if the condition is present; API servers omit empty texts."""
     if condition is past and before.get("status") == _status(condition):
         return True
-    said = (before.get("status"), before.get("reason") or "", before.get("message") or "")
-    return said == (_status(condition), condition.reason, condition.message)
+    stands = (before.get("status"), before.get("reason") or "", before.get("message") or "")
+    return stands == (_status(condition), condition.reason, condition.message)
