@@ -17,11 +17,9 @@ from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
 from koordlet.report import (
-    best_effort_families,
     families,
-    nri_families,
+    feature_families,
     peer_families,
-    resctrl_families,
     usage_families,
     view,
 )
@@ -123,10 +121,10 @@ _WRITER = MetricsWriter()
 _FAMILIES = (
     *families.FAMILIES,
     *usage_families.FAMILIES,
-    *best_effort_families.FAMILIES,
+    *feature_families.BEST_EFFORT,
     *peer_families.FAMILIES,
-    *nri_families.FAMILIES,
-    *resctrl_families.FAMILIES,
+    *feature_families.RUNTIME,
+    *feature_families.RESCTRL,
 )
 
 
