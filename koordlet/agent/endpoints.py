@@ -121,14 +121,14 @@ class Endpoints:
     async def _withdraw(self, store: objects.Objects, last: view.ReportView | None) -> None:
         """Withdraw the taints and the offers of a node that no agent watches any more."""
         from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
-        from koordlet.report import withdrawing  # noqa: PLC0415 -- rule 2
+        from koordlet.report import tainting  # noqa: PLC0415 -- rule 2
 
         if last is None:
             return
         name, said = last.snapshot.node.name, self._config.objects
         try:
             async with asyncio.timeout(_PATIENCE):
-                await withdrawing.withdraw(
+                await tainting.withdraw(
                     store, name, taints=said.taints is not None, status=said.status
                 )
         except (refusals.ObjectsError, TimeoutError) as error:

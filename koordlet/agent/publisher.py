@@ -20,7 +20,7 @@ from koordlet.history import recent
 from koordlet.host import machine
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
 from koordlet.model.record import dataclass
-from koordlet.report import in_force, plan_json, scaled, view
+from koordlet.report import plan_json, scaled, view
 from koordlet.state import audit
 
 if typing.TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Publisher:
         if self.config_problem:
             more += (_condition("ConfigurationRefused", "InvalidFile", self.config_problem),)
         more += self._unanswered.conditions(beside.unanswered)
-        limit = in_force.limit(shown.limit, results)
+        limit = view.limit(shown.limit, results)
         shown = replace(shown, conditions=(*shown.conditions, *more), limit=limit)
         self._complain(shown)
         verdicts = [outcome.verdict for outcome in results]

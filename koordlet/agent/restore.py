@@ -87,13 +87,13 @@ def withdraw(config: schema.Config, host: root.HostRoot) -> Summary:
 
 async def _withdrawn(store: objects.Objects, name: str, *, taints: bool, status: bool) -> Summary:
     from koordlet.kubeapi import refusals  # noqa: PLC0415 -- for a cluster only
-    from koordlet.report import withdrawing  # noqa: PLC0415 -- as above
+    from koordlet.report import tainting  # noqa: PLC0415 -- as above
 
     # A taint that stays keeps pods away for good: that is a failure. The rest is only reported.
     verdict = result.Verdict.REFUSED if taints else result.Verdict.LEFT
     try:
         async with asyncio.timeout(_PATIENCE):
-            done = await withdrawing.withdraw(store, name, taints=taints, status=status)
+            done = await tainting.withdraw(store, name, taints=taints, status=status)
         return Summary(restored=done, left=(), failed=())
     except refusals.NotFound:
         verdict, why = result.Verdict.LEFT, "there is no Node of this name, so nothing of ours"

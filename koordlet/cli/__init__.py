@@ -1,10 +1,13 @@
 """The command line: one module for each command.
 
-Covers: finding the command, errors and exit codes, what all commands share.
-Does not cover: the work itself; a command only runs a pass and prints.
+Covers: finding the command, errors and exit codes, what all commands share, the word that was
+probably meant where one is unknown.
+Does not cover: the work itself; a command only runs a pass and prints. Values of options (each
+option's own type).
 
-A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``.
-It is imported when its command was named: ``koordlet run`` does not pay for others' tables.
+A command's module has ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``, and ``HELP`` where more
+is to be said than in ``COMMANDS``. It is imported when its command was named: ``koordlet run`` does
+not pay for others' tables. It answers for itself: its usage is shown, not that of the program.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ import gc
 import importlib
 import signal
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 import koordlet
 from koordlet.agent import stop_signal
-from koordlet.cli import output, streams, usage
-from koordlet.model import errors
+from koordlet.cli import output, streams
+from koordlet.model import errors, printable
 
 #: Command to its one line of help, in the order of the help page.
 COMMANDS = {
@@ -65,7 +70,7 @@ def parser(
 
     ``alone``: nothing will be said of other commands.
     """
-    top = usage.Parser(
+    top = Parser(
         prog="koordlet",
         description="Run latency-sensitive and best-effort work side by side on one machine.",
         epilog=_EPILOG,
@@ -76,11 +81,12 @@ def parser(
     for name, help_line in COMMANDS.items():
         if everything or name == named:
             module = importlib.import_module(f"koordlet.cli.{name}")
+            about = getattr(module, "HELP", help_line)
             add_parser = commands.add_parser(
                 name,
                 help=help_line,
-                description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
-                epilog=f"examples:\n{_indent(module.EXAMPLES)}",
+                description=f"{about[0].upper()}{about[1:]}.",
+                epilog=f"examples:\n{textwrap.indent(module.EXAMPLES, '  ')}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             module.add(add_parser)
@@ -90,17 +96,13 @@ def parser(
     return top
 
 
-def _indent(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.strip().splitlines())
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     args: argparse.Namespace | None = None
     try:
         args = _parsed(words)
-        usage.check_options(args)
+        check_options(args)
         if not gc.isenabled():
             _begin()
         status: int = args.run(args)
@@ -118,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    usage.check_command(words, COMMANDS)
+    check_command(words, COMMANDS)
     named = next((word for word in words if not word.startswith("-")), None)
     # Whoever begins with a command asks for no list of all: each costs a millisecond.
     alone = named in COMMANDS and words[0] == named
@@ -136,3 +138,48 @@ def _begin() -> None:
     gc.enable()
     if not stop_signal.listening() and callable(signal.getsignal(signal.SIGINT)):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses what it does not know itself, and says what it knows."""
+
+    def error(self, message: str) -> NoReturn:
+        """Report an error; control characters of the words do not reach the terminal."""
+        super().error(printable.escaped(message))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Nothing is left over for the parser above."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            option = next((one for one in unknown if one.startswith("-")), None)
+            known = list(self._option_string_actions)
+            near = _nearest(option.partition("=")[0], known) if option is not None else None
+            meant = f' (did you mean "{near}"?)' if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return found, []
+
+
+def check_command(words: Sequence[str], known: Iterable[str]) -> None:
+    """Refuse a command line whose first word is no command."""
+    if words and words[0].startswith("-"):
+        return  # for the program itself, such as --version
+    if not words:
+        raise errors.UsageError("no command", fix="koordlet --help lists them")
+    if words[0] not in known:
+        near = _nearest(words[0], known)
+        fix = f'did you mean "{near}"?' if near else "koordlet --help lists them"
+        raise errors.UsageError("no such command", culprit=words[0], fix=fix)
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Refuse an option that would be without effect: whoever gives it expects one."""
+    if getattr(args, "now", None) is not None and getattr(args, "root", "") is None:
+        raise errors.UsageError(
+            "this machine has its own clock", culprit="--now", fix="name a recording with --root"
+        )
+
+
+def _nearest(word: str, known: Iterable[str]) -> str | None:
+    from koordlet.config import problems  # noqa: PLC0415 -- only who mistypes pays
+
+    return problems.nearest(word, known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from koordlet.agent import bootstrap
@@ -15,8 +14,6 @@ from koordlet.model import errors
 from koordlet.policy.framework import registry
 from koordlet.report import audit_json
 
-NAME = "audit"
-HELP = "show what was done here, when, to which pod, and why"
 EXAMPLES = """\
 koordlet audit --since 10m                      the last ten minutes, newest first
 koordlet audit --pod default/web --limit 20     what happened to one pod
@@ -33,11 +30,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
         metavar="TIME",
-        default=None,
         help="10m, 2h, 3d ago, Unix seconds, or 2026-01-31T12:00:00Z (default: all that is kept)",
     )
-    parser.add_argument("--pod", metavar="NS/NAME", default=None, help="of this workload only")
-    parser.add_argument("--policy", metavar="STEM", default=None, help="of this policy only")
+    parser.add_argument("--pod", metavar="NS/NAME", help="of this workload only")
+    parser.add_argument("--policy", metavar="STEM", help="of this policy only")
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -48,7 +44,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
-        default=None,
         help="the DIR that the agent was started with",
     )
 
@@ -63,14 +58,8 @@ def run(args: argparse.Namespace) -> int:
         document = audit_json.document(where, question, most=_SCAN)
     except OSError as error:
         raise bootstrap.unreadable(where, error) from error
-    if args.output == "json":
-        output.print_json(document)
-    else:
-        shown = lines(document, str(where))
-        if not document["records"]:
-            shown += _why_nothing(where, args.policy)
-        print("\n".join(shown))
-    return 0
+    nothing = [] if document["records"] else _why_nothing(where, args.policy)
+    return output.show(args.output, document, [*lines(document, str(where)), *nothing])
 
 
 def _why_nothing(where: Path, stem: str | None) -> list[str]:
@@ -120,14 +109,11 @@ def lines(found: Mapping[str, object], where: str) -> list[str]:
 
 
 def _row(record: Mapping[str, object]) -> list[str]:
-    at = record.get("at")
-    known = isinstance(at, int | float) and 0 <= at < 1e11
-    when = datetime.fromtimestamp(float(str(at)), UTC).isoformat(" ", "seconds") if known else ""
     why = str(record.get("reason") or "")
     detail = record.get("detail")
     cells = [record.get(key) for key in ("verdict", "policy", "pod", "target", "was", "value")]
     return [
-        when.removesuffix("+00:00"),
+        output.moment(record.get("at")).removesuffix(" UTC").removeprefix("?"),
         *("" if cell is None else str(cell).strip() for cell in cells),
         f"{why}: {detail}" if detail else why,
     ]

@@ -14,9 +14,8 @@ from typing import Any
 from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output
 from koordlet.model import cgroup, snapshot
+from koordlet.report import documents
 
-NAME = "check"
-HELP = "show what this machine supports, and what is missing"
 EXAMPLES = """\
 koordlet check             what works here
 koordlet check --strict    exit 1 when anything is missing
@@ -57,10 +56,7 @@ def run(args: argparse.Namespace) -> int:
     choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)
     found = {**document(seen, why, choice), "refusedByScheduler": asking}
-    if args.output == "json":
-        output.print_json(found)
-    else:
-        print("\n".join([*lines(seen, why, choice), *_refused(asking)]))
+    output.show(args.output, found, [*lines(seen, why, choice), *_refused(asking)])
     return 1 if args.strict and (seen.unsupported or why) else 0
 
 
@@ -113,19 +109,16 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
             "isolated": str(seen.topology.isolated),
         },
         "standalone": choice.standalone,
-        "sources": [
-            {"name": source.name, "ok": source.ok, "problem": source.problem}
-            for source in seen.sources
-        ],
+        "sources": [documents.fields(source, "name ok problem") for source in seen.sources],
         "sourcesWhy": list(choice.why),
         "workloads": [
-            {"workload": pod.key, "match": pod.match, "cgroup": pod.group} for pod in seen.pods
+            documents.fields(pod, "workload=key match cgroup=group") for pod in seen.pods
         ],
         "unmanaged": [
-            {"name": one.name, "containers": len(one.containers), "cgroup": one.group}
-            for one in seen.unmanaged
+            {"name": pod.name, "containers": len(pod.containers), "cgroup": pod.group}
+            for pod in seen.unmanaged
         ],
-        "unsupported": [{"feature": one.feature, "why": one.why} for one in seen.unsupported],
+        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
         "warnings": list(seen.topology.warnings),
     }
 
@@ -160,7 +153,7 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
 
 def _unmanaged(seen: snapshot.Snapshot) -> list[str]:
     """Containers that nobody declared: a few of them, and how many there are."""
-    text = [f"unmanaged     {output.visible(str(one.group))}" for one in seen.unmanaged[:_SHOWN]]
+    text = [f"unmanaged     {output.visible(str(pod.group))}" for pod in seen.unmanaged[:_SHOWN]]
     more = len(seen.unmanaged) - _SHOWN
     return [*text, f"unmanaged     and {more} more"] if more > 0 else text
 

@@ -6,8 +6,6 @@ import argparse
 
 from koordlet import cli
 
-NAME = "completion"
-HELP = "print shell completion for bash or zsh"
 EXAMPLES = """\
 koordlet completion bash > /etc/bash_completion.d/koordlet
 koordlet completion zsh > "${fpath[1]}/_koordlet"

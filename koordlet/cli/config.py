@@ -18,8 +18,6 @@ from koordlet.config import layers, loader, places, plain, schema, sourced
 from koordlet.model import nodeslo
 from koordlet.report import strategies_json
 
-NAME = "config"
-HELP = "show the effective configuration and where each value comes from"
 EXAMPLES = """\
 koordlet config                              every value with its origin
 koordlet config --config site.yaml -o yaml   as a file, origins as comments
@@ -48,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pods",
         metavar="FILE",
-        default=None,
         help="with the NodeSLO or the ConfigMap slo-controller-config of this file, as kubectl"
         " prints them",
     )
@@ -91,11 +88,9 @@ def _unjudged(config: schema.Config) -> bool:
 def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:
     """Ask the cluster for the settings of this node, where it can be asked."""
     if args.pods is not None:
-        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+        from koordlet.cli import node_source  # noqa: PLC0415 -- only who gives a file pays
 
-        found = manifests.load(args.pods)
-        output.warn(found.warnings)
-        return found.observed().slo
+        return node_source.listed(args.pods).slo
     if args.cluster:
         from koordlet.agent import sources  # noqa: PLC0415 -- only who asks pays
         from koordlet.host.fs import root  # noqa: PLC0415
@@ -153,7 +148,7 @@ def _block(
     section: Mapping[str, object], loc: places.Loc, origin: Callable[[str], str], indent: str
 ) -> Iterator[str]:
     for key, value in section.items():
-        yield from _entry(f"{indent}{_key(key)}:", value, (*loc, key), origin, f"{indent}  ")
+        yield from _entry(f"{indent}{_scalar(key)}:", value, (*loc, key), origin, f"{indent}  ")
 
 
 def _entry(
@@ -174,10 +169,6 @@ def _entry(
             yield from lines[1:]
     else:
         yield f"{head} {_scalar(value)}  # {output.visible(origin(places.dotted(loc)))}"
-
-
-def _key(key: str) -> str:
-    return _scalar(key)
 
 
 def _scalar(value: object) -> str:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from koordlet.cli import options, output
 
-NAME = "crds"
-HELP = "print the definitions of the custom resources"
 EXAMPLES = """\
 koordlet crds | kubectl apply --server-side -f -
 koordlet crds reservations              of one kind only

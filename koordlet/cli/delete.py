@@ -7,8 +7,6 @@ import argparse
 from koordlet.cli import output, reservations
 from koordlet.kubeapi import refusals
 
-NAME = "delete"
-HELP = "remove a reservation; what draws on it keeps running"
 EXAMPLES = """\
 koordlet delete reservation web-room
 koordlet delete reservation web-room --ignore-not-found

@@ -8,9 +8,8 @@ from typing import Any
 
 from koordlet.cli import output, reservations
 from koordlet.kubeapi import objects
+from koordlet.report import documents
 
-NAME = "describe"
-HELP = "tell all about one reservation, with its timeline"
 EXAMPLES = """\
 koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
@@ -27,33 +26,29 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
-    if args.output == "json":
-        told = [{"at": at, "what": what} for at, what in timeline]
-        output.print_json({"reservation": body, "timeline": told, "warnings": warnings})
-    else:
-        print("\n".join(lines(body, timeline, warnings)))
-    return 0
+    told = [{"at": at, "what": what} for at, what in timeline]
+    document = {"reservation": body, "timeline": told, "warnings": warnings}
+    return output.show(args.output, document, lines(body, timeline, warnings))
 
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:
     """Format the document for people."""
-    spec, status = reservations.part(body, "spec"), reservations.part(body, "status")
+    spec, status = documents.part(body, "spec"), documents.part(body, "status")
     shown = {
         "Name": objects.text(body, "name"),
         "Phase": status.get("phase") or "Pending",
         "Node": status.get("nodeName") or "",
-        "Holds": _amounts(reservations.part(status, "allocatable")),
-        "Allocated": _amounts(reservations.part(status, "allocated")),
+        "Holds": _amounts(documents.part(status, "allocatable")),
+        "Allocated": _amounts(documents.part(status, "allocated")),
         "Policy": spec.get("allocatePolicy") or "Default",
         "Once": "no" if spec.get("allocateOnce") is False else "yes",
         "TTL": spec.get("ttl") or "",
         "Expires": spec.get("expires") or "",
     }
     for name, value in shown.items():
-        yield output.visible(f"{name + ':':<11} {value}".rstrip())
-    owners = status.get("currentOwners")
-    for one in owners if isinstance(owners, list) else []:
-        yield output.visible(f"{'Owner:':<11} {one.get('namespace')}/{one.get('name')}")
+        yield f"{name + ':':<11} {value}".rstrip()
+    for owner in documents.rows(status, "currentOwners"):
+        yield output.visible(f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}")
     for warning in warnings:
         yield output.visible(f"{'Warning:':<11} {warning}")
     yield "Timeline:"

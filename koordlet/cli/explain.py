@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import importlib
 
-NAME = "explain"
-HELP = "show why a CPU, a pod or a file is as it is, and who would be evicted"
 EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
@@ -31,23 +29,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     subjects = parser.add_subparsers(dest="subject", metavar="SUBJECT", required=True)
     for name in SUBJECTS:
         module = importlib.import_module(f"koordlet.cli.explain_{name}")
-        add_parser = subjects.add_parser(
+        about = [line for line in EXAMPLES.splitlines() if f" explain {name} " in line]
+        subject = subjects.add_parser(
             name,
             help=module.HELP,
             description=f"Show {module.HELP}.",
-            epilog=f"examples:\n{_examples(name)}",
+            epilog="\n  ".join(["examples:", *about]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add(add_parser)
-        add_parser.set_defaults(explain=module.run)
-
-
-def _examples(subject: str) -> str:
-    """Those of all that are about one subject."""
-    about = f"koordlet explain {subject} "
-    return "".join(
-        f"  {splitline}\n" for splitline in EXAMPLES.splitlines() if splitline.startswith(about)
-    )
+        module.add(subject)
+        subject.set_defaults(explain=module.run)
 
 
 def run(args: argparse.Namespace) -> int:

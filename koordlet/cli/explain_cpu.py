@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 from collections.abc import Iterator
 
-from koordlet.cli import explain_source, output
+from koordlet.cli import node_source, output
 from koordlet.model import cpuset, errors
+from koordlet.report import documents
 
 HELP = "who has this CPU, why, since when, and who else may run there"
 
@@ -26,12 +26,12 @@ _MEANS = {
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("cpu", metavar="N", type=int, help="number of the CPU")
-    explain_source.add(parser)
+    node_source.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    every = explain_source.rows(explain_source.cpus(args), "cpus")
+    every = documents.rows(node_source.cpus(args), "cpus")
     one = next((each for each in every if each.get("cpu") == args.cpu), None)
     if one is None:
         numbers = [each.get("cpu") for each in every]
@@ -39,25 +39,22 @@ def run(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             "this machine has no such CPU", culprit=f"CPU {args.cpu}", fix=f"it has {present}"
         )
-    if args.output == "json":
-        output.print_json(one)
-    else:
-        print("\n".join(output.visible(line) for line in lines(one, every)))
-    return 0
+    return output.show(args.output, one, lines(one, every))
 
 
-def lines(document: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
+def lines(document: documents.Document, every: list[documents.Document]) -> Iterator[str]:
     """Format the document for people."""
     owner = str(document.get("owner"))
     yield f"CPU {document.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
     if document.get("holder"):
-        yield f"  held by  {document['holder']}{_since(document.get('since'))}"
+        since = f" since {output.moment(document['since'])}" if document.get("since") else ""
+        yield f"  held by  {document['holder']}{since}"
         yield f"  because  {document.get('reason')} ({document.get('policy')})"
     if document.get("kubelet"):
         yield "           the kubelet's static policy decided it: its files are not written"
     pools = [
         f"{pool.get('kind')} pool of node {_known(pool.get('node'))} ({pool.get('cpus')})"
-        for pool in explain_source.rows(document, "pools")
+        for pool in documents.rows(document, "pools")
     ]
     yield f"  pools    {', '.join(pools) or 'none'}"
     place = (("socket", "socket"), ("node", "node"), ("L3", "l3"), ("core", "core"))
@@ -70,9 +67,7 @@ def lines(document: explain_source.Document, every: list[explain_source.Document
         yield f"  in use   {100 * used:.0f} %"
 
 
-def _siblings(
-    document: explain_source.Document, every: list[explain_source.Document]
-) -> Iterator[str]:
+def _siblings(document: documents.Document, every: list[documents.Document]) -> Iterator[str]:
     """The other threads of its core, and whose they are: they share its pipelines."""
     core = cpuset.CPUSet.parse(str(document.get("siblings") or ""))
     for other in every:
@@ -84,10 +79,3 @@ def _siblings(
 
 def _known(value: object) -> str:
     return "?" if value is None else str(value)
-
-
-def _since(value: object) -> str:
-    if not isinstance(value, int | float):
-        return ""
-    at = dt.datetime.fromtimestamp(value, dt.UTC)
-    return f" since {at:%Y-%m-%d %H:%M:%S} UTC"

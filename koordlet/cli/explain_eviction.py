@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
-from koordlet.cli import explain_source, options, output
-from koordlet.model import errors, quantity
-from koordlet.report import topology_words
+from koordlet.cli import node_source, options, output
+from koordlet.model import errors, moment, quantity
+from koordlet.report import documents, topology_words
 
 #: Bytes that are easy to read as they are.
 _LARGE = 1 << 20
@@ -26,27 +25,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         "pod",
         metavar="NAMESPACE/NAME",
         nargs="?",
-        default=None,
         help="only its place in each order",
     )
-    explain_source.add(parser)
+    node_source.add(parser)
     options.eviction(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    plan = explain_source.plan(args, options.eviction_flags(args))
+    plan = node_source.plan(args, options.eviction_flags(args))
     found = document(plan, args.pod)
-    if args.output == "json":
-        output.print_json(found)
-    else:
-        print("\n".join(output.visible(line) for line in lines(found)))
-    return 0
+    return output.show(args.output, found, lines(found))
 
 
-def document(plan: explain_source.Document, pod: str | None) -> explain_source.Document:
+def document(plan: documents.Document, pod: str | None) -> documents.Document:
     """The part of a plan that is about evictions; of one pod, its rows only."""
-    evictions = explain_source.rows(plan, "evictions")
+    evictions = documents.rows(plan, "evictions")
     if pod is not None:
         ranked = {str(row.get("pod")) for eviction in evictions for row in _ranking(eviction)}
         if evictions and pod not in ranked | {str(eviction.get("pod")) for eviction in evictions}:
@@ -61,29 +55,25 @@ def document(plan: explain_source.Document, pod: str | None) -> explain_source.D
         ]
     return {
         "version": "v1",
-        "signals": explain_source.rows(plan, "signals"),
+        "signals": documents.rows(plan, "signals"),
         "conditions": [
-            one
-            for one in explain_source.rows(plan, "conditions")
+            condition
+            for condition in documents.rows(plan, "conditions")
             # The kubelet's three, swap, what stalls, what is near its limit or comes too late.
-            if str(one.get("type")).endswith(("Pressure", "Stalled", "Tight", "Late"))
+            if str(condition.get("type")).endswith(("Pressure", "Stalled", "Tight", "Late"))
         ],
         "evictions": evictions,
-        "held": str(_facts(plan).get("held") or ""),
+        "held": str(documents.part(plan, "explanations", "node_pressure").get("held") or ""),
     }
 
 
-def _facts(plan: explain_source.Document) -> explain_source.Document:
-    return explain_source.part(plan.get("explanations"), "node_pressure")
-
-
-def _ranking(one: explain_source.Document) -> list[explain_source.Document]:
+def _ranking(one: documents.Document) -> list[documents.Document]:
     """With the place of each candidate."""
-    rows = explain_source.rows(one, "ranking")
+    rows = documents.rows(one, "ranking")
     return [{"place": number, **row} for number, row in enumerate(rows, 1)]
 
 
-def lines(found: explain_source.Document) -> Iterator[str]:
+def lines(found: documents.Document) -> Iterator[str]:
     """Format the document for people."""
     table = [
         (
@@ -93,50 +83,50 @@ def lines(found: explain_source.Document) -> Iterator[str]:
             _MET.get(row.get("met"), "unknown"),
             "; ".join(_notes(row)),
         )
-        for row in explain_source.rows(found, "signals")
+        for row in documents.rows(found, "signals")
     ]
     yield from output.table(table, head=("SIGNAL", "OBSERVED", "THRESHOLD", "MET", ""))
-    holding = [row for row in explain_source.rows(found, "conditions") if row["status"] == "True"]
+    holding = [row for row in documents.rows(found, "conditions") if row["status"] == "True"]
     yield f"conditions: {', '.join(str(one.get('type')) for one in holding) or 'none holds'}"
     for one in holding:
         if str(one.get("reason", "")).startswith("Koordlet") and one.get("message"):
             yield f"  {one.get('type')}: {one.get('message')}"
     if found.get("held"):
         yield f"nobody is evicted: {found.get('held')}"
-    for row in explain_source.rows(found, "evictions"):
+    for row in documents.rows(found, "evictions"):
         yield from _eviction(row)
-    if not explain_source.rows(found, "evictions"):
+    if not documents.rows(found, "evictions"):
         yield "nobody has to go; --eviction-hard 'memory.available<99%' shows who would"
 
 
-def _eviction(one: explain_source.Document) -> Iterator[str]:
+def _eviction(one: documents.Document) -> Iterator[str]:
     held = f", but is not evicted: {one.get('held')}" if one.get("held") else ""
     yield f"{one.get('pod')} goes for {one.get('signal')} ({one.get('policy')}){held}"
     yield f"  {str(one.get('message')).strip()}"
     signal = {"name": one.get("signal")}
-    for place, row in enumerate(explain_source.rows(one, "ranking"), 1):
+    for place, row in enumerate(documents.rows(one, "ranking"), 1):
         keys = "  ".join(
             f"{key} {_readable(signal, value) if key == 'overRequest' else value}"
-            for key, value in explain_source.part(row, "keys").items()
+            for key, value in documents.part(row, "keys").items()
         )
         spared = f"  passed over: {row.get('spared')}" if row.get("spared") else ""
         yield f"  {row.get('place', place):>3}. {row.get('pod')}  {keys}{spared}"
 
 
-def _threshold(one: explain_source.Document) -> str:
+def _threshold(one: documents.Document) -> str:
     amount, spelled = _readable(one, one.get("threshold")), one.get("spelled")
     return f"{spelled} ({amount})" if spelled and spelled != amount else amount
 
 
-def _notes(one: explain_source.Document) -> Iterator[str]:
+def _notes(one: documents.Document) -> Iterator[str]:
     if one.get("why"):
         yield str(one.get("why"))
     since = one.get("since")
     if isinstance(since, int | float):
-        yield f"since {datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        yield f"since {moment.spell(since)}"
 
 
-def _readable(signal: explain_source.Document, value: object) -> str:
+def _readable(signal: documents.Document, value: object) -> str:
     """Bytes as people say them: ``22748858584`` is 21.2 GiB. Counts and small numbers stay."""
     text = str(value)
     if str(signal.get("name")).endswith(_COUNTED):

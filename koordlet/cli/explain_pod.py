@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from koordlet.cli import explain_source, output
+from koordlet.cli import node_source, output
+from koordlet.report import documents
 
 HELP = "why a pod runs where it runs, and what is wrong with it"
 
@@ -13,47 +14,43 @@ HELP = "why a pod runs where it runs, and what is wrong with it"
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("pod", metavar="NAMESPACE/NAME", help="the workload, or its UID")
-    explain_source.add(parser)
+    node_source.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    pod = explain_source.pod(args, args.pod)
-    if args.output == "json":
-        output.print_json(pod)
-    else:
-        print("\n".join(output.visible(line) for line in lines(pod)))
-    return 0
+    pod = node_source.pod(args, args.pod)
+    return output.show(args.output, pod, lines(pod))
 
 
-def lines(document: explain_source.Document) -> Iterator[str]:
+def lines(document: documents.Document) -> Iterator[str]:
     """Format the document for people."""
     name = f"{document.get('namespace')}/{document.get('name')}"
     yield f"{name}: {document.get('qos')} ({document.get('qosFrom')})"
     stale = ", which has not answered lately" if document.get("stale") else ""
     yield f"  known from {document.get('source')}{stale}; UID {document.get('uid')}"
-    held = explain_source.part(document, "holds")
+    held = documents.part(document, "holds")
     if held:
         yield f"  holds      CPUs {held.get('cpus')} alone: {held.get('reason')}"
-    yield f"  cgroup     {_group(explain_source.part(document, 'cgroup')) or document.get('match')}"
-    for box in explain_source.rows(document, "containers"):
-        where = _group(explain_source.part(box, "cgroup")) or "not running"
+    yield f"  cgroup     {_group(documents.part(document, 'cgroup')) or document.get('match')}"
+    for box in documents.rows(document, "containers"):
+        where = _group(documents.part(box, "cgroup")) or "not running"
         yield f"  container  {box.get('name')} ({box.get('kind')}): {where}"
-    for stem, said in explain_source.part(document, "policies").items():
+    for stem, said in documents.part(document, "policies").items():
         yield f"  {stem}: {said}"
-    for step in explain_source.rows(document, "actions"):
+    for step in documents.rows(document, "actions"):
         mode = "" if step.get("mode") == "enforce" else f" [{step.get('mode')}]"
         yield (
             f"  to do      {step.get('target')}: {step.get('was') or 'unset'} → {step.get('value')}"
             f" ({step.get('policy')}){mode}"
         )
-    for wrong in explain_source.rows(document, "conditions"):
+    for wrong in documents.rows(document, "conditions"):
         yield f"  ! {wrong.get('type')}: {wrong.get('message')}"
-    if not explain_source.rows(document, "conditions"):
+    if not documents.rows(document, "conditions"):
         yield "  nothing is wrong with it"
 
 
-def _group(document: explain_source.Document) -> str:
+def _group(document: documents.Document) -> str:
     if not document:
         return ""
     if not document.get("exists"):

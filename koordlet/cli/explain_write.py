@@ -10,17 +10,16 @@ journal and the log are those of the agent that ran here last. A recorded machin
 from __future__ import annotations
 
 import argparse
-import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import explain_source, options, output
+from koordlet.cli import options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.model import cgroup, errors, knob, plan, pod
-from koordlet.report import audit_json, plan_json
+from koordlet.report import audit_json, documents, plan_json
 from koordlet.state import journal
 
 HELP = "who wants what in a file, what was there before koordlet, what was done to it"
@@ -29,8 +28,8 @@ HELP = "who wants what in a file, what was there before koordlet, what was done 
 _RECORDS = 5
 #: Both files of the log, whole: a person waits for it, no loop does.
 _SCAN = 1 << 26
-#: Beyond it a number in a damaged record is no moment.
-_END_OF_TIME = 1e11
+_FILE = "name values=form unit leastCounts=least mayBlock=may_block answers"
+_ENTRY = "original ours=values policy since=unix_time sure"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -61,15 +60,9 @@ def run(args: argparse.Namespace) -> int:
         where = bootstrap.state_paths(args, config)
         entries = remembered(where.journal, machine.identify(host))
         question = audit_json.AuditQuery(limit=_RECORDS, target=path)
-        records = explain_source.rows(
-            audit_json.document(where.audit, question, most=_SCAN), "records"
-        )
+        records = documents.rows(audit_json.document(where.audit, question, most=_SCAN), "records")
     found = document(path, host, tick.run_once(entries), entries.get(path), records)
-    if args.output == "json":
-        output.print_json(found)
-    else:
-        print("\n".join(output.visible(line) for line in lines(found)))
-    return 0
+    return output.show(args.output, found, lines(found))
 
 
 def remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journal.Entry]:
@@ -85,12 +78,12 @@ def document(
     host: root.HostRoot,
     made: ticks.Pass,
     entry: journal.Entry | None,
-    records: list[explain_source.Document],
-) -> explain_source.Document:
+    records: Sequence[documents.Document],
+) -> documents.Document:
     """Collect everything known about one file."""
     seen = made.snapshot
     row, group = _row(seen.layout, path)
-    wanted: list[explain_source.Document] = [
+    wanted: list[documents.Document] = [
         {
             "policy": action.policy,
             "value": plan_json.value_of(action),
@@ -106,23 +99,23 @@ def document(
     return {
         "path": path,
         "value": _text(host, path),
-        "file": None if row is None else _about(row),
+        "file": None if row is None else documents.fields(row, _FILE) | {"values": row.form.range},
         "group": group,
         "pod": _owner(seen.pods, group),
         "wanted": wanted,
         "actions": [plan_json.described(step) for step in steps],
         "left": [one.why for one in made.draft.left if one.target == path],
-        "before": None if entry is None else _entry(entry),
+        "before": None if entry is None else documents.fields(entry, _ENTRY),
         "records": records,
         "verdict": _verdict(wanted, steps, entry, records),
     }
 
 
 def _verdict(
-    wanted: list[explain_source.Document],
+    wanted: list[documents.Document],
     steps: list[plan.Step],
     entry: object,
-    records: list[explain_source.Document],
+    records: Sequence[documents.Document],
 ) -> str:
     """The answer in one sentence."""
     if any(step.undo for step in steps):
@@ -159,30 +152,9 @@ def _row(layout: cgroup.Layout, path: str) -> tuple[knob.Knob | None, str | None
     return None, None
 
 
-def _about(row: knob.Knob) -> explain_source.Document:
-    return {
-        "name": row.name,
-        "values": row.form.range,
-        "unit": row.unit,
-        "leastCounts": row.least,
-        "mayBlock": row.may_block,
-        "answers": row.answers,
-    }
-
-
-def _entry(entry: journal.Entry) -> explain_source.Document:
-    return {
-        "original": entry.original,
-        "ours": list(entry.values),
-        "policy": entry.policy,
-        "since": entry.unix_time,
-        "sure": entry.sure,
-    }
-
-
 def _owner(pods: tuple[pod.Pod, ...], group: str | None) -> str | None:
     """The workload that a group is of, or is in."""
-    keys = {one.group: one.key for one in pods if one.group is not None}
+    keys = {workload.group: workload.key for workload in pods if workload.group is not None}
     places = () if group is None else (group, *cgroup.ancestors(group))
     return next((keys[place] for place in places if place in keys), None)
 
@@ -197,34 +169,34 @@ def _text(host: root.HostRoot, path: str) -> str | None:
 # For people ---------------------------------------------------------------------------------------
 
 
-def lines(one: explain_source.Document) -> Iterator[str]:
+def lines(one: documents.Document) -> Iterator[str]:
     """Format the document for people."""
     yield f"{one['path']}: {one['verdict']}"
     value = one["value"]
     yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"
-    about = explain_source.part(one, "file")
+    about = documents.part(one, "file")
     if about:
         yield f"  takes    {about['values']} {about['unit']}".rstrip()
         if about["answers"]:
             yield f"           {about['answers']}"
     if one["pod"]:
         yield f"  of       {one['pod']}"
-    for wish in explain_source.rows(one, "wanted"):
+    for wish in documents.rows(one, "wanted"):
         mode = "" if wish["mode"] == "enforce" else f" [{wish['mode']}]"
         yield f"  wanted   {wish['value']} by {wish['policy']}{mode}: {wish['reason']}"
-    for step in explain_source.rows(one, "actions"):
+    for step in documents.rows(one, "actions"):
         was = step.get("was") or "unset"
         yield f"  to do    step {step['order']}: {was} → {step['value']} ({step['reason']})"
     left = one["left"]
     for why in left if isinstance(left, list) else ():
         yield f"  left     {why}"
-    before = explain_source.part(one, "before")
+    before = documents.part(one, "before")
     if before:
         original = before["original"]
         said = "nothing" if original is None else repr(original)
-        yield f"  before   {said}, until {_moment(before['since'])}; ours: {before['ours']}"
-    for record in explain_source.rows(one, "records"):
-        yield f"  done     {_moment(record.get('at'))} {_deed(record)}"
+        yield f"  before   {said}, until {output.moment(before['since'])}; ours: {before['ours']}"
+    for record in documents.rows(one, "records"):
+        yield f"  done     {output.moment(record.get('at'))} {_deed(record)}"
 
 
 def _deed(record: Mapping[str, object]) -> str:
@@ -232,9 +204,3 @@ def _deed(record: Mapping[str, object]) -> str:
     why, policy = str(record.get("detail") or record.get("reason") or ""), record.get("policy")
     told = why if why.startswith(f"{policy}: ") else f"{policy}: {why}"
     return f"{record.get('verdict')}: {change} ({told})"
-
-
-def _moment(at: object) -> str:
-    if not isinstance(at, int | float) or not 0 <= at < _END_OF_TIME:
-        return "?"
-    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"

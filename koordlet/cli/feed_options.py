@@ -17,7 +17,7 @@ from koordlet.model import errors, quantity
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.client import node
+    from koordlet import client as clients
     from koordlet.rpc.gen import feed_pb2
 
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ def address(args: argparse.Namespace, *, scheduler: bool = False) -> str:
     return f"unix:{where.parent / SCHEDULER_SOCKET if scheduler else where}"
 
 
-def open_node(args: argparse.Namespace) -> node.NodeClient:
+def open_node(args: argparse.Namespace) -> clients.Node:
     """The agent's feed."""
     from koordlet import client  # noqa: PLC0415 -- gRPC is heavy, and help needs none
 
@@ -101,8 +101,7 @@ def document(state: feed_pb2.Node) -> dict[str, Any]:
 
 def node_lines(state: dict[str, Any]) -> list[str]:
     """The node as a table."""
-    said, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
-    cores = used.get("cpuMilli")
+    summary, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
     memory = used.get("memoryBytes")
     free = ",".join(one["cpus"] for one in state.get("free", {}).get("domains", ()) if one["cpus"])
     pressed = [
@@ -110,8 +109,12 @@ def node_lines(state: dict[str, Any]) -> list[str]:
     ]
     offers = state.get("bestEffort", {}).get("offers", ())
     row = [
-        *(said.get("name", ""), said.get("mode", ""), "yes" if said.get("ready") else "no"),
-        "-" if cores is None else f"{cores / 1000:.2f}",
+        *(
+            summary.get("name", ""),
+            summary.get("mode", ""),
+            "yes" if summary.get("ready") else "no",
+        ),
+        output.cores(used.get("cpuMilli")),
         "-" if memory is None else f"{memory / 2**30:.1f}Gi",
         *(free or "-", ",".join(pressed) or "-"),
         " ".join(f"{offer['resource'].rpartition('/')[2]}={offer['amount']}" for offer in offers)
@@ -131,7 +134,7 @@ def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
                 workload["qos"],
                 workload.get("cpus") or "-",
             ),
-            f"{workload['usageMilli'] / 1000:.2f}" if "usageMilli" in workload else "-",
+            output.cores(workload.get("usageMilli")),
             workload.get("cgroup") or "-",
         ]
         for workload in workloads(state, name)
@@ -141,9 +144,11 @@ def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
 
 def workloads(state: dict[str, Any], name: str | None) -> list[dict[str, Any]]:
     """Those of a name, given alone or as namespace/name; all without one."""
-    found = state.get("workloads", {}).get("workloads", [])
+    several = state.get("workloads", {}).get("workloads", [])
     return [
-        one for one in found if name in (None, one["name"], f"{one['namespace']}/{one['name']}")
+        workload
+        for workload in several
+        if name in (None, workload["name"], f"{workload['namespace']}/{workload['name']}")
     ]
 
 
@@ -151,19 +156,19 @@ def scheduler_lines(nodes: list[dict[str, Any]]) -> list[str]:
     """Format a scheduler's nodes as a table."""
     rows = [
         [
-            one["name"],
-            str(one["pods"]),
-            *(_share(one, "cpu"), _share(one, "memory")),
-            "no" if one["unschedulable"] else "yes",
-            ",".join(one["pressures"]) or "-",
+            node["name"],
+            str(node["pods"]),
+            *(_share(node, "cpu"), _share(node, "memory")),
+            "no" if node["unschedulable"] else "yes",
+            ",".join(node["pressures"]) or "-",
         ]
-        for one in nodes
+        for node in nodes
     ]
     return output.table(rows, head=["NAME", "PODS", "CPU", "MEMORY", "SCHEDULABLE", "PRESSURE"])
 
 
-def _share(one: dict[str, Any], name: str) -> str:
-    pair = one["requested"].get(name, "0"), one["allocatable"].get(name, "-")
+def _share(node: dict[str, Any], name: str) -> str:
+    pair = node["requested"].get(name, "0"), node["allocatable"].get(name, "-")
     return "/".join(map(_gibibytes, pair) if name == "memory" else pair)
 
 

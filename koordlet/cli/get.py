@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from koordlet.cli import feed_options, output, reservations
 from koordlet.model import errors
 
-NAME = "get"
-HELP = "show the node, its workloads, or a scheduler's nodes or reservations"
 EXAMPLES = """\
 koordlet get node                       the node of this machine's agent
 koordlet get workloads -o json          who runs there
@@ -29,51 +28,28 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask once, and print the answer."""
-    if args.what == "nodes":
-        return _nodes(args)
+    lines: list[str]
     if args.what == "reservations":
-        return _reservations(args)
-    with feed_options.open_node(args) as asked:
-        state = feed_options.document(feed_options.guarded(asked.get))
-    if args.what == "node":
-        _must_be(args.name, {state.get("summary", {}).get("name")}, "node")
-        if args.output == "json":
-            output.print_json({"node": state})
-        else:
-            print("\n".join(feed_options.node_lines(state)))
-        return 0
-    workloads = feed_options.workloads(state, args.name)
-    if args.name and not workloads:
-        _must_be(args.name, set(), "workload")
-    if args.output == "json":
-        output.print_json({"workloads": workloads})
+        reach = reservations.Reach(args)
+        several: list[Any] = [reach.get(args.name)] if args.name else list(reach.every())
+        lines = reservations.table(several)
+    elif args.what == "nodes":
+        several = feed_options.scheduler_nodes(args)
+        lines = feed_options.scheduler_lines(several)
     else:
-        print("\n".join(feed_options.workload_lines(state, args.name)))
-    return 0
+        with feed_options.open_node(args) as asked:
+            state = feed_options.document(feed_options.guarded(asked.get))
+        if args.what == "node":
+            name = state.get("summary", {}).get("name")
+            if args.name and args.name != name:
+                raise _no_such("node", args.name, name or "none of that name")
+            return output.show(args.output, {"node": state}, feed_options.node_lines(state))
+        several = feed_options.workloads(state, args.name)
+        lines = feed_options.workload_lines(state, args.name)
+    if args.name and not several:
+        raise _no_such(args.what.removesuffix("s"), args.name, "none of that name")
+    return output.show(args.output, {args.what: several}, lines)
 
 
-def _nodes(args: argparse.Namespace) -> int:
-    scheduler_nodes = feed_options.scheduler_nodes(args)
-    if args.name and not scheduler_nodes:
-        _must_be(args.name, set(), "node")
-    if args.output == "json":
-        output.print_json({"nodes": scheduler_nodes})
-    else:
-        print("\n".join(feed_options.scheduler_lines(scheduler_nodes)))
-    return 0
-
-
-def _reservations(args: argparse.Namespace) -> int:
-    reach = reservations.Reach(args)
-    found = [reach.get(args.name)] if args.name else reach.every()
-    if args.output == "json":
-        output.print_json({"reservations": found})
-    else:
-        print("\n".join(reservations.table(found)))
-    return 0
-
-
-def _must_be(name: str | None, known: set[str | None], kind: str) -> None:
-    if name and name not in known:
-        shown = ", ".join(sorted(one for one in known if one)) or "none of that name"
-        raise errors.HostError(f"no such {kind}", culprit=name, fix=f"there is {shown}")
+def _no_such(kind: str, name: str, there: str) -> errors.HostError:
+    return errors.HostError(f"no such {kind}", culprit=name, fix=f"there is {there}")

@@ -24,7 +24,6 @@ def root(parser: argparse.ArgumentParser) -> None:
         "--now",
         metavar="UNIX-TIME",
         type=_moment,
-        default=None,
         help="with --root: the time to take as now (default: the newest timestamp recorded)",
     )
 
@@ -85,7 +84,6 @@ def state(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
-        default=None,
         help="keep lock, socket, journal, checkpoints and audit log below DIR, which must be yours"
         " and which nobody else may write to",
     )
@@ -98,7 +96,6 @@ def cgroup_root(parser: argparse.ArgumentParser) -> None:
         "--cgroup-root",
         metavar="GROUP",
         type=_group,
-        default=None,
         help="work below this cgroup instead of the root (as the kubelet's --cgroup-root)",
     )
 
@@ -121,13 +118,11 @@ def eviction(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--eviction-{name}",
             metavar="TEXT",
-            default=None,
             help=f"policies.node_pressure.{key}",
         )
     group.add_argument(
         "--kubelet-config",
         metavar="FILE",
-        default=None,
         help="the kubelet's own configuration, to be compared with (kubelet.configFile)",
     )
 

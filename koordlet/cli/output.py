@@ -5,17 +5,35 @@ Covers: stdout and stderr forms shared by all commands. Does not cover: what is 
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from koordlet.model import errors, printable
+from koordlet.model import moment as moments
 
 
 def print_json(document: Mapping[str, object]) -> None:
     """Print one document on stdout, ``version`` first, and nothing else."""
     print(json.dumps({"version": "v1", **document}, indent=2, default=str))
+
+
+def show(
+    form: str,
+    document: Mapping[str, object],
+    lines: Iterable[str],
+    picture: Callable[[], str] = str,
+) -> int:
+    """Print a document, a picture, or lines for people; the exit status of a success."""
+    if form == "json":
+        print_json(document)
+    elif form == "svg":
+        sys.stdout.write(picture())
+    else:
+        print("\n".join(visible(line) for line in lines))
+    return 0
 
 
 def warn(several: Iterable[str]) -> None:
@@ -41,6 +59,18 @@ def print_error(error: errors.KoordletError, *, as_json: bool) -> None:
         "fix": error.fix,
     }
     print(json.dumps({"version": "v1", "error": body}), file=sys.stderr)
+
+
+def moment(at: object) -> str:
+    """A time in seconds since 1970, as people read it; ``?`` for what is none."""
+    if not isinstance(at, int | float) or not 0 <= at <= moments.LAST:
+        return "?"
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def cores(milli: float | None, missing: str = "-") -> str:
+    """Thousandths of a core as cores."""
+    return missing if milli is None else f"{milli / 1000:.2f}"
 
 
 def table(rows: Sequence[Sequence[str]], *, head: Sequence[str], indent: str = "") -> list[str]:

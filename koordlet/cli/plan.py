@@ -11,7 +11,7 @@ from typing import cast
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, options, output
+from koordlet.cli import changes, node_source, options, output
 from koordlet.config import sourced
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, observed, plan, pod
@@ -19,8 +19,6 @@ from koordlet.policy.cpu import exclusive_cpus, holdings
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
 
-NAME = "plan"
-HELP = "show what would be done now, and why; change nothing"
 _RIGHT = "Nothing to do: everything is as it should be."
 _WRONG = "Nothing to write; what is wrong is named below."
 #: Why a CPU is in a pool.
@@ -47,7 +45,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pods",
         metavar="FILE",
-        default=None,
         help="Pods as kubectl prints them, a List or several documents; with them one Node,"
         " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
     )
@@ -75,11 +72,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         tick.usage.close()
     made = done.draft.plan
-    if args.output == "json":
-        output.print_json(plan_json.render(made))
-    else:
-        print("\n".join(lines(made, done.snapshot.pods)))
-    return 0
+    return output.show(args.output, plan_json.render(made), lines(made, done.snapshot.pods))
 
 
 def ask_sources(
@@ -87,11 +80,7 @@ def ask_sources(
 ) -> observed.Observed | None:
     """Read the pods of this node from a file, else from its sources."""
     if args.pods is not None:
-        from koordlet.workloads import manifests  # noqa: PLC0415 -- only with --pods
-
-        found = manifests.load(args.pods)
-        output.warn(found.warnings)
-        return found.observed()
+        return node_source.listed(args.pods)
     told = sources.once(config.config, host, where=bootstrap.state_paths(args, config))
     output.warn(sources.unheard(told))
     return told
@@ -171,7 +160,7 @@ def evictions(made: plan.Plan) -> list[str]:
 
 def _by_workload(steps: Sequence[plan.Step], pods: Sequence[pod.Pod]) -> dict[str, list[plan.Step]]:
     """The steps of each workload, whose cgroup they are in or below; the first to act first."""
-    keys = {one.group: one.key for one in pods if one.group is not None}
+    keys = {workload.group: workload.key for workload in pods if workload.group is not None}
     found: dict[str, list[plan.Step]] = {}
     for step in steps:
         group = step.action.group

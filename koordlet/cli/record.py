@@ -29,7 +29,6 @@ from koordlet.host.recording import contents, frames, roots
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 
-NAME = "record"
 HELP = "write what the agent reads into one archive that every read command accepts"
 EXAMPLES = """\
 koordlet record node7.tar.gz                         two frames, a second apart
@@ -76,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         seconds=args.seconds,
         every=args.every,
         now=machine.now if args.now is None else _starting_at(args.now),
-        progress=_on_terminal if shown else _silently,
+        progress=_on_terminal if shown else lambda _: None,
     )
     total = write(roots.open_root(args.root), args.out, plan)
     if shown:
@@ -216,7 +215,3 @@ def _member(name: str, wall: float, *, size: int = 0, link: str | None = None) -
 def _on_terminal(text: str) -> None:
     sys.stderr.write(f"\r\033[Krecording: {text}")
     sys.stderr.flush()
-
-
-def _silently(text: str) -> None:
-    del text

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from dataclasses import replace
 
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, options, output
+from koordlet.cli import changes, node_source, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host.recording import player
@@ -24,8 +23,6 @@ from koordlet.model import best_effort, meter, observed, plan, resources
 from koordlet.model.record import dataclass
 from koordlet.report import plan_json, replay_svg
 
-NAME = "replay"
-HELP = "show what the policies would have done on a recording, moment by moment"
 EXAMPLES = """\
 koordlet record busy.tar.gz --for 5m; koordlet replay busy.tar.gz
 koordlet replay busy.tar.gz --set policies.cpu_suppress.cpuSuppressThresholdPercent=50
@@ -49,15 +46,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     changes.add(parser)
     options.output(parser, ("table", "json", "svg"))
-    parser.add_argument(
-        "--pods", metavar="FILE", default=None, help="who runs there, as for 'koordlet plan'"
-    )
+    parser.add_argument("--pods", metavar="FILE", help="who runs there, as for 'koordlet plan'")
     options.cgroup_root(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Play it; with ``--set`` twice, and the limits of both runs are shown."""
-    told = _told(args.pods)
+    told = None if args.pods is None else node_source.listed(args.pods)
     changed = changes.read(args)
     steps, capacity = played(args, told, loader.load(args.config, os.environ, changed))
     if changed:
@@ -66,24 +61,13 @@ def run(args: argparse.Namespace) -> int:
             replace(one, point=replace(one.point, other=old.point.limit))
             for one, old in zip(steps, before, strict=True)
         ]
-    if args.output == "json":
-        output.print_json({"steps": [_document(step) for step in steps]})
-    elif args.output == "svg":
-        said = ", ".join(args.changes) or "as configured"
-        sys.stdout.write(replay_svg.render([step.point for step in steps], capacity, said))
-    else:
-        print("\n".join(_table(steps, both=bool(changed))))
-    return 0
-
-
-def _told(path: str | None) -> observed.Observed | None:
-    if path is None:
-        return None
-    from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
-
-    found = manifests.load(path)
-    output.warn(found.warnings)
-    return found.observed()
+    title, points = ", ".join(args.changes) or "as configured", [step.point for step in steps]
+    return output.show(
+        args.output,
+        {"steps": [_document(step) for step in steps]},
+        _table(steps, both=bool(changed)),
+        lambda: replay_svg.render(points, capacity, title),
+    )
 
 
 def played(
@@ -154,14 +138,10 @@ def _table(steps: list[Step], *, both: bool) -> list[str]:
     for step in steps:
         at = step.point
         row = [f"{at.at - steps[0].point.at:.1f}"]
-        row += [_cores(value, "?") for value in (at.node, at.ls, at.system, at.be)]
-        row += [_cores(at.limit, "none")]
-        row += [_cores(at.other, "none")] if both else []
+        row += [output.cores(value, "?") for value in (at.node, at.ls, at.system, at.be)]
+        row += [output.cores(at.limit, "none")]
+        row += [output.cores(at.other, "none")] if both else []
         why = step.plan.limit.reason if step.plan.limit is not None else ""
         row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), output.visible(why)]
         rows.append(tuple(row))
     return output.table(rows, head=tuple(head))
-
-
-def _cores(milli: int | None, missing: str) -> str:
-    return missing if milli is None else f"{milli / 1000:.2f}"

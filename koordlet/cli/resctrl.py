@@ -9,8 +9,6 @@ from koordlet.cli import options, output
 from koordlet.model import resctrl, schemata, snapshot
 from koordlet.report import resctrl_json, resctrl_svg
 
-NAME = "resctrl"
-HELP = "show cache ways and memory bandwidth, and which group owns which of them"
 EXAMPLES = """\
 koordlet resctrl                        this machine
 koordlet resctrl -o svg > ways.svg      as a picture
@@ -30,26 +28,27 @@ def run(args: argparse.Namespace) -> int:
     """Look once, and print. A machine without resctrl says why; that is no error."""
     line = bootstrap.open_tick(args, bootstrap.host(args), bootstrap.effective(args, {}))
     seen = line.look()
-    if args.output == "json":
-        output.print_json(resctrl_json.render(seen))
-    elif args.output == "svg":
-        print(resctrl_svg.render(seen.resctrl or resctrl.Resctrl(mount="")), end="")
-    else:
-        print("\n".join(lines(seen)))
-    return 0
+    return output.show(
+        args.output,
+        resctrl_json.render(seen),
+        lines(seen),
+        lambda: resctrl_svg.render(seen.resctrl or resctrl.Resctrl(mount="")),
+    )
 
 
 def lines(seen: snapshot.Snapshot) -> list[str]:
     """The picture in letters: a row for each group, a column for each way."""
-    found = seen.resctrl
+    control = seen.resctrl
     text: list[str] = []
-    if found is not None:
-        shown = f" ({','.join(found.options)})" if found.options else ""
-        used = f"{len(found.groups)} of {found.hardware.most_groups} classes of service"
-        text.append(f"resctrl at {output.visible(found.mount)}{shown}, {used}")
-        text += [line for cache in found.hardware.caches for line in _cache(found, cache)]
+    if control is not None:
+        shown = f" ({','.join(control.options)})" if control.options else ""
+        used = f"{len(control.groups)} of {control.hardware.most_groups} classes of service"
+        text.append(f"resctrl at {output.visible(control.mount)}{shown}, {used}")
+        text += [line for cache in control.hardware.caches for line in _cache(control, cache)]
         text += [
-            line for bandwidth in found.hardware.bandwidths for line in _bandwidth(found, bandwidth)
+            line
+            for bandwidth in control.hardware.bandwidths
+            for line in _bandwidth(control, bandwidth)
         ]
     for gap in seen.unsupported:
         if gap.feature.partition(".")[0] == "resctrl":
@@ -57,12 +56,12 @@ def lines(seen: snapshot.Snapshot) -> list[str]:
     return text
 
 
-def _cache(found: resctrl.Resctrl, cache: resctrl.Cache) -> list[str]:
+def _cache(control: resctrl.Resctrl, cache: resctrl.Cache) -> list[str]:
     bits = cache.mask.bit_length()
     text = []
     for domain in cache.domains:
         rows = []
-        for group in found.groups.values():
+        for group in control.groups.values():
             mask = schemata.parse(group.schemata).get(cache.name, domain) or 0
             ways = "".join("█" if mask >> way & 1 else "·" for way in reversed(range(bits)))
             rows.append((group.name or "root", ways, f"{mask:x}"))
@@ -76,10 +75,10 @@ def _cache(found: resctrl.Resctrl, cache: resctrl.Cache) -> list[str]:
     return text
 
 
-def _bandwidth(found: resctrl.Resctrl, bandwidth: resctrl.Bandwidth) -> list[str]:
+def _bandwidth(control: resctrl.Resctrl, bandwidth: resctrl.Bandwidth) -> list[str]:
     heads = [str(domain) for domain in bandwidth.domains]
     rows = []
-    for group in found.groups.values():
+    for group in control.groups.values():
         values = schemata.parse(group.schemata)
         cells = [values.get(bandwidth.name, domain) for domain in bandwidth.domains]
         shown = ["?" if cell is None else str(cell) for cell in cells]

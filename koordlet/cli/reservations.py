@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from koordlet.cli import options, output
 from koordlet.kubeapi import objects
 from koordlet.model import errors, moment
+from koordlet.report import documents
 from koordlet.state import paths
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubeconfig",
         metavar="FILE",
-        default=None,
         help="ask that cluster's API server for reservations, not a standalone scheduler",
     )
     parser.add_argument("--context", metavar="NAME", default="", help="a context of the kubeconfig")
@@ -47,7 +47,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
-        default=None,
         help="the DIR that the standalone scheduler was started with",
     )
     options.output(parser, ("table", "json"))
@@ -192,7 +191,7 @@ def table(bodies: list[Body], now: float | None = None) -> list[str]:
 
 def row(body: Body, now: float) -> tuple[str, ...]:
     """Format one row of the table."""
-    spec, status = part(body, "spec"), part(body, "status")
+    spec, status = documents.part(body, "spec"), documents.part(body, "status")
     return (
         objects.text(body, "name"),
         str(status.get("phase") or "Pending"),
@@ -212,9 +211,3 @@ def _age(created: str, now: float) -> str:
         if passed >= 2 * size:
             return f"{passed // size}{unit}"
     return f"{passed}s"
-
-
-def part(body: Body, key: str) -> Body:
-    """A mapping below a key, empty where there is none."""
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}

@@ -11,8 +11,6 @@ from koordlet.cli import options, output, reservations
 from koordlet.kubeapi import objects
 from koordlet.model import errors, moment, quantity
 
-NAME = "reserve"
-HELP = "keep CPUs, memory and cache ways on a node for pods, a unit or a process"
 EXAMPLES = """\
 koordlet reserve web-room -f reservation.yaml                     as the API has it
 koordlet reserve web-room --cpus 4 --memory 8Gi --owner app=web   for pods with that label
@@ -59,11 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Create it, and print what it is."""
     body = _from_file(args) if args.file else _from_options(args)
     create = reservations.Reach(args).create(body, args.token)
-    if args.output == "json":
-        output.print_json({"reservation": create})
-    else:
-        print("\n".join(reservations.table([create])))
-    return 0
+    return output.show(args.output, {"reservation": create}, reservations.table([create]))
 
 
 def _from_file(args: argparse.Namespace) -> dict[str, Any]:
@@ -185,7 +179,7 @@ def _cgroup_of(pid: str, top: str) -> str:
         for _, controllers, path in (line.split(":", 2) for line in lines)
         for controller in controllers.split(",")
     }
-    inside = [found[one] for one in _HIERARCHIES if found.get(one, "/") != "/"]
+    inside = [found[hierarchy] for hierarchy in _HIERARCHIES if found.get(hierarchy, "/") != "/"]
     if not inside:
         raise errors.UsageError(
             f"process {pid} is in the root cgroup", culprit="--owner", fix="give it one of its own"

@@ -19,7 +19,6 @@ from koordlet.model import errors
 from koordlet.report import plan_json
 from koordlet.state import handover, lock, ownfiles, paths
 
-NAME = "restore"
 HELP = "put everything back that koordlet changed, as far as it still holds our values"
 EXAMPLES = """\
 koordlet restore                  put everything back now
@@ -171,23 +170,14 @@ class _Job:
 
 def _print(args: argparse.Namespace, done: restore.Summary | str) -> int:
     if isinstance(done, str):
-        if args.output == "json":
-            output.print_json({"restored": 0, "left": [], "failed": [], "why": done})
-        else:
-            print(output.visible(done))
-        return 0
-    if args.output == "json":
-        output.print_json(
-            {
-                "restored": done.restored,
-                "left": [plan_json.outcome(one) for one in done.left],
-                "failed": [plan_json.outcome(one) for one in done.failed],
-            }
-        )
-    else:
-        print(f"restored {done.restored}, left {len(done.left)}, failed {len(done.failed)}")
-        for one in (*done.left, *done.failed):
-            print(
-                f"  {one.verdict.value} {output.visible(one.target)}: {output.visible(one.detail)}"
-            )
+        document = {"restored": 0, "left": [], "failed": [], "why": done}
+        return output.show(args.output, document, [done])
+    document = {
+        "restored": done.restored,
+        "left": [plan_json.outcome(result) for result in done.left],
+        "failed": [plan_json.outcome(result) for result in done.failed],
+    }
+    lines = [f"restored {done.restored}, left {len(done.left)}, failed {len(done.failed)}"]
+    lines += [f"  {r.verdict.value} {r.target}: {r.detail}" for r in (*done.left, *done.failed)]
+    output.show(args.output, document, lines)
     return 1 if done.failed else 0

@@ -27,7 +27,6 @@ if typing.TYPE_CHECKING:
     from koordlet.host.fs import root
     from koordlet.state import paths
 
-NAME = "run"
 HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
 EXAMPLES = """\
 koordlet run                              with /etc/koordlet/config.yaml
@@ -60,7 +59,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http",
         metavar="ADDRESS:PORT",
-        default=None,
         help="where the HTTP server listens (report.http.address)",
     )
 
@@ -187,9 +185,9 @@ def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
     """Choose endpoints that narrate the demo where it enforces."""
     if play.why:
         return endpoints.Endpoints
-    from koordlet.cli import narration  # noqa: PLC0415 -- a service narrates nothing
+    from koordlet.cli import welcome  # noqa: PLC0415 -- a service narrates nothing
 
-    return functools.partial(narration.Narrated, latency=play.latency)
+    return functools.partial(welcome.Narrated, latency=play.latency)
 
 
 def _scheduler(

@@ -14,8 +14,6 @@ from koordlet.cli import options, output
 from koordlet.model import errors
 from koordlet.state import paths
 
-NAME = "schedule"
-HELP = "hand pods to a standalone scheduler, and print where each went or why not"
 EXAMPLES = """\
 koordlet schedule -f pods.yaml
 koordlet schedule -f node.yaml -f pods.yaml        nodes, priority classes and budgets, too
@@ -52,17 +50,16 @@ def run(args: argparse.Namespace) -> int:
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     socket = Path(args.socket) if args.socket else where.scheduler_socket
     with placing_client.PlacingClient(socket) as client:
-        taken = client.submit([json.dumps(one, default=str) for one in bodies])
-        pods = [one for one in taken if one.kind == "Pod" and not one.error]
-        found = _followed(client, pods, time.monotonic() + args.wait)
+        taken = client.submit([json.dumps(body, default=str) for body in bodies])
+        pods = [receipt for receipt in taken if receipt.kind == "Pod" and not receipt.error]
+        answers = _followed(client, pods, time.monotonic() + args.wait)
     errors_found = refused(taken, bodies)
     rows = [
-        {"pod": key, "node": why.node or None, "message": why.message} for key, why in found.items()
+        {"pod": key, "node": why.node or None, "message": why.message}
+        for key, why in answers.items()
     ]
-    if args.output == "json":
-        output.print_json({"pods": rows, "refused": errors_found})
-    else:
-        print("\n".join(_lines(rows, errors_found)))
+    document = {"pods": rows, "refused": errors_found}
+    output.show(args.output, document, _lines(rows, errors_found))
     return 1 if errors_found else 0
 
 
@@ -81,15 +78,15 @@ def refused(taken: Sequence[Any], bodies: Sequence[Mapping[str, Any]]) -> list[d
 
 def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, Any]:
     """The newest answer about each pod; waits for those that have none yet."""
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     while True:
-        for one in pods:
-            key = f"{one.namespace}/{one.name}"
-            if key not in found or not (found[key].node or found[key].message):
-                found[key] = client.why(one.namespace, one.name)
-        answered = all(one.node or one.message for one in found.values())
+        for pod in pods:
+            key = f"{pod.namespace}/{pod.name}"
+            if key not in answers or not (answers[key].node or answers[key].message):
+                answers[key] = client.why(pod.namespace, pod.name)
+        answered = all(one.node or one.message for one in answers.values())
         if answered or time.monotonic() >= deadline:
-            return found
+            return answers
         time.sleep(_PAUSE)
 
 

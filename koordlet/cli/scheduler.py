@@ -16,8 +16,6 @@ from koordlet.state import paths
 if TYPE_CHECKING:
     from koordlet.scheduler.process import lifecycle
 
-NAME = "scheduler"
-HELP = "decide which pod goes to which node, for a cluster or for standalone nodes"
 EXAMPLES = """\
 koordlet scheduler                               of the cluster that this pod is in, or standalone
 koordlet scheduler --kubeconfig admin.conf       of that cluster

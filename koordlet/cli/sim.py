@@ -13,8 +13,6 @@ from koordlet.model import errors, moment
 if TYPE_CHECKING:
     from koordlet.scheduler.sim import simulation
 
-NAME = "sim"
-HELP = "show where the scheduler would put pending pods, and why not"
 EXAMPLES = """\
 kubectl get nodes,pods -A -o json > all.json; koordlet sim all.json
 koordlet sim all.json --explain default/web          every filter's verdict, every score
@@ -35,7 +33,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workload",
         metavar="NAME",
-        default=None,
         help="shape of what is generated, named as upstream's benchmark (default: SchedulingBasic)",
     )
     parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")
@@ -137,15 +134,17 @@ def lines(result: simulation.Result) -> list[str]:
                 output.visible(placement["pod"]),
                 output.visible(placement["node"]),
                 output.visible(placement["reservation"] or ""),
-                _others(placement),
+                f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
             )
             for placement in result.placements
         ]
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
-    for one in result.preemptions:
-        victims = ", ".join(map(output.visible, one["victims"]))
-        text.append(f"{output.visible(one['pod'])} preempts on {one['node']}: {victims}")
+    for preemption in result.preemptions:
+        victims = ", ".join(map(output.visible, preemption["victims"]))
+        text.append(
+            f"{output.visible(preemption['pod'])} preempts on {preemption['node']}: {victims}"
+        )
     for waiting in result.pending:
         text.append(
             f"{output.visible(waiting['pod'])} stays pending: {output.visible(waiting['message'])}"
@@ -183,11 +182,6 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
 
 def _amounts(amounts: dict[str, str]) -> str:
     return output.visible(" ".join(f"{name}={value}" for name, value in amounts.items()))
-
-
-def _others(placed: dict[str, Any]) -> str:
-    ties = placed.get("ties") or []
-    return "" if len(ties) < 2 else f"{len(ties)} nodes"
 
 
 def _explained(found: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """``koordlet top``: what runs here and what it uses, live.
 
 Covers: options, keys, drawing once a second, the terminal as it was before.
-Does not cover: the screen (``cli.top_screen``), where it comes from (``cli.top_source``).
+Does not cover: the screen (``cli.top_screen``), where it comes from (``cli.node_source``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from collections.abc import Iterator
 
 from rich import console, live
 
-from koordlet.cli import options, output, top_screen, top_source
+from koordlet.cli import node_source, options, output, top_screen
 from koordlet.model import errors
+from koordlet.report import documents
 
-NAME = "top"
-HELP = "show what runs here and what it uses, live"
 EXAMPLES = """\
 koordlet top                      live; h shows the keys
 koordlet top --once               one look, for a person
@@ -70,7 +69,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        default=None,
         help="ask this agent (default: that of the configuration, if it answers)",
     )
     options.cgroup_root(parser)
@@ -100,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
             culprit="koordlet top",
             fix="add --once to look once",
         )
-    source = top_source.choose(args)
+    source = node_source.choose(args)
     if args.once:
         return _once(args, source, terminal)
     _Session(source, terminal, _show(args, source, terminal), args.every).run()
@@ -109,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(
     args: argparse.Namespace,
-    source: top_source.Agent | top_source.Self,
+    source: node_source.Agent | node_source.Self,
     terminal: console.Console,
 ) -> top_screen.Show:
     return top_screen.Show(
@@ -123,15 +121,15 @@ def _show(
 
 def _once(
     args: argparse.Namespace,
-    source: top_source.Agent | top_source.Self,
+    source: node_source.Agent | node_source.Self,
     terminal: console.Console,
 ) -> int:
-    if isinstance(source, top_source.Self):
+    if isinstance(source, node_source.Self):
         source.settle(args.every)
     try:
         found = source.read()
     finally:
-        if isinstance(source, top_source.Self):
+        if isinstance(source, node_source.Self):
             source.close()
     if args.output == "json":
         output.print_json(found)
@@ -146,7 +144,7 @@ class _Session:
 
     def __init__(
         self,
-        source: top_source.Agent | top_source.Self,
+        source: node_source.Agent | node_source.Self,
         terminal: console.Console,
         show: top_screen.Show,
         every: float,
@@ -155,7 +153,7 @@ class _Session:
         self._terminal = terminal
         self._show = show
         self._every = every
-        self._found: top_screen.Document = {}
+        self._found: documents.Document = {}
 
     def run(self) -> None:
         """Look and draw until the person quits."""

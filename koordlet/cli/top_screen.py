@@ -1,7 +1,7 @@
 """The screen of ``koordlet top``: a node's document as lines of a terminal. Pure.
 
 Covers: the head, CPUs by pool, workloads sorted and filtered, the line of keys, 80 columns.
-Does not cover: where the document comes from (``cli.top_source``), keys (``cli.top``).
+Does not cover: where the document comes from (``cli.node_source``), keys (``cli.top``).
 
 Whatever the document lacks is shown as ``-``: an agent of another version may say less.
 """
@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, cast
+from typing import Any
 
 from rich import console, table, text
 
 from koordlet.cli import output
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
+from koordlet.report import documents
 
-Document = Mapping[str, object]
+_part, _rows = documents.part, documents.rows
 
 _BARS = " ▁▂▃▄▅▆▇█"
 #: Where the terminal cannot show bars: tenths.
@@ -68,7 +69,7 @@ class Show:
     width: int = field(default=80)
 
 
-def screen(document: Document, how: Show) -> console.Group:
+def screen(document: documents.Document, how: Show) -> console.Group:
     """The whole screen."""
     help_lines = [_line(how, splitline) for splitline in HELP.splitlines()] if how.help else []
     least = len(help_lines) or max(_LEAST, how.height // 3)
@@ -88,7 +89,7 @@ def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
     return [*head[: most - 1], _line(how, f"... {len(head) - most + 1} more lines need more room")]
 
 
-def _head(document: Document, how: Show) -> Iterator[text.Text]:
+def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     usage = _part(document, "usage")
     online = _cpus(_part(document, "cpus").get("online"))
     name = str(document.get("name", "?"))
@@ -119,7 +120,7 @@ def _head(document: Document, how: Show) -> Iterator[text.Text]:
     yield _line(how, _limit(_part(document, "bestEffort")))
 
 
-def _classes(shares: Document) -> str:
+def _classes(shares: documents.Document) -> str:
     """CPU, memory and network of each class that uses any."""
     parts = []
     for name in shares:
@@ -131,7 +132,7 @@ def _classes(shares: Document) -> str:
     return f"CPU memory net: {'   '.join(parts) or '-'}"
 
 
-def _limit(document: Document) -> str:
+def _limit(document: documents.Document) -> str:
     """Format the limit of best-effort work, its policy and reason."""
     would_be = _part(document, "wouldBe")
     if would_be:
@@ -143,12 +144,12 @@ def _limit(document: Document) -> str:
     return f"BE may have {_most(document)}{cpus} ({by}): {document.get('reason')}"
 
 
-def _most(document: Document) -> str:
+def _most(document: documents.Document) -> str:
     cores = document.get("limitCores")
     return "all of its pool" if cores is None else f"{_number(cores, 2)} CPUs"
 
 
-def _headroom(document: Document, usage: Document) -> str:
+def _headroom(document: documents.Document, usage: documents.Document) -> str:
     """Format the offer to best-effort work, and the distance of signals from their thresholds."""
     pool = cpuset.union(
         _cpus(row.get("cpus"))
@@ -157,7 +158,7 @@ def _headroom(document: Document, usage: Document) -> str:
     )
     share = _part(_part(usage, "shares"), "BE").get("cpuCores")
     cpus = [_part(usage, "cpus").get(str(cpu)) for cpu in pool]
-    known = [max(0.0, 1 - one) for one in cpus if isinstance(one, int | float)]
+    known = [max(0.0, 1 - cpu) for cpu in cpus if isinstance(cpu, int | float)]
     idle = _number(sum(known) if known else None, 2)
     parts = [f"BE uses {_number(share, 2)} CPUs, {idle} of its pool idle"]
     parts += [
@@ -168,17 +169,17 @@ def _headroom(document: Document, usage: Document) -> str:
     return "   ".join(parts)
 
 
-def _pools(document: Document, how: Show) -> Iterator[text.Text]:
+def _pools(document: documents.Document, how: Show) -> Iterator[text.Text]:
     """Format each pool's CPUs, one character for each."""
     cpus = _part(_part(document, "usage"), "cpus")
     left = _cpus(_part(document, "cpus").get("online"))
     kinds: list[tuple[str, str, cpuset.CPUSet]] = []
     pools = _part(document, "pools")
-    for one in _rows(pools, "claims"):
-        owner = str(one.get("owner", ""))
+    for claim in _rows(pools, "claims"):
+        owner = str(claim.get("owner", ""))
         colour = _COLOURS.get(owner, _COLOURS["exclusive"])
-        members = _cpus(one.get("cpus"))
-        label = owner if owner == "reserved" else str(one.get("holder", owner))
+        members = _cpus(claim.get("cpus"))
+        label = owner if owner == "reserved" else str(claim.get("holder", owner))
         kinds.append((label, colour, members))
         left -= members
     for kind in ("LS", "BE"):
@@ -220,7 +221,7 @@ def _sign(value: object, *, bars: bool) -> str:
 
 
 #: Each column sorts by values of one type.
-_SORTS: Mapping[str, Callable[[Document], Any]] = {
+_SORTS: Mapping[str, Callable[[documents.Document], Any]] = {
     "c": lambda one: -_key(one.get("cpuCores")),
     "m": lambda one: -_key(_part(one, "usage").get("memoryBytes")),
     "t": lambda one: -_key(_throttled(one)),
@@ -237,23 +238,27 @@ _SORTS: Mapping[str, Callable[[Document], Any]] = {
 SORTS = frozenset(_SORTS)
 
 
-def chosen(document: Document, how: Show) -> Sequence[Document]:
+def chosen(document: documents.Document, how: Show) -> Sequence[documents.Document]:
     """The workloads that pass the filter, in order; equal ones by name."""
     wanted = how.filter.lower()
     rows = [
-        one
-        for one in (*_rows(document, "workloads"), *_rows(document, "unmanaged"))
-        if wanted in f"{one.get('namespace')}/{one.get('name')} {one.get('qos')}".lower()
+        workload
+        for workload in (
+            *_rows(document, "workloads"),
+            *_rows(document, "unmanaged"),
+        )
+        if wanted
+        in f"{workload.get('namespace')}/{workload.get('name')} {workload.get('qos')}".lower()
     ]
     rows.sort(key=_SORTS["n"])
     rows.sort(key=_SORTS[how.sort])
     return rows
 
 
-def _workloads(document: Document, how: Show, room: int) -> table.Table:
+def _workloads(document: documents.Document, how: Show, room: int) -> table.Table:
     rows = chosen(document, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
-    shown = [one for one in _COLUMNS if how.width >= one.width or one.key == how.sort]
+    shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
     for one in shown:
         mark = "v" if one.key == how.sort else ""
         if one.key == "n":
@@ -284,10 +289,10 @@ class _Column:
     key: str
     head: str
     width: int
-    cell: Callable[[Document], str]
+    cell: Callable[[documents.Document], str]
 
 
-def _did(document: Document) -> float | None:
+def _did(document: documents.Document) -> float | None:
     """Bytes a second to and from disks."""
     usage = _part(document, "usage")
     done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
@@ -319,14 +324,14 @@ def _keys(how: Show) -> text.Text:
     return _line(how, *state, ("sort c m t p i w n   filter /   help h   quit q", "dim"))
 
 
-def _throttled(document: Document) -> object:
+def _throttled(document: documents.Document) -> object:
     """Of a workload, or of that of its containers which ran into its own limit most."""
     usage = _part(document, "usage")
     every = [usage, *_rows(usage, "containers")]
     return max((part.get("throttledRatio") for part in every), key=_key)
 
 
-def _moved(used: Document) -> float | None:
+def _moved(used: documents.Document) -> float | None:
     """Bytes a second through the network, both ways."""
     both = _part(used, "network")
     return (
@@ -341,7 +346,7 @@ def _sum(several: Sequence[object], name: str) -> float | None:
     return sum(known) if known else None
 
 
-def _stalls(document: Document) -> list[object]:
+def _stalls(document: documents.Document) -> list[object]:
     psi = _part(_part(document, "usage"), "pressure")
     return [_part(psi, resource).get("some") for resource in ("cpu", "memory", "io")]
 
@@ -354,16 +359,6 @@ def _line(how: Show, *parts: str | tuple[str, str]) -> text.Text:
         made.append(output.visible(words), style=style)
     made.truncate(how.width, overflow="ellipsis")
     return made
-
-
-def _part(document: Document, name: str) -> Document:
-    one = document.get(name)
-    return cast("Document", one) if isinstance(one, Mapping) else {}
-
-
-def _rows(document: Document, name: str) -> list[Document]:
-    rows = document.get(name)
-    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
 
 def _key(value: object) -> float:

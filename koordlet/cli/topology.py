@@ -17,16 +17,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from koordlet.cli import explain_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.host.devices import netlink
 from koordlet.host.recording import roots
 from koordlet.host.topology import discovery
 from koordlet.model import cpuset, errors, topology
 from koordlet.model.record import dataclass
-from koordlet.report import topology_json, topology_svg, topology_words
+from koordlet.report import documents, topology_json, topology_svg, topology_words
 
-NAME = "topology"
-HELP = "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine"
 EXAMPLES = """\
 koordlet topology                              this machine at a glance
 koordlet topology -o json                      everything, for programs
@@ -63,7 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="with -o svg: colour each CPU by its owner; asks the running agent, or decides what it"
         " would decide",
     )
-    explain_source.add_source(parser)
+    node_source.add_source(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,8 +92,8 @@ def _owners(args: argparse.Namespace) -> dict[int, str]:
     """CPU to the word for its owner; empty where nobody asked."""
     if not args.owners:
         return {}
-    every = explain_source.rows(explain_source.cpus(args), "cpus")
-    pairs = ((one.get("cpu"), str(one.get("owner"))) for one in every)
+    every = documents.rows(node_source.cpus(args), "cpus")
+    pairs = ((document.get("cpu"), str(document.get("owner"))) for document in every)
     return {cpu: owner for cpu, owner in pairs if isinstance(cpu, int)}
 
 
@@ -133,7 +131,7 @@ def lines(machine: topology.Topology) -> Iterator[Line]:
     yield Line(_ABOUT, "")
     nodes = {node.node: node for node in machine.nodes}
     online = [cpu for cpu in machine.cpus if cpu.online]
-    for socket, members in topology_words.split(online, lambda one: one.socket):
+    for socket, members in topology_words.split(online, lambda cpu: cpu.socket):
         yield Line(0, f"socket {topology_words.name(socket)}: {topology_words.counts(members)}")
         yield from _nodes(machine, members, nodes)
     yield from _bare_nodes(machine)
@@ -144,13 +142,13 @@ def lines(machine: topology.Topology) -> Iterator[Line]:
 def _nodes(
     machine: topology.Topology, members: Sequence[topology.Cpu], nodes: dict[int, topology.Node]
 ) -> Iterator[Line]:
-    for node, inside in topology_words.split(members, lambda one: one.node):
+    for node, inside in topology_words.split(members, lambda cpu: cpu.node):
         found = nodes.get(node) if node is not None else None
         if found is not None:
             yield from _node(found, inside)
         elif machine.nodes:
             yield Line(1, f"node ?: CPUs {topology_words.compact(topology_words.cpus(inside), 50)}")
-        for l3, sharing in topology_words.split(inside, lambda one: one.l3):
+        for l3, sharing in topology_words.split(inside, lambda cpu: cpu.l3):
             yield from _l3(machine, l3, sharing)
 
 
@@ -190,14 +188,15 @@ def _l3(
 def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpuset.CPUSet]]]:
     """Cores of the same kind together, in the order of their lowest CPU."""
     kinds: dict[str, list[cpuset.CPUSet]] = {}
-    for core, threads in topology_words.split(sharing, lambda one: one.core):
+    for core, threads in topology_words.split(sharing, lambda cpu: cpu.core):
         sets = (
             [topology_words.cpus([thread]) for thread in threads]
             if core is None
             else [topology_words.cpus(threads)]
         )
-        for one in sets:
-            kinds.setdefault(_shape(threads[0], None if core is None else len(one)), []).append(one)
+        for cpus in sets:
+            shape = _shape(threads[0], None if core is None else len(cpus))
+            kinds.setdefault(shape, []).append(cpus)
     for shape, cores in kinds.items():
         yield f"{topology_words.many(len(cores), 'core')}{shape}", cores
 
@@ -230,7 +229,7 @@ def _devices(machine: topology.Topology) -> Iterator[Line]:
         yield Line(1, f"node {topology_words.name(node)}")
         here = [device for device in machine.devices if device.node == node]
         for kind, alike in topology_words.devices(here):
-            shown = [one.name or one.address for one in alike[:_DEVICES_SHOWN]]
+            shown = [device.name or device.address for device in alike[:_DEVICES_SHOWN]]
             more = f" ... ({len(alike)})" if len(alike) > _DEVICES_SHOWN else ""
             yield from _wrapped(2, f"{kind}: {'  '.join(shown)}{more}")
 

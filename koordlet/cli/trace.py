@@ -21,26 +21,16 @@ from types import MappingProxyType
 from koordlet.agent import bootstrap
 from koordlet.agent import tick as ticks
 from koordlet.apply import trace
-from koordlet.cli import (
-    changes,
-    explain_source,
-    explain_write,
-    options,
-    output,
-    record,
-    trace_table,
-)
+from koordlet.cli import changes, explain_write, options, output, record, trace_table
 from koordlet.cli import plan as plan_command
 from koordlet.config import problems, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import player, read_log
 from koordlet.model import cgroup, errors, result
-from koordlet.report import audit_json, trace_json
+from koordlet.report import audit_json, documents, trace_json
 from koordlet.state import journal
 
-NAME = "trace"
-HELP = "tell one pass station by station: what was read and decided, why nothing is written"
 EXAMPLES = """\
 koordlet trace                                  one pass here: read, decided, compared, ordered
 koordlet trace --policy cpu_suppress            what one policy saw, wants, and why
@@ -59,20 +49,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         metavar="STEM",
-        default=None,
         help="this policy only, with what it saw: its settings, its state, the claims before it",
     )
     parser.add_argument(
         "--group",
         metavar="PATH",
-        default=None,
         help="this cgroup and those inside only: /kubepods/burstable, or the path of its directory",
     )
     parser.add_argument(
         "--after",
         metavar="D",
         type=record.duration,
-        default=None,
         help="the pass so long after the first: the passes before it, one each second, give rates"
         " (default: 1s; of a recording its last moment)",
     )
@@ -80,9 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     changes.add(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--pods", metavar="FILE", default=None, help="who runs there, as for 'koordlet plan'"
-    )
+    parser.add_argument("--pods", metavar="FILE", help="who runs there, as for 'koordlet plan'")
     options.state(parser)
 
 
@@ -92,16 +77,8 @@ def run(args: argparse.Namespace) -> int:
     traced = look(args, config)
     choice = _choice(args, traced)
     document = trace_json.document(traced, choice)
-    if args.output == "json":
-        output.print_json(document)
-    else:
-        detailed = choice != trace_json.ALL
-        print(
-            "\n".join(
-                output.visible(line) for line in trace_table.lines(document, detailed=detailed)
-            )
-        )
-    return 0
+    table = trace_table.lines(document, detailed=choice != trace_json.ALL)
+    return output.show(args.output, document, table)
 
 
 def _choice(args: argparse.Namespace, traced: trace_json.Traced) -> trace_json.Choice:
@@ -252,8 +229,8 @@ def _failed(args: argparse.Namespace, tick: ticks.Tick) -> dict[str, str]:
 def failed_last(audit: Path) -> dict[str, str]:
     """Of each target that an agent failed to bring about when it tried last: what went wrong."""
     question = audit_json.AuditQuery(limit=audit_json.MAX_LINES)
-    latest: dict[str, explain_source.Document] = {}
-    for one in explain_source.rows(audit_json.document(audit, question), "records"):
+    latest: dict[str, documents.Document] = {}
+    for one in documents.rows(audit_json.document(audit, question), "records"):
         latest.setdefault(str(one.get("target")), one)
     return {
         target: f"{one.get('verdict')}: {one.get('detail')}"

@@ -5,15 +5,15 @@ Covers: the document of ``report.trace_json`` as lines. Does not cover: making i
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from koordlet.apply import trace
-from koordlet.cli import explain_source, output
+from koordlet.cli import output
 from koordlet.model import plan
+from koordlet.report import documents
 
-Document = explain_source.Document
+Document = documents.Document
 
 #: Why an action is no step, in the words of a table.
 _FATES: Mapping[object, str] = {
@@ -34,30 +34,28 @@ _MET: Mapping[object, str] = {True: "met", False: "not met"}
 
 def lines(document: Document, *, detailed: bool = False) -> Iterator[str]:
     """The stations in order; ``detailed``: each action, and what each policy saw."""
-    at = document["at"]
-    when = dt.datetime.fromtimestamp(at, dt.UTC) if isinstance(at, int | float) else "?"
     where = "this machine" if document["live"] else "a recorded machine"
-    yield f"One pass of {where} at {when:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"One pass of {where} at {output.moment(document['at'])}"
     yield from ("", "Read")
-    yield from _read(explain_source.part(document, "read"))
+    yield from _read(documents.part(document, "read"))
     yield from ("", "Decided, each policy with the claims of those above it")
-    policies = explain_source.rows(document, "policies")
+    policies = documents.rows(document, "policies")
     head = ("POLICY", "MODE", "WANTS", "OF THESE", "WHY")
     yield from output.table([_policy(policy) for policy in policies], head=head, indent="  ")
     for one in policies:
         yield from _details(one, detailed=detailed)
-    wishes = explain_source.rows(document, "wishes")
+    wishes = documents.rows(document, "wishes")
     yield from ("", "Compared with what is there")
     yield from _compared(wishes, detailed=detailed)
     yield from ("", "Ordered")
-    steps = explain_source.rows(document, "order")
+    steps = documents.rows(document, "order")
     yield from (line for step in steps for line in _step(step))
     if not steps:
         yield "  no step"
-    for left in explain_source.rows(document, "left"):
+    for left in documents.rows(document, "left"):
         yield f"  left     {left['target']}: {left['why']}"
     yield from ("", "Written: nothing")
-    yield from (f"  {why}" for why in _texts(explain_source.part(document, "written"), "why"))
+    yield from (f"  {why}" for why in _texts(documents.part(document, "written"), "why"))
 
 
 def _texts(document: Document, name: str) -> list[str]:
@@ -67,17 +65,17 @@ def _texts(document: Document, name: str) -> list[str]:
 
 def _read(document: Document) -> Iterator[str]:
     """What was looked at, what was absent, what is stale."""
-    about, files = explain_source.part(document, "machine"), explain_source.part(document, "files")
+    about, files = documents.part(document, "machine"), documents.part(document, "files")
     sets = about["cpusetVersion"]
     cpusets = f"cpuset on {sets}" if sets else "no cpuset"
     node = f"{about['node']}: CPUs {about['cpus']}"
     yield f"  machine    {node}; cgroup {about['cgroups']}, {cpusets}"
-    refused = Counter(str(row["errno"]) for row in explain_source.rows(files, "refused"))
+    refused = Counter(str(row["errno"]) for row in documents.rows(files, "refused"))
     text = f"{files['read']} read, {len(_texts(files, 'absent'))} absent"
     yield "  files      " + ", ".join((text, *(f"{n} {name}" for name, n in refused.items())))
     yield from (f"  ! no answer: {path}" for path in _texts(files, "unanswered"))
     yield f"  groups     {len(_texts(document, 'groups'))}"
-    pods = explain_source.rows(document, "workloads")
+    pods = documents.rows(document, "workloads")
     classes = Counter(str(pod["qos"]) for pod in pods)
     of_them = f" ({', '.join(f'{n} {name}' for name, n in classes.items())})" if pods else ""
     yield f"  workloads  {len(pods)}{of_them}"
@@ -87,15 +85,15 @@ def _read(document: Document) -> Iterator[str]:
         if pod["stale"]:
             yield f"  ! {pod['workload']} may be out of date: {pod['source']} does not answer"
         yield from (f"  ! {pod['workload']}: {problem}" for problem in _texts(pod, "problems"))
-    for source in explain_source.rows(document, "sources"):
+    for source in documents.rows(document, "sources"):
         yield f"  source     {source['name']}: {_health(source)}"
-    for one in explain_source.rows(document, "unread"):
+    for one in documents.rows(document, "unread"):
         yield f"  ! {one['kind']} {one['name']} cannot be used: {one['why']}"
     yield from (f"  ! node: {problem}" for problem in _texts(document, "nodeProblems"))
     if document["journaled"] is not None:
         yield f"  journal    {document['journaled']} files hold a value of koordlet's"
     missing: dict[str, list[str]] = {}
-    for gap in explain_source.rows(document, "unsupported"):
+    for gap in documents.rows(document, "unsupported"):
         missing.setdefault(str(gap["why"]), []).append(str(gap["feature"]))
     yield from (f"  missing    {', '.join(names)}: {why}" for why, names in missing.items())
 
@@ -111,15 +109,15 @@ def _health(source: Document) -> str:
 
 
 def _policy(document: Document) -> tuple[str, ...]:
-    fates = explain_source.part(document, "fates")
+    fates = documents.part(document, "fates")
     count = sum(number for number in fates.values() if isinstance(number, int))
     wants = [f"{count} action{'s' if count > 1 else ''}"] if count else []
-    claims, pools = explain_source.rows(document, "claims"), explain_source.rows(document, "pools")
+    claims, pools = documents.rows(document, "claims"), documents.rows(document, "pools")
     wants += [f"{len(claims)} claim{'s' if len(claims) > 1 else ''}"] if claims else []
     wants += [f"{len(pools)} pool{'s' if len(pools) > 1 else ''}"] if pools else []
-    gone = len(explain_source.rows(document, "evictions"))
+    gone = len(documents.rows(document, "evictions"))
     wants += [f"{gone} eviction{'s' if gone > 1 else ''}"] if gone else []
-    facts = explain_source.part(document, "explanation").items()
+    facts = documents.part(document, "explanation").items()
     why = document["whyNothing"] or "; ".join(f"{name}: {fact}" for name, fact in facts if fact)
     became = ", ".join(f"{number} {_FATES[fate]}" for fate, number in fates.items())
     silent = "-" if document["mode"] == plan.Mode.OFF.value else "nothing"
@@ -135,13 +133,13 @@ def _policy(document: Document) -> tuple[str, ...]:
 def _details(document: Document, *, detailed: bool) -> Iterator[str]:
     """What is wrong, and for a choice all that a policy saw and said."""
     name = document["policy"]
-    for condition in explain_source.rows(document, "conditions"):
+    for condition in documents.rows(document, "conditions"):
         if condition["status"] == "True":
             yield f"  ! {name}: {condition['type']} {condition['subject']}: {condition['message']}"
-    for victim in explain_source.rows(document, "evictions"):
+    for victim in documents.rows(document, "evictions"):
         held = f" (not done: {victim['held']})" if victim["held"] else ""
         yield f"  ! {name}: evict {victim['pod']} for {victim['signal']}{held}"
-    saw = explain_source.part(document, "saw")
+    saw = documents.part(document, "saw")
     if not detailed or not saw:
         return
     yield f"  {name}: {document['summary']}"
@@ -150,18 +148,18 @@ def _details(document: Document, *, detailed: bool) -> Iterator[str]:
     yield f"    state      {saw['state']}"
     if saw["remembered"]:
         yield "    not called: nothing that it looks at has changed since the pass before"
-    for claim in explain_source.rows(saw, "claims"):
+    for claim in documents.rows(saw, "claims"):
         yield f"    claimed before it: {claim['cpus']} {claim['owner']} {claim['holder']}"
-    for signal in explain_source.rows(document, "signals"):
+    for signal in documents.rows(document, "signals"):
         met = _MET.get(signal["met"], "unknown")
         yield (
             f"    signal     {signal['name']} {signal['observed'] or '?'}, threshold"
             f" {signal['threshold']}: {met}"
         )
-    for claim in explain_source.rows(document, "claims"):
+    for claim in documents.rows(document, "claims"):
         whose = f"{claim['owner']} {claim['holder']}"
         yield f"    claims     {claim['cpus']} {whose}: {claim['reason']}"
-    for pool in explain_source.rows(document, "pools"):
+    for pool in documents.rows(document, "pools"):
         yield f"    pool       {pool['kind']} {pool['cpus']}"
 
 

@@ -9,8 +9,6 @@ import time
 
 from koordlet.cli import feed_options, output, reservations
 
-NAME = "watch"
-HELP = "follow the node, its workloads or reservations, until interrupted"
 EXAMPLES = """\
 koordlet watch node                     a line whenever something changed
 koordlet watch workloads web -o json    one document a line

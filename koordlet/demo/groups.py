@@ -43,7 +43,7 @@ class DemoSettings:
 
     pids: tuple[tuple[str, int], ...] = ()
     #: The groups below ``GROUP``.
-    names: tuple[str, ...] = tuple(one.name for one in PODS)
+    names: tuple[str, ...] = tuple(made.name for made in PODS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Request latency of the demo's service as text.
 
 Covers: the figures of one interval, and the line that ``load`` prints of them.
-Does not cover: measuring (``load``), telling (``cli.narration``).
+Does not cover: measuring (``load``), telling (``cli.welcome``).
 """
 
 from __future__ import annotations

@@ -1,23 +1,33 @@
 """Stage of the demo: this machine, or a recorded machine where changes are not permitted.
 
-Covers: the choice, and what the agent needs to know of each.
-Does not cover: the agent (``agent.loop``), the options (``cli.run``).
+Covers: the choice, and what the agent needs to know of each; of the recorded machine, which has
+two sockets, its kernel and its story, its workloads, files of the agent that go with it.
+Does not cover: the agent (``agent.loop``), the options (``cli.run``), the law of the story
+(``story``).
 
 Somebody who wants to observe, observes this machine; there the demo only says what it would make.
+Without root the agent that runs on the recorded machine is the same: it reads, decides, writes and
+puts back; only the kernel below is in memory, and nothing of this machine is touched.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
+import tempfile
+from pathlib import Path
 
 from koordlet.agent import bootstrap, neighbours
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick as ticks
 from koordlet.config import sourced
-from koordlet.demo import groups, latency, processes, recorded
+from koordlet.demo import groups, kernel, latency, processes, story
+from koordlet.host import machine
 from koordlet.host.fs import root
-from koordlet.model import printable
+from koordlet.host.recording import player, roots, tarindex
+from koordlet.host.topology import discovery
+from koordlet.model import printable, qos
 from koordlet.policy.framework import registry
 from koordlet.state import paths
 
@@ -89,13 +99,13 @@ class Elsewhere(Stage):
     """A recorded machine, enforced upon like any other."""
 
     def __init__(self, args: argparse.Namespace, flags: dict[str, object]) -> None:
-        self._played = recorded.Recorded()
+        self._played = Recorded()
         host, clock = self._played.host, self._played.story.clock
         flags = {**flags, **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
         config = bootstrap.lasting(args, flags)
-        tick = bootstrap.open_tick(there, host, config, ROWS, clock, pods=recorded.PODS, moves=True)
+        tick = bootstrap.open_tick(there, host, config, ROWS, clock, pods=PODS, moves=True)
         super().__init__(tick, None, flags, "")
         tick.override({groups.STEM: self._played.settings()})
 
@@ -141,3 +151,39 @@ def farewell(left: int) -> str:
         f"The demo is over, and {left} changes could not be undone:"
         " `koordlet restore` tries again and names them"
     )
+
+
+#: Recorded in an emulated machine: fixtures/sysfs/README.md.
+ARCHIVE = Path(__file__).parent / "two_sockets.tar.gz"
+NAME = "two-sockets"
+#: A database beside the service and the hog, with CPUs of its own.
+PODS = (groups.workload("db", qos.Qos.LSE, cpus=2), *groups.PODS)
+
+
+class Recorded:
+    """One machine in memory, from its first moment on."""
+
+    def __init__(self) -> None:
+        name = str(ARCHIVE)
+        top = roots.inside(name, tarindex.load(name))
+        discover = discovery.discover(player.PlayedHost(top))
+        self.host = kernel.DemoMachine(top, discover.online, str(discover.memory_nodes))
+        self.host.change("/proc/sys/kernel/hostname", data=f"{NAME}\n".encode())
+        memory = sum(node.memory_bytes or 0 for node in discover.nodes)
+        self.story = story.Story(self.host, discover.online, memory, machine.now)
+        self._folder = tempfile.TemporaryDirectory(prefix="koordlet-demo-")
+
+    def settings(self) -> groups.DemoSettings:
+        """Settings of the demo's policy for the recorded processes."""
+        return groups.DemoSettings(
+            pids=tuple(story.PIDS.items()), names=tuple(workload.name for workload in PODS)
+        )
+
+    def paths(self, here: paths.Paths) -> paths.Paths:
+        """Lock and socket where others look for them; what is remembered goes with the demo."""
+        folder = Path(self._folder.name)
+        return dataclasses.replace(here, lib=folder / "lib", log=folder / "log")
+
+    def close(self) -> None:
+        """Forget it."""
+        self._folder.cleanup()

@@ -261,7 +261,9 @@ class Story:
         inside = [self._groups[name] for name in names]
         own = inside[0] if len(inside) == 1 and group != f"{kernel.TOP}/{groups.GROUP}" else None
         memory = sum(_MEMORY[name] for name in names)
-        self._put(f"{group}/cpu.stat", _cpu_stat(sum(one.used for one in inside), own or _Group()))
+        self._put(
+            f"{group}/cpu.stat", _cpu_stat(sum(counted.used for counted in inside), own or _Group())
+        )
         self._put(f"{group}/memory.current", f"{memory}\n")
         self._put(f"{group}/pids.current", f"{len(inside)}\n")
         self._put(f"{group}/memory.stat", _anonymous(memory))

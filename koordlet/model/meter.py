@@ -104,9 +104,9 @@ MEMORY_FREE = Meter(name="memory.free", unit="bytes")
 MEMORY_AVAILABLE = Meter(name="memory.available", unit="bytes")
 SWAP_TOTAL = Meter(name="swap.total", unit="bytes")
 SWAP_FREE = Meter(name="swap.free", unit="bytes")
-LOAD_1 = Meter(name="load.1", unit="tasks")
-LOAD_5 = Meter(name="load.5", unit="tasks")
-LOAD_15 = Meter(name="load.15", unit="tasks")
+LOAD_1 = Meter(name="load.1", unit="tasks on average")
+LOAD_5 = Meter(name="load.5", unit="tasks on average")
+LOAD_15 = Meter(name="load.15", unit="tasks on average")
 #: Time that runnable tasks waited for a CPU, summed over CPUs: latency before anybody complains.
 RUN_DELAY = Meter(
     name="cpu.run_delay", unit="s/s", counter=True, samples=_FIVE_MINUTES[5], period=5

@@ -112,18 +112,14 @@ def _record(line: bytes) -> Record | None:
 
 
 def _wanted(record: Record, question: AuditQuery) -> bool:
+    at = record.get("at")
     tests: tuple[tuple[object, Callable[[], bool]], ...] = (
         (question.policy, lambda: record.get("policy") == question.policy),
         (question.target, lambda: record.get("target") == question.target),
-        (question.since, lambda: _at(record) >= (question.since or 0.0)),
+        (question.since, lambda: isinstance(at, int | float) and at >= (question.since or 0.0)),
         (question.pod, lambda: _about(record, question)),
     )
     return all(test() for given, test in tests if given is not None)
-
-
-def _at(record: Record) -> float:
-    at = record.get("at")
-    return float(at) if isinstance(at, int | float) else 0.0
 
 
 def _about(record: Record, question: AuditQuery) -> bool:

@@ -153,7 +153,11 @@ def _grids(sections: Sequence[Sequence[_Sized]]) -> tuple[_Grid, ...]:
         main
         if number == largest
         else max(
-            (grid for grid in _choices(members) if len(grid.widths) == 1 or _fits(grid, main)),
+            (
+                grid
+                for grid in _choices(members)
+                if len(grid.widths) == 1 or grid.size[0] <= main.size[0]
+            ),
             key=lambda grid: len(grid.widths),
         )
         for number, members in enumerate(sections)
@@ -163,10 +167,6 @@ def _grids(sections: Sequence[Sequence[_Sized]]) -> tuple[_Grid, ...]:
 def _choices(members: Sequence[_Sized]) -> Iterator[_Grid]:
     for count in range(1, min(len(members), _MAX_COLUMNS) + 1):
         yield _with_columns(members, count)
-
-
-def _fits(grid: _Grid, main: _Grid) -> bool:
-    return grid.size[0] <= main.size[0]
 
 
 def _with_columns(members: Sequence[_Sized], count: int) -> _Grid:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from koordlet.http import message
 from koordlet.model import pod, resources
-from koordlet.report import node_json, plan_json, resctrl_json, usage_json, view
+from koordlet.report import documents, node_json, plan_json, resctrl_json, usage_json, view
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -83,7 +83,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
     assert isinstance(evictions, list)  # noqa: S101 - the same
     return {
         **{name: whole[name] for name in kept},
-        "workloads": [_workload(now, one) for one in now.snapshot.pods],
+        "workloads": [_workload(now, workload) for workload in now.snapshot.pods],
         "unmanaged": len(now.snapshot.unmanaged),
         "signals": made["signals"],
         "evictions": evictions[:_EVICTIONS],
@@ -94,9 +94,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),
         "counters": {
-            "ticks": now.counters.ticks,
-            "writes": now.counters.writes,
-            "refusals": now.counters.refusals,
+            **documents.fields(now.counters, "ticks writes refusals"),
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
         },
     }
@@ -114,21 +112,11 @@ def _offer(now: view.ReportView) -> dict[str, object] | None:
     }
 
 
-def _workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
-    group = now.snapshot.groups.get(one.group) if one.group is not None else None
-    cpus = group.effective() or group.cpus() if group is not None else None
-    used = usage_json.workload(now, one)
+def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
+    used = usage_json.workload(now, workload)
+    shown = ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure", "network")
     return {
-        "key": one.key,
-        "qos": one.qos.value,
-        "source": one.source,
-        "cgroup": one.group,
-        "cpus": None if cpus is None else str(cpus),
-        **{
-            name: used[name]
-            for name in (
-                *("cpuCores", "throttledRatio", "memoryBytes", "pids"),
-                *("pressure", "network"),
-            )
-        },
+        **documents.fields(workload, "key qos source cgroup=group"),
+        "cpus": node_json.cpus(now, workload),
+        **{name: used[name] for name in shown},
     }

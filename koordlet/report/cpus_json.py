@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from koordlet.model import cpuset, ledger, meter, topology
-from koordlet.report import view
+from koordlet.report import documents, view
 
 
 def document(now: view.ReportView) -> dict[str, object]:
     """The whole document."""
     machine, book = now.snapshot.topology, now.plan.ledger
     owned = owners(machine, book)
-    used = dict(now.used.cpus.values(meter.CPU))
+    used = {cpu: round(value, 3) for cpu, value in now.used.cpus.values(meter.CPU)}
     siblings = {cpu: str(core) for core in machine.cores() for cpu in core}
     return {
         "version": "v1",
@@ -27,24 +27,20 @@ def document(now: view.ReportView) -> dict[str, object]:
         "owners": {word: str(cpus) for word, cpus in by_owner(owned).items()},
         "cpus": [
             {
-                "cpu": one.cpu,
-                "online": one.online,
-                "owner": owned[one.cpu],
-                **_claim(book.claim_on(one.cpu)),
+                **documents.fields(cpu, "cpu online"),
+                "owner": owned[cpu.cpu],
+                **_claim(book.claim_on(cpu.cpu)),
                 "pools": [
-                    {"kind": pool.kind, "node": pool.node, "cpus": str(pool.cpus)}
+                    documents.fields(pool, "kind node cpus")
                     for pool in book.pools
-                    if one.cpu in pool.cpus
+                    if cpu.cpu in pool.cpus
                 ],
-                "core": one.core,
-                "socket": one.socket,
-                "node": one.node,
-                "l3": one.l3,
-                "siblings": siblings.get(one.cpu, ""),
-                "isolated": one.cpu in machine.isolated,
-                "used": _rounded(used.get(str(one.cpu))),
+                **documents.fields(cpu, "core socket node l3"),
+                "siblings": siblings.get(cpu.cpu, ""),
+                "isolated": cpu.cpu in machine.isolated,
+                "used": used.get(str(cpu.cpu)),
             }
-            for one in machine.cpus
+            for cpu in machine.cpus
         ],
     }
 
@@ -71,15 +67,5 @@ def by_owner(owned: Mapping[int, str]) -> dict[str, cpuset.CPUSet]:
 def _claim(claim: ledger.Claim | None) -> dict[str, object]:
     if claim is None:
         return dict.fromkeys(("holder", "uid", "since", "policy", "reason", "kubelet"))
-    return {
-        "holder": claim.holder,
-        "uid": claim.uid or None,
-        "since": claim.since,
-        "policy": claim.policy,
-        "reason": claim.reason,
-        "kubelet": claim.kubelet,
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+    document = documents.fields(claim, "holder uid since policy reason kubelet")
+    return {**document, "uid": claim.uid or None}

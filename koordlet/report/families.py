@@ -11,8 +11,9 @@ Rules:
 
 from __future__ import annotations
 
+import operator
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from koordlet.model import ledger
 from koordlet.model.record import dataclass
@@ -30,6 +31,8 @@ COUNTER = "counter"
 #: its bound, which is no label of the family.
 HISTOGRAM = "histogram"
 BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
+#: What most families have: so many series at most, and numbers printed so.
+FEW, FORM = 256, "%.6g"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +47,17 @@ class Family:
     #: How many series there can be, in words.
     bound: str = "1"
     #: No more than this, whatever the machine says.
-    most: int = 256
+    most: int = FEW
     #: How a value is printed: counts as integers, so that none is rounded.
-    form: str = "%.6g"
+    form: str = FORM
 
 
-def spread_rows(labels: tuple[str, ...], one: spread.Spread) -> Rows:
+def spread_rows(labels: tuple[str, ...], measured: spread.Spread) -> Rows:
     """The rows of one histogram."""
-    for bound, count in zip((*map(str, one.bounds), "+Inf"), one.counts, strict=True):
+    for bound, count in zip((*map(str, measured.bounds), "+Inf"), measured.counts, strict=True):
         yield (BUCKET, *labels, bound), count
-    yield (SUM, *labels), one.total
-    yield (COUNT, *labels), one.counts[-1]
+    yield (SUM, *labels), measured.total
+    yield (COUNT, *labels), measured.counts[-1]
 
 
 def _one(read: Callable[[view.ReportView], float | None]) -> Callable[[view.ReportView], Rows]:
@@ -62,8 +65,27 @@ def _one(read: Callable[[view.ReportView], float | None]) -> Callable[[view.Repo
     return lambda now: (((), read(now)),)
 
 
-def _count(name: str, text: str, read: Callable[[view.ReportView], int]) -> Family:
-    return Family(name=name, help=text, type=COUNTER, form="%d", rows=_one(read))
+def _number(name: str, text: str, read: Callable[[view.ReportView], int]) -> Family:
+    """A family of one whole number."""
+    return Family(name=name, help=text, form="%d", rows=_one(read))
+
+
+def _counts(**texts: str) -> Iterator[Family]:
+    """A family for each counter of the agent."""
+    for name, text in texts.items():
+        rows = _one(operator.attrgetter(f"counters.{name}"))
+        yield Family(name=f"koordlet_{name}", help=text, type=COUNTER, form="%d", rows=rows)
+
+
+def _quantiles(what: str, text: str, of: str) -> Family:
+    values = operator.attrgetter(f"counters.{of}")
+    return Family(
+        name=f"koordlet_tick_{what}_quantile_seconds",
+        help=f"{text} of the last 600 ticks, by quantile; 1 is the maximum.",
+        labels=("quantile",),
+        bound="3",
+        rows=lambda now: (((share,), seconds) for share, seconds in values(now).items()),
+    )
 
 
 def _failures(now: view.ReportView) -> Rows:
@@ -109,17 +131,15 @@ def _workloads(now: view.ReportView) -> Rows:
 
 
 FAMILIES = (
-    Family(
-        name="koordlet_ready",
-        help="1 after the first tick whose writes were verified, 0 before.",
-        rows=_one(lambda now: now.ready),
-        form="%d",
+    _number(
+        "koordlet_ready",
+        "1 after the first tick whose writes were verified, 0 before.",
+        lambda now: now.ready,
     ),
-    Family(
-        name="koordlet_enforcing",
-        help="1 if the agent applies its decisions, 0 if it only observes.",
-        rows=_one(lambda now: now.mode == "enforce"),
-        form="%d",
+    _number(
+        "koordlet_enforcing",
+        "1 if the agent applies its decisions, 0 if it only observes.",
+        lambda now: now.mode == "enforce",
     ),
     Family(
         name="koordlet_check_healthy",
@@ -129,11 +149,9 @@ FAMILIES = (
         rows=lambda now: (((check.name,), check.ok) for check in now.checks),
         form="%d",
     ),
-    _count("koordlet_ticks", "Ticks since the agent started.", lambda now: now.counters.ticks),
-    _count(
-        "koordlet_late_ticks",
-        "Ticks that started more than half a period late.",
-        lambda now: now.counters.late_ticks,
+    *_counts(
+        ticks="Ticks since the agent started.",
+        late_ticks="Ticks that started more than half a period late.",
     ),
     Family(
         name="koordlet_tick_duration_seconds",
@@ -145,27 +163,11 @@ FAMILIES = (
         help="Delay of the last tick's start.",
         rows=_one(lambda now: now.counters.tick_lateness_seconds),
     ),
-    Family(
-        name="koordlet_tick_duration_quantile_seconds",
-        help="CPU time of the last 600 ticks, by quantile; 1 is the maximum.",
-        labels=("quantile",),
-        bound="3",
-        rows=lambda now: (((share,), one) for share, one in now.counters.durations.items()),
-    ),
-    Family(
-        name="koordlet_tick_lateness_quantile_seconds",
-        help="Start delay of the last 600 ticks, by quantile; 1 is the maximum.",
-        labels=("quantile",),
-        bound="3",
-        rows=lambda now: (((share,), one) for share, one in now.counters.lateness.items()),
-    ),
-    _count(
-        "koordlet_writes",
-        "Actions applied and verified by reading back.",
-        lambda now: now.counters.writes,
-    ),
-    _count(
-        "koordlet_refusals", "Actions that the kernel rejected.", lambda now: now.counters.refusals
+    _quantiles("duration", "CPU time", "durations"),
+    _quantiles("lateness", "Start delay", "lateness"),
+    *_counts(
+        writes="Actions applied and verified by reading back.",
+        refusals="Actions that the kernel rejected.",
     ),
     Family(
         name="koordlet_refusals_by_errno",
@@ -176,15 +178,9 @@ FAMILIES = (
         rows=lambda now: (((name,), count) for name, count in sorted(now.counters.errnos.items())),
         form="%d",
     ),
-    _count(
-        "koordlet_contested",
-        "Values set by koordlet that another writer overwrote.",
-        lambda now: now.counters.contested,
-    ),
-    _count(
-        "koordlet_conflicts",
-        "Values of one policy that were overridden by another policy.",
-        lambda now: now.counters.conflicts,
+    *_counts(
+        contested="Values set by koordlet that another writer overwrote.",
+        conflicts="Values of one policy that were overridden by another policy.",
     ),
     Family(
         name="koordlet_policy_failures",
@@ -249,17 +245,15 @@ FAMILIES = (
         rows=_signals,
         form="%d",
     ),
-    Family(
-        name="koordlet_plan_steps",
-        help="Changes in the last plan that are not applied yet.",
-        rows=_one(lambda now: len(now.plan.steps)),
-        form="%d",
+    _number(
+        "koordlet_plan_steps",
+        "Changes in the last plan that are not applied yet.",
+        lambda now: len(now.plan.steps),
     ),
-    Family(
-        name="koordlet_reserved_cpus",
-        help="CPUs reserved for the system and withheld from workloads.",
-        rows=_one(lambda now: len(now.plan.ledger.held(ledger.Owner.RESERVED))),
-        form="%d",
+    _number(
+        "koordlet_reserved_cpus",
+        "CPUs reserved for the system and withheld from workloads.",
+        lambda now: len(now.plan.ledger.held(ledger.Owner.RESERVED)),
     ),
     Family(
         name="koordlet_shared_pools_cpus",
@@ -269,19 +263,15 @@ FAMILIES = (
         rows=_pools,
         form="%d",
     ),
-    Family(
-        name="koordlet_cpuset_share_pool_cpu_cores",
-        help="CPUs of the LS pool, under Koordinator's metric name.",
-        labels=("node",),
-        rows=_pool("LS"),
-        form="%d",
-    ),
-    Family(
-        name="koordlet_cpuset_be_share_pool_cpu_cores",
-        help="CPUs of the BE pool, under Koordinator's metric name.",
-        labels=("node",),
-        rows=_pool("BE"),
-        form="%d",
+    *(
+        Family(
+            name=f"koordlet_cpuset_{stem}share_pool_cpu_cores",
+            help=f"CPUs of the {kind} pool, under Koordinator's metric name.",
+            labels=("node",),
+            rows=_pool(kind),
+            form="%d",
+        )
+        for stem, kind in (("", "LS"), ("be_", "BE"))
     ),
     Family(
         name="koordlet_workloads",
@@ -290,16 +280,5 @@ FAMILIES = (
         bound="one per QoS class, 5",
         rows=_workloads,
         form="%d",
-    ),
-    Family(
-        name="koordlet_workload_cpu_cores",
-        help="CPU use of a workload, in cores.",
-        labels=("namespace", "name", "qos"),
-        bound="one per workload, at most 4096",
-        most=4096,
-        rows=lambda now: (
-            ((pod.namespace, pod.name, pod.qos.value), now.usage.get(pod.key))
-            for pod in now.snapshot.pods
-        ),
     ),
 )

@@ -20,6 +20,7 @@ from koordlet.report import (
     audit_json,
     console,
     cpus_json,
+    documents,
     metrics,
     node_json,
     plan_json,
@@ -32,6 +33,7 @@ from koordlet.report import (
 STALE_SECONDS = 15.0
 
 _QUESTIONS = "limit=1-1000, since=2026-01-31T12:00:00Z or 10m, pod=namespace/name, policy=stem"
+_Handler = routes.Handler
 Surfaces = Callable[[], Mapping[tuple[str, str], int]]
 
 
@@ -69,17 +71,30 @@ class Api:
             ("GET", "/livez", self.livez),
             ("GET", "/healthz", self.healthz),
             ("GET", "/readyz", self.readyz),
-            ("GET", "/api/v1/node", self.node),
-            ("GET", "/api/v1/topology", self.topology),
-            ("GET", "/api/v1/cpus", self.cpus),
-            ("GET", "/api/v1/pod", self.pod),
-            ("GET", "/api/v1/plan", self.plan),
+            *(
+                ("GET", f"/api/v1/{handler.__name__}", self._of_view(handler))
+                for handler in (self.node, self.topology, self.cpus, self.pod, self.plan)
+            ),
         ]
         if self._audit is not None:
             rows.append(("GET", "/api/v1/audit", self.audit))
         if self._with_metrics:
-            rows.append(("GET", "/metrics", self.metrics))
+            rows.append(("GET", "/metrics", self._of_view(self.metrics)))
         return routes.Routes(rows)
+
+    def _of_view(
+        self, answer: Callable[[message.HttpRequest, view.ReportView], message.HttpResponse]
+    ) -> _Handler:
+        """The handler of what the newest view answers, once there is one."""
+
+        def handler(request: message.HttpRequest) -> message.HttpResponse:
+            now = self._current()
+            if now is None:
+                why, fix = "the first tick is not complete", "try again in a second"
+                return message.error(503, "starting", why, fix=fix)
+            return answer(request, now)
+
+        return handler
 
     def page(self, request: message.HttpRequest) -> message.HttpResponse:
         """A file of the console."""
@@ -88,12 +103,8 @@ class Api:
     def events(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The newest state now and after every tick."""
         if self.channel.full:
-            return message.error(
-                503,
-                "busy",
-                "too many console pages are open",
-                fix="close one, or read /api/v1/node",
-            )
+            why, fix = "too many console pages are open", "close one, or read /api/v1/node"
+            return message.error(503, "busy", why, fix=fix)
         return message.EventStream(self.channel)
 
     def livez(self, request: message.HttpRequest) -> message.HttpResponse:
@@ -117,37 +128,25 @@ class Api:
             request, [view.Check(name="ready", ok=ready, detail=detail), self._fresh(now)]
         )
 
-    def node(self, _request: message.HttpRequest) -> message.HttpResponse:
+    def node(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The node."""
-        now = self._current()
-        if now is None:
-            return _starting()
         return self._once(
             "node", (now,), lambda: message.document(node_json.document(now, self._version))
         )
 
-    def topology(self, _request: message.HttpRequest) -> message.HttpResponse:
+    def topology(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The machine."""
-        now = self._current()
-        if now is None:
-            return _starting()
         machine = now.snapshot.topology
         return self._once(
             "topology", (machine,), lambda: message.document(topology_json.document(machine))
         )
 
-    def cpus(self, _request: message.HttpRequest) -> message.HttpResponse:
+    def cpus(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The owner map."""
-        now = self._current()
-        if now is None:
-            return _starting()
         return self._once("cpus", (now,), lambda: message.document(cpus_json.document(now)))
 
-    def pod(self, request: message.HttpRequest) -> message.HttpResponse:
+    def pod(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """One workload."""
-        now = self._current()
-        if now is None:
-            return _starting()
         name = request.one("name") or ""
         document = pod_json.document(now, name)
         if document is None:
@@ -160,22 +159,16 @@ class Api:
             )
         return message.document(document)
 
-    def plan(self, _request: message.HttpRequest) -> message.HttpResponse:
+    def plan(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The current plan with reasons."""
-        now = self._current()
-        if now is None:
-            return _starting()
         return self._once(
             "plan",
             (now.plan, now.results),
             lambda: message.document(plan_json.render(now.plan, now.results)),
         )
 
-    def metrics(self, request: message.HttpRequest) -> message.HttpResponse:
+    def metrics(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """Prometheus text, or OpenMetrics where the scraper prefers it."""
-        now = self._current()
-        if now is None:
-            return _starting()
         wanted = request.prefers("text/plain", "application/openmetrics-text")
         form = metrics.OPENMETRICS if wanted == "application/openmetrics-text" else metrics.TEXT
 
@@ -192,22 +185,13 @@ class Api:
         try:
             question = self._question(request)
         except ValueError as error:
-            return message.error(
-                400,
-                "usage",
-                str(error)[:200],
-                culprit="/api/v1/audit",
-                fix=_QUESTIONS,
-            )
+            culprit = "/api/v1/audit"
+            return message.error(400, "usage", str(error)[:200], culprit=culprit, fix=_QUESTIONS)
         try:
             return message.document(audit_json.document(self._audit, question))
         except OSError as error:
-            return message.error(
-                503,
-                "host",
-                f"the audit log cannot be read: {error.strerror}",
-                culprit=str(self._audit),
-            )
+            why = f"the audit log cannot be read: {error.strerror}"
+            return message.error(503, "host", why, culprit=str(self._audit))
 
     def _question(self, request: message.HttpRequest) -> audit_json.AuditQuery:
         unknown = set(request.query) - {"limit", "since", "pod", "policy"}
@@ -225,7 +209,7 @@ class Api:
             limit=limit,
             since=audit_json.moment(since, self._wall()) if since else None,
             pod=pod,
-            group=next((one.group for one in pods if one.key == pod), None),
+            group=next((workload.group for workload in pods if workload.key == pod), None),
             policy=request.one("policy"),
         )
 
@@ -249,24 +233,16 @@ class Api:
         return made
 
 
-def _starting() -> message.HttpResponse:
-    return message.error(
-        503, "starting", "the first tick is not complete", fix="try again in a second"
-    )
-
-
 def _health(request: message.HttpRequest, checks: list[view.Check]) -> message.HttpResponse:
     well = all(check.ok for check in checks)
     status = 200 if well else 503
     if request.prefers("text/plain", "application/json") == "application/json":
-        rows = [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks]
+        rows = [documents.fields(check, "name ok detail") for check in checks]
         return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
     if well and "verbose" not in request.query:
         return message.text("ok\n")
-    lines = [f"[{'+' if check.ok else '-'}]{check.name} {_said(check)}\n" for check in checks]
+    lines = []
+    for check in checks:
+        detail = " ".join(check.detail.splitlines()) or ("ok" if check.ok else "failed")
+        lines.append(f"[{'+' if check.ok else '-'}]{check.name} {detail}\n")
     return message.text("".join([*lines, "ok\n" if well else "failed\n"]), status=status)
-
-
-def _said(check: view.Check) -> str:
-    """The detail in one line."""
-    return " ".join(check.detail.splitlines()) or ("ok" if check.ok else "failed")

@@ -17,12 +17,9 @@ from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
 from koordlet.report import (
-    best_effort_families,
     families,
-    nri_families,
-    peer_agent_families,
+    feature_families,
     peer_families,
-    resctrl_families,
     usage_families,
     view,
 )
@@ -71,11 +68,11 @@ class MetricsWriter:
         """The lines, and by family how many series were dropped."""
         lines: list[str] = []
         dropped: dict[str, int] = {}
-        for one in chosen:
-            written, lost = self._family(one, now, form)
+        for family in chosen:
+            written, lost = self._family(family, now, form)
             lines += written
             if lost:
-                dropped[one.name] = lost
+                dropped[family.name] = lost
         return lines, dropped
 
     def _family(
@@ -124,11 +121,10 @@ _WRITER = MetricsWriter()
 _FAMILIES = (
     *families.FAMILIES,
     *usage_families.FAMILIES,
-    *best_effort_families.FAMILIES,
+    *feature_families.BEST_EFFORT,
     *peer_families.FAMILIES,
-    *peer_agent_families.FAMILIES,
-    *nri_families.FAMILIES,
-    *resctrl_families.FAMILIES,
+    *feature_families.RUNTIME,
+    *feature_families.RESCTRL,
 )
 
 

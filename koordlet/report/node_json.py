@@ -6,8 +6,10 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 
 from __future__ import annotations
 
-from koordlet.model import best_effort, pod, reservation, resources, snapshot
-from koordlet.report import in_force, plan_json, usage_json, view
+from koordlet.model import best_effort, pod, resources, snapshot
+from koordlet.report import documents, plan_json, usage_json, view
+
+_RESERVATION = "name uid phase holds owners cpus cpu_count match problems"
 
 
 def document(now: view.ReportView, version: str) -> dict[str, object]:
@@ -17,41 +19,37 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "version": "v1",
         "name": seen.node.name,
         "agent": version,
-        "epoch": now.epoch,
-        "revision": now.revision,
-        "mode": now.mode,
-        "ready": now.ready,
-        "observedAt": seen.wall,
-        "machineId": seen.machine_id,
-        "bootId": seen.boot_id,
+        **documents.fields(now, "epoch revision mode ready"),
+        **documents.fields(seen, "observedAt=wall machine_id boot_id"),
         "cgroup": seen.layout.version.value,
-        "labels": dict(seen.node.labels),
-        "annotations": dict(seen.node.annotations),
-        "cpus": {"present": str(seen.topology.present), "online": str(seen.topology.online)},
+        **documents.fields(seen.node, "labels annotations"),
+        "cpus": documents.fields(seen.topology, "present online"),
         "pools": plan_json.pools(now.plan),
         "bestEffort": _best_effort(now),
-        "banner": list(in_force.banner(now)),
+        "banner": list(view.banner(now)),
         "usage": usage_json.node(now),
-        "workloads": [_workload(now, one) for one in seen.pods],
-        "reservations": [_reservation(one) for one in seen.reservations],
-        "unmanaged": [_unmanaged(now, one) for one in seen.unmanaged],
+        "workloads": [_workload(now, workload) for workload in seen.pods],
+        "reservations": [documents.fields(held, _RESERVATION) for held in seen.reservations],
+        "unmanaged": [_unmanaged(now, workload) for workload in seen.unmanaged],
         "conditions": [plan_json.condition(condition) for condition in now.plan.conditions],
-        "unsupported": [{"feature": u.feature, "why": u.why} for u in now.plan.unsupported],
+        "unsupported": [documents.fields(gap, "feature why") for gap in now.plan.unsupported],
         "sources": [_source(source, seen.at) for source in seen.sources],
-        "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in now.checks],
+        "checks": [documents.fields(check, "name ok detail") for check in now.checks],
     }
 
 
 def _best_effort(now: view.ReportView) -> dict[str, object]:
-    """CPU limit of best-effort work and its policy; null if there is no limit.
+    """CPU limit of best-effort work and its policy, batch and mid resources; null if there is none.
 
     ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
     """
-    found, limit = now.plan.limit, in_force.acting(now)
+    found, limit = now.plan.limit, view.acting(now)
     nobody = {**dict.fromkeys(("policy", "actuator", "limitCores", "cpus")), "reason": ""}
     would_be = {**_limit(found), "why": found.idle} if found is not None and found.idle else None
+    offer = now.plan.offer
     return {
-        **_offered(now),
+        "offered": None if offer is None else resources.texts(offer.amounts),
+        "degraded": "" if offer is None else offer.degraded,
         **(nobody if limit is None else _limit(limit)),
         "wouldBe": would_be,
     }
@@ -67,60 +65,33 @@ def _limit(limit: best_effort.Limit) -> dict[str, object]:
     }
 
 
-def _offered(now: view.ReportView) -> dict[str, object]:
-    """Batch and mid resources; null while they are not computed."""
-    offer = now.plan.offer
-    if offer is None:
-        return {"offered": None, "degraded": ""}
-    return {"offered": resources.texts(offer.amounts), "degraded": offer.degraded}
+def cpus(now: view.ReportView, workload: pod.Pod) -> str | None:
+    """The CPUs that a workload may run on; ``None`` while they are unknown."""
+    group = now.snapshot.groups.get(workload.group) if workload.group is not None else None
+    allowed = group.effective() or group.cpus() if group is not None else None
+    return None if allowed is None else str(allowed)
 
 
-def _workload(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
-    group = now.snapshot.groups.get(one.group) if one.group is not None else None
-    cpus = group.effective() or group.cpus() if group is not None else None
+def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
     return {
-        "uid": one.uid,
-        "namespace": one.namespace,
-        "name": one.name,
-        "qos": one.qos.value,
-        "priority": one.priority,
-        "source": one.source,
-        "match": one.match,
-        "cgroup": one.group,
-        "cpus": None if cpus is None else str(cpus),
-        "cpuCores": now.usage.get(one.key),
-        "usage": usage_json.workload(now, one),
-        "requests": resources.texts(one.requests),
-        "limits": resources.texts(one.limits),
+        **documents.fields(workload, "uid namespace name qos priority source match cgroup=group"),
+        "cpus": cpus(now, workload),
+        "cpuCores": now.usage.get(workload.key),
+        "usage": usage_json.workload(now, workload),
+        "requests": resources.texts(workload.requests),
+        "limits": resources.texts(workload.limits),
     }
 
 
-def _reservation(one: reservation.Reservation) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "uid": one.uid,
-        "phase": one.phase,
-        "holds": one.holds,
-        "owners": list(one.owners),
-        "cpus": None if one.cpus is None else str(one.cpus),
-        "cpuCount": one.cpu_count,
-        "match": one.match,
-        "problems": list(one.problems),
-    }
-
-
-def _unmanaged(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
+def _unmanaged(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
     """An undeclared pod or container: its usage is known, its requests are not."""
-    used = usage_json.workload(now, one)
+    used = usage_json.workload(now, workload)
     return {
-        "uid": one.uid,
-        "namespace": one.namespace,
-        "name": one.name,
+        **documents.fields(workload, "uid namespace name"),
         "qos": None,
-        "kubeQos": None if one.kube_qos is None else one.kube_qos.value,
-        "runtime": next((box.runtime for box in one.containers if box.runtime), None),
-        "source": one.source,
-        "cgroup": one.group,
+        **documents.fields(workload, "kube_qos"),
+        "runtime": next((box.runtime for box in workload.containers if box.runtime), None),
+        **documents.fields(workload, "source cgroup=group"),
         "cpuCores": used["cpuCores"],
         "usage": used,
     }
@@ -128,4 +99,4 @@ def _unmanaged(now: view.ReportView, one: pod.Pod) -> dict[str, object]:
 
 def _source(source: snapshot.Source, now: float) -> dict[str, object]:
     age = None if source.last_good is None else round(now - source.last_good, 3)
-    return {"name": source.name, "ok": source.ok, "ageSeconds": age, "problem": source.problem}
+    return {**documents.fields(source, "name ok"), "ageSeconds": age, "problem": source.problem}

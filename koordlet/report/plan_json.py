@@ -6,32 +6,33 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 from __future__ import annotations
 
 from koordlet.model import action, decision, eviction, plan, result
+from koordlet.report import documents
+
+#: What ``writes`` repeats of an action, after its path.
+_WRITE = ("value", "was", "policy", "reason", "order")
 
 
 def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
     """The whole document. ``writes`` is the ``WriteFile`` part of ``actions``."""
+    actions = [described(step) for step in made.steps]
     return {
         "version": "v1",
-        "actions": [described(step) for step in made.steps],
-        "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
-        "evictions": [_eviction(one) for one in made.evictions],
+        "actions": actions,
+        "writes": [
+            {"path": step["target"], **{key: step[key] for key in _WRITE}}
+            for step in actions
+            if step["kind"] == action.WriteFile.__name__
+        ],
+        "evictions": [_eviction(victim) for victim in made.evictions],
         "signals": [signal(one) for one in made.signals],
         "conditions": [condition(one) for one in made.conditions],
-        "unsupported": [{"feature": u.feature, "why": u.why} for u in made.unsupported],
+        "unsupported": [documents.fields(gap, "feature why") for gap in made.unsupported],
         "pools": pools(made),
         "conflicts": [
-            {
-                "target": conflict.target,
-                "kept": conflict.kept,
-                "keptPolicy": conflict.kept_policy,
-                "dropped": conflict.dropped,
-                "droppedPolicy": conflict.dropped_policy,
-            }
+            documents.fields(conflict, "target kept kept_policy dropped dropped_policy")
             for conflict in made.conflicts
         ],
-        "failures": [
-            {"policy": failure.policy, "error": failure.error} for failure in made.failures
-        ],
+        "failures": [documents.fields(failure, "policy error") for failure in made.failures],
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(one) for one in results],
@@ -40,22 +41,14 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
 
 def condition(one: decision.Condition) -> dict[str, object]:
     """Something that holds of the node or of one subject, or does not."""
-    return {
-        "type": one.type,
-        "status": str(one.status),
-        "reason": one.reason,
-        "message": one.message,
-        "subject": one.subject,
-    }
+    document = documents.fields(one, "type status reason message subject")
+    return {**document, "status": str(one.status)}
 
 
 def signal(one: decision.Signal) -> dict[str, object]:
     """Something measured against a threshold."""
     return {
-        "name": one.name,
-        "observed": one.observed,
-        "threshold": one.threshold,
-        "met": one.met,
+        **documents.fields(one, "name observed threshold met"),
         **({"why": one.why} if one.why else {}),
         **({"spelled": one.spelled} if one.spelled else {}),
         **({"since": one.since} if one.since is not None else {}),
@@ -66,26 +59,16 @@ def pools(made: plan.Plan) -> dict[str, object]:
     """Owners of CPUs."""
     return {
         "claims": [
-            {
-                "owner": claim.owner.value,
-                "cpus": str(claim.cpus),
-                "holder": claim.holder,
-                "policy": claim.policy,
-                "reason": claim.reason,
-                "since": claim.since,
-            }
+            documents.fields(claim, "owner cpus holder policy reason since")
             for claim in made.ledger.claims
         ],
-        "shared": [
-            {"kind": pool.kind, "socket": pool.socket, "node": pool.node, "cpus": str(pool.cpus)}
-            for pool in made.ledger.pools
-        ],
+        "shared": [documents.fields(pool, "kind socket node cpus") for pool in made.ledger.pools],
     }
 
 
 def outcome(one: result.Result) -> dict[str, object]:
     """One result."""
-    document: dict[str, object] = {"target": one.target, "verdict": one.verdict.value}
+    document = documents.fields(one, "target verdict")
     if one.detail:
         document["detail"] = one.detail
     if one.contested:
@@ -93,67 +76,46 @@ def outcome(one: result.Result) -> dict[str, object]:
     return document
 
 
-def _eviction(one: eviction.Eviction) -> dict[str, object]:
+def _eviction(victim: eviction.Eviction) -> dict[str, object]:
     return {
-        "pod": one.pod,
-        "signal": one.signal,
-        "reason": one.reason,
-        "message": one.message,
-        "policy": one.policy,
-        "observed": one.observed,
-        "threshold": one.threshold,
-        "graceSeconds": one.grace_seconds,
-        "held": one.held,
+        **documents.fields(
+            victim, "pod signal reason message policy observed threshold grace_seconds held"
+        ),
         "ranking": [
             {
-                "pod": each.pod,
+                **documents.fields(each, "pod"),
                 "keys": dict(each.keys),
                 **({"spared": each.spared} if each.spared else {}),
             }
-            for each in one.ranking
+            for each in victim.ranking
         ],
     }
 
 
-def value_of(one: action.Action) -> str | None:
+def value_of(deed: action.Action) -> str | None:
     """New value of an action, as text."""
-    if isinstance(one, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
-        return one.value
-    if isinstance(one, action.MoveTasks) and one.taken_from:
-        return f"{len(one.pids)} threads"
-    if isinstance(one, action.Reclaim):
-        return str(one.amount_bytes)
-    if isinstance(one, action.ShareCore):
-        return "no cookie" if one.gone else f"one cookie for {len(one.members)} processes"
-    if isinstance(one, action.MoveTasks):
-        return " ".join(str(pid) for pid in one.pids)
+    if isinstance(deed, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
+        return deed.value
+    if isinstance(deed, action.MoveTasks) and deed.taken_from:
+        return f"{len(deed.pids)} threads"
+    if isinstance(deed, action.Reclaim):
+        return str(deed.amount_bytes)
+    if isinstance(deed, action.ShareCore):
+        return "no cookie" if deed.gone else f"one cookie for {len(deed.members)} processes"
+    if isinstance(deed, action.MoveTasks):
+        return " ".join(str(pid) for pid in deed.pids)
     return None
 
 
 def described(step: plan.Step) -> dict[str, object]:
     """One action."""
-    one = step.action
+    deed = step.action
     return {
         "order": step.order,
-        "kind": action.kind(one),
-        "target": one.target,
-        "value": value_of(one),
+        "kind": action.kind(deed),
+        "target": deed.target,
+        "value": value_of(deed),
         "was": step.was,
-        "policy": one.policy,
-        "reason": one.reason,
-        "mode": step.mode.value,
-        "undo": step.undo,
-        "interim": step.interim,
-    }
-
-
-def _write(step: plan.Step) -> dict[str, object]:
-    one = step.action
-    return {
-        "path": one.target,
-        "value": value_of(one),
-        "was": step.was,
-        "policy": one.policy,
-        "reason": one.reason,
-        "order": step.order,
+        **documents.fields(deed, "policy reason"),
+        **documents.fields(step, "mode undo interim"),
     }

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from koordlet.model import cgroup, ledger, pod, resources
-from koordlet.report import plan_json, usage_json, view
+from koordlet.model import cgroup, pod, resources
+from koordlet.report import documents, plan_json, usage_json, view
+
+_CLAIM = "cpus owner since policy reason kubelet"
 
 
 def document(now: view.ReportView, key: str) -> dict[str, object] | None:
@@ -28,23 +30,17 @@ def document(now: view.ReportView, key: str) -> dict[str, object] | None:
     return {
         "version": "v1",
         "observedAt": now.snapshot.wall,
-        "namespace": one.namespace,
-        "name": one.name,
-        "uid": one.uid,
-        "qos": one.qos.value,
+        **documents.fields(one, "namespace name uid qos"),
         "qosFrom": _why(one),
-        "priority": one.priority,
-        "source": one.source,
-        "stale": one.stale,
-        "match": one.match,
+        **documents.fields(one, "priority source stale match"),
         "requests": resources.texts(one.requests),
         "limits": resources.texts(one.limits),
         "cgroup": _group(now, one.group),
         "containers": [
-            {"name": box.name, "kind": box.kind.value, "cgroup": _group(now, box.group)}
+            {**documents.fields(box, "name kind"), "cgroup": _group(now, box.group)}
             for box in one.containers
         ],
-        "holds": None if claim is None else _claim(claim),
+        "holds": None if claim is None else documents.fields(claim, _CLAIM),
         "policies": {
             stem: facts[one.key]
             for stem, facts in now.plan.explanations.items()
@@ -52,9 +48,9 @@ def document(now: view.ReportView, key: str) -> dict[str, object] | None:
         },
         "actions": [plan_json.described(each) for each in steps],
         "conditions": [
-            {"type": c.type, "reason": c.reason, "message": c.message}
-            for c in now.plan.conditions
-            if c.subject == one.key
+            documents.fields(condition, "type reason message")
+            for condition in now.plan.conditions
+            if condition.subject == one.key
         ],
         "problems": list(one.problems),
         "usage": usage_json.workload(now, one),
@@ -63,15 +59,15 @@ def document(now: view.ReportView, key: str) -> dict[str, object] | None:
 
 def names(now: view.ReportView) -> Iterator[str]:
     """Known names."""
-    return (one.key for one in now.snapshot.pods)
+    return (workload.key for workload in now.snapshot.pods)
 
 
-def _why(one: pod.Pod) -> str:
-    if one.kube_qos is None:
-        return one.source
-    if one.raw_qos is not None:
+def _why(workload: pod.Pod) -> str:
+    if workload.kube_qos is None:
+        return workload.source
+    if workload.raw_qos is not None:
         return "label koordinator.sh/qosClass"
-    return f"no label; Kubernetes class {one.kube_qos.value}"
+    return f"no label; Kubernetes class {workload.kube_qos.value}"
 
 
 def _group(now: view.ReportView, path: str | None) -> dict[str, object] | None:
@@ -85,15 +81,4 @@ def _group(now: view.ReportView, path: str | None) -> dict[str, object] | None:
         "exists": seen is not None,
         "cpus": None if asked is None else str(asked),
         "effective": None if effective is None else str(effective),
-    }
-
-
-def _claim(claim: ledger.Claim) -> dict[str, object]:
-    return {
-        "cpus": str(claim.cpus),
-        "owner": claim.owner.value,
-        "since": claim.since,
-        "policy": claim.policy,
-        "reason": claim.reason,
-        "kubelet": claim.kubelet,
     }

@@ -7,30 +7,32 @@ Does not cover: drawing (``cli.resctrl``, ``report.resctrl_svg``).
 from __future__ import annotations
 
 from koordlet.model import resctrl, schemata, snapshot
+from koordlet.report import documents
+
+_USAGE = "domain llc_bytes=llc_bytes memory_bytes=total_bytes memory_local_bytes=local_bytes"
 
 
 def render(now: snapshot.Snapshot) -> dict[str, object]:
     """The whole document; without resctrl the reasons alone."""
     missing = [
-        {"feature": gap.feature, "why": gap.why}
+        documents.fields(gap, "feature why")
         for gap in now.unsupported
         if gap.feature.partition(".")[0] == "resctrl"
     ]
-    found = now.resctrl
-    if found is None:
+    control = now.resctrl
+    if control is None:
         return {"mounted": False, "domains": [], "groups": [], "unsupported": missing}
     return {
         "mounted": True,
-        "mount": found.mount,
-        "options": list(found.options),
-        "domains": [*_caches(found), *_bandwidths(found)],
-        "groups": [_group(found, group) for group in found.groups.values()],
-        "classes_of_service": found.hardware.most_groups,
+        **documents.fields(control, "mount options"),
+        "domains": [*_caches(control), *_bandwidths(control)],
+        "groups": [_group(control, group) for group in control.groups.values()],
+        "classes_of_service": control.hardware.most_groups,
         "unsupported": missing,
     }
 
 
-def _caches(found: resctrl.Resctrl) -> list[dict[str, object]]:
+def _caches(control: resctrl.Resctrl) -> list[dict[str, object]]:
     return [
         {
             "resource": cache.name,
@@ -38,18 +40,18 @@ def _caches(found: resctrl.Resctrl) -> list[dict[str, object]]:
             "ways": cache.ways,
             "mask": f"{cache.mask:x}",
             "shareable": f"{cache.shareable:x}",
-            "owners": owners(found, cache, domain),
+            "owners": owners(control, cache, domain),
         }
-        for cache in found.hardware.caches
+        for cache in control.hardware.caches
         for domain in cache.domains
     ]
 
 
-def owners(found: resctrl.Resctrl, cache: resctrl.Cache, domain: int) -> list[list[str]]:
+def owners(control: resctrl.Resctrl, cache: resctrl.Cache, domain: int) -> list[list[str]]:
     """For each way, the lowest first, the groups that may fill it; the root group is ``root``."""
     masks = {
         group.name or "root": schemata.parse(group.schemata).get(cache.name, domain) or 0
-        for group in found.groups.values()
+        for group in control.groups.values()
     }
     return [
         [name for name, mask in masks.items() if mask >> way & 1]
@@ -57,7 +59,7 @@ def owners(found: resctrl.Resctrl, cache: resctrl.Cache, domain: int) -> list[li
     ]
 
 
-def _bandwidths(found: resctrl.Resctrl) -> list[dict[str, object]]:
+def _bandwidths(control: resctrl.Resctrl) -> list[dict[str, object]]:
     return [
         {
             "resource": bandwidth.name,
@@ -66,18 +68,18 @@ def _bandwidths(found: resctrl.Resctrl) -> list[dict[str, object]]:
             "unlimited": bandwidth.free(domain),
             "limits": {
                 group.name or "root": schemata.parse(group.schemata).get(bandwidth.name, domain)
-                for group in found.groups.values()
+                for group in control.groups.values()
             },
         }
-        for bandwidth in found.hardware.bandwidths
+        for bandwidth in control.hardware.bandwidths
         for domain in bandwidth.domains
     ]
 
 
-def _group(found: resctrl.Resctrl, group: resctrl.Group) -> dict[str, object]:
+def _group(control: resctrl.Resctrl, group: resctrl.Group) -> dict[str, object]:
     counted = f"{group.name}/mon_groups/".lstrip("/")
     threads: dict[str, int] = {}
-    for workload, homes in found.homes.items():
+    for workload, homes in control.homes.items():
         for name, pids in homes.items():
             if name == group.name or name.startswith(counted):
                 threads[workload] = threads.get(workload, 0) + len(pids)
@@ -90,13 +92,6 @@ def _group(found: resctrl.Resctrl, group: resctrl.Group) -> dict[str, object]:
         },
         "threads": threads,
         "usage": [
-            {
-                "domain": use.domain,
-                "llc_bytes": use.llc_bytes,
-                "memory_bytes": use.total_bytes,
-                "memory_local_bytes": use.local_bytes,
-            }
-            for use in found.usage
-            if use.group == group.name
+            documents.fields(use, _USAGE) for use in control.usage if use.group == group.name
         ],
     }

@@ -17,21 +17,21 @@ _OTHER = "#8757a8"
 _STYLE = "font:12px sans-serif;fill:#202124"
 
 
-def render(found: resctrl.Resctrl) -> str:
+def render(control: resctrl.Resctrl) -> str:
     """The whole picture."""
     parts: list[str] = []
     y, widest = _TOP, 0
-    for cache in found.hardware.caches:
+    for cache in control.hardware.caches:
         for domain in cache.domains:
             parts.append(_text(10, y, f"{cache.name} {domain}: {cache.ways} ways"))
             y += 8
-            for group in found.groups.values():
+            for group in control.groups.values():
                 mask = schemata.parse(group.schemata).get(cache.name, domain) or 0
                 parts.extend(_ways(group.name or "root", mask, cache, y))
                 y += _ROW
             y += _ROW
             widest = max(widest, cache.ways)
-    for bandwidth in found.hardware.bandwidths:
+    for bandwidth in control.hardware.bandwidths:
         for domain in bandwidth.domains:
             parts.append(
                 _text(
@@ -41,7 +41,7 @@ def render(found: resctrl.Resctrl) -> str:
                 )
             )
             y += 8
-            for group in found.groups.values():
+            for group in control.groups.values():
                 value = schemata.parse(group.schemata).get(bandwidth.name, domain)
                 parts.extend(_bar(group.name or "root", value, bandwidth.free(domain), y))
                 y += _ROW

@@ -51,7 +51,7 @@ class _Watched:
     def __init__(self, manners: ReportTimes, clock: Callable[[], float], budget: float) -> None:
         self._manners = manners
         self._clock = clock
-        self._budget = writing.WriteBudget(clock, seconds=budget)
+        self.budget = writing.WriteBudget(clock, seconds=budget)
         self._looked = float("-inf")
 
     def due(self) -> bool:
@@ -61,10 +61,6 @@ class _Watched:
     def looked(self) -> None:
         """Record a read."""
         self._looked = self._clock()
-
-    def turn(self) -> bool:
-        """True if another request is within the budget."""
-        return self._budget.take()
 
 
 class TopologyRow:
@@ -88,7 +84,7 @@ class TopologyRow:
         basis = (now.epoch, now.revision, now.snapshot.node, now.snapshot.kubelet, offer)
         if basis == self._done and not self._watched.due():
             return 0
-        if not self._watched.turn():
+        if not self._watched.budget.take():
             return None
         ours = topology_object.render(now, self._manners.available)
         wrote = await self._served(store, ours)
@@ -218,7 +214,7 @@ class DeviceRow:
         ours = device_object.render(now)
         if ours == self._done and not self._watched.due():
             return 0
-        if not self._watched.turn():
+        if not self._watched.budget.take():
             return None
         self._watched.looked()
         keeper = writing.ObjectKeeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
@@ -262,7 +258,7 @@ class StatusRow:
         body = self._body(self._known, now)
         if body is None:
             return 0
-        if not self._watched.turn():
+        if not self._watched.budget.take():
             return None
         try:
             self._known = await self._put(store, ref, body, force=False)

@@ -1,7 +1,7 @@
 """CPU limits of groups as ``cpu_burst`` wrote them last: quota and burst, from results of steps.
 
 Covers: what was written, what was put back. Does not cover: the policy (``policy.cpu.cpu_burst``),
-the series (``report.peer_agent_families``).
+the series (``report.peer_families``).
 
 A limit that nobody raised was not written, and has no value here.
 """
@@ -41,9 +41,9 @@ class Scaled:
         if not results:
             return self.limits
         found = {key: value for key, value in self.limits.items() if key[1] in groups}
-        for one in results:
-            if one.step is not None and one.step.action.policy == STEM:
-                _note(found, one.step, one.verdict)
+        for outcome in results:
+            if outcome.step is not None and outcome.step.action.policy == STEM:
+                _note(found, outcome.step, outcome.verdict)
         if found != self.limits:
             self.limits = MappingProxyType(found)
         return self.limits

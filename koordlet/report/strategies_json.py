@@ -63,11 +63,11 @@ def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
 
 
 def _leaves(
-    prefix: str, said: object, usual: Sequence[object], slo: nodeslo.NodeSlo
+    prefix: str, section: object, usual: Sequence[object], slo: nodeslo.NodeSlo
 ) -> Iterator[Row]:
     """Set values of one section."""
-    for field in dataclasses.fields(said):  # type: ignore[arg-type] # sections are dataclasses
-        value = getattr(said, field.name)
+    for field in dataclasses.fields(section):  # type: ignore[arg-type] # sections are dataclasses
+        value = getattr(section, field.name)
         if value is not None:
             known = any(value == getattr(below, field.name) for below in usual)
             origin = "default" if known else slo.source or "default"

@@ -1,7 +1,10 @@
-"""Keeps koordlet's taints on the Node in step with conditions, and leaves other taints alone.
+"""Keeps koordlet's taints on the Node in step with conditions, and withdraws all at the final stop.
 
-Covers: when the Node is read and written for it, who was faster, taking them away for good.
-Does not cover: which taints (``report.objects.node_taints``), the loop (``report.writing``).
+Covers: which conditions are worth a taint, when the Node is read and written for it, who was
+faster; taking away for good taints, resources and conditions of the Node, whoever else owns what.
+Does not cover: the loop (``report.writing``), the conditions (``policy``), when the stop is final
+(``agent.endpoints``, ``agent.restore``), objects of kinds of their own: they go with the Node, and
+schedulers see how old they are.
 
 Rules:
 1. Taints are one list, which every writer writes as a whole (an API server knows no keys in it). So
@@ -11,15 +14,25 @@ Rules:
    asked.
 3. A taint stays for a while after its condition: one that comes and goes sends pods to and fro.
 4. Without an effect none is wanted; what an agent before us left is taken away.
+5. Our keys have our prefix. ``node.kubernetes.io/…`` belongs to the control plane, which makes it
+   of the kubelet's conditions and would take away what it did not make.
+6. Whatever has another key stays as it is, where it is; so does ours where it is right.
+7. A workload near its own limit harms nobody but itself: no taint.
+8. An offer that nobody enforces any more brings pods to a node that does not hold them apart, and a
+   condition that nobody looks after says what was the case once: both go at the final stop.
+9. What we have applied goes with an empty apply: what another program owns as well stays. What was
+   patched (by an agent of before, or where a server cannot apply) goes by name, where the Node says
+   that it is ours alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.report import view, writing
-from koordlet.report.objects import node_taints
+from koordlet.report import documents, view, writing
+from koordlet.report.objects import holders, node_status
 
 #: Seconds that a taint outlasts its condition.
 LINGERS = 30.0
@@ -44,7 +57,8 @@ class Taints:
         """Make the Node's list as the conditions of this moment want it."""
         node = now.snapshot.node
         keys = self._wanted(now)
-        if not node.known or node_taints.ours(node.taints) == self._marks(keys):
+        marks = {f"{key}:{self._effect}" for key in keys}
+        if not node.known or ours(node.taints) == marks:
             return 0
         if not self._budget.take():
             return None
@@ -55,12 +69,9 @@ class Taints:
         if self._effect is None:
             return frozenset()
         at = self._clock()
-        self._held |= dict.fromkeys(node_taints.wanted(now), at)
+        self._held |= dict.fromkeys(wanted(now), at)
         self._held = {key: seen for key, seen in self._held.items() if at - seen < LINGERS}
         return frozenset(self._held)
-
-    def _marks(self, keys: Iterable[str]) -> frozenset[str]:
-        return frozenset(f"{key}:{self._effect}" for key in keys)
 
 
 async def lay(store: objects.Objects, name: str, keys: Iterable[str] = (), effect: str = "") -> int:
@@ -69,7 +80,7 @@ async def lay(store: objects.Objects, name: str, keys: Iterable[str] = (), effec
     wanted = tuple(keys)
     for tries in range(1, _TRIES + 1):
         there = await store.get(ref)
-        made = node_taints.laid(there, wanted, effect)
+        made = laid(there, wanted, effect)
         if made is None:
             return 0
         body = {"spec": {"taints": made or None}}
@@ -81,3 +92,69 @@ async def lay(store: objects.Objects, name: str, keys: Iterable[str] = (), effec
         else:
             return 1
     return 0
+
+
+#: Condition to the key of its taint.
+KEYS: Mapping[str, str] = {
+    "MemoryPressure": "koordlet.io/memory-pressure",
+    "DiskPressure": "koordlet.io/disk-pressure",
+    "PIDPressure": "koordlet.io/pid-pressure",
+    "MemoryStalled": "koordlet.io/memory-stalled",
+    "CPUStalled": "koordlet.io/cpu-stalled",
+    "IOStalled": "koordlet.io/io-stalled",
+    "SwapPressure": "koordlet.io/swap-pressure",
+}
+_OURS = frozenset(KEYS.values())
+
+
+def wanted(now: view.ReportView) -> frozenset[str]:
+    """The keys of the conditions that hold."""
+    holding = (
+        condition
+        for condition in now.plan.conditions
+        if condition.subject == "node" and condition.status
+    )
+    return frozenset(KEYS[one.type] for one in holding if one.type in KEYS)
+
+
+def ours(marks: Iterable[str]) -> frozenset[str]:
+    """The taints of koordlet as ``KEY:EFFECT``."""
+    return frozenset(mark for mark in marks if mark.rpartition(":")[0] in _OURS)
+
+
+def laid(node: Mapping[str, Any], keys: Iterable[str], effect: str) -> list[Any] | None:
+    """All taints that the node shall have; ``None``: those that it has."""
+    listed = documents.part(node, "spec").get("taints")
+    has = listed if isinstance(listed, list) else []
+    missing = dict.fromkeys(sorted(keys))
+    kept = []
+    for taint in has:
+        key = taint.get("key") if isinstance(taint, Mapping) else None
+        if key not in _OURS:
+            kept.append(taint)
+        elif key in missing and taint.get("effect") == effect:
+            kept.append(taint)
+            del missing[key]
+    made = [*kept, *({"key": key, "effect": effect} for key in missing)]
+    return None if made == has else made
+
+
+async def withdraw(store: objects.Objects, node: str, *, taints: bool, status: bool) -> int:
+    """Withdraw; returns the number of writes. ``ObjectsError`` if one failed."""
+    done = await lay(store, node) if taints else 0
+    return done + (await _unsay(store, objects.Ref(kinds.NODES, node)) if status else 0)
+
+
+async def _unsay(store: objects.Objects, ref: objects.Ref) -> int:
+    """Rule 9."""
+    there, done = await store.get(ref), 0
+    if holders.applied(there, "status"):
+        empty = objects.Apply({}, holders.MANAGER, force=True)
+        there, done = await store.patch(ref, empty, subresource="status"), 1
+    left = node_status.withdrawn(there)
+    if left:
+        await store.patch(
+            ref, objects.Strategic(left, objects.revision(there)), subresource="status"
+        )
+        done += 1
+    return done

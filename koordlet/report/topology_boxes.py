@@ -40,19 +40,22 @@ class _View:
 
 def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.Box:
     """The box of the machine. ``classes``: further classes of a CPU, such as its owner's."""
-    online = [one for one in machine.cpus if one.online]
+    online = [cpu for cpu in machine.cpus if cpu.online]
     view = _View(
         machine,
         classes,
         small=len(machine.cpus) > EACH_CPU_UP_TO,
-        uneven=len({(one.capacity, one.max_khz) for one in online}) > 1,
+        uneven=len({(cpu.capacity, cpu.max_khz) for cpu in online}) > 1,
         caches=_by_cpu(machine),
     )
     bare = [node for node in machine.nodes if node.node not in {cpu.node for cpu in online}]
     known = {node.node for node in machine.nodes}
+    label = [topology_words.made_by(machine), ", ".join(topology_words.summary(machine))]
+    if machine.warnings:
+        label.append(f"{topology_words.many(len(machine.warnings), 'warning')}, see -o json")
     return box_layout.Box(
         kind="machine",
-        label=_machine_label(machine),
+        label=tuple(label),
         sections=(
             tuple(_sockets(view, online)),
             tuple(_bare_node(view, one) for one in bare),
@@ -60,13 +63,6 @@ def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.
             tuple(_offline(view)),
         ),
     )
-
-
-def _machine_label(machine: topology.Topology) -> tuple[str, ...]:
-    lines = [topology_words.made_by(machine), ", ".join(topology_words.summary(machine))]
-    if machine.warnings:
-        lines.append(f"{topology_words.many(len(machine.warnings), 'warning')}, see -o json")
-    return tuple(lines)
 
 
 def _by_cpu(machine: topology.Topology) -> Mapping[int, Sequence[topology.Cache]]:
@@ -82,7 +78,7 @@ def _by_cpu(machine: topology.Topology) -> Mapping[int, Sequence[topology.Cache]
 
 def _sockets(view: _View, online: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
     shown: set[int] = set()
-    for socket, members in topology_words.split(online, lambda one: one.socket):
+    for socket, members in topology_words.split(online, lambda cpu: cpu.socket):
         yield box_layout.Box(
             kind="socket",
             label=(f"socket {topology_words.name(socket)}: {topology_words.counts(members)}",),
@@ -94,8 +90,8 @@ def _nodes(
     view: _View, members: Sequence[topology.Cpu], shown: set[int]
 ) -> Iterator[box_layout.Box]:
     """The nodes of a socket. One that spans sockets shows its memory and devices once."""
-    nodes = {one.node: one for one in view.machine.nodes}
-    for node, inside in topology_words.split(members, lambda one: one.node):
+    nodes = {node.node: node for node in view.machine.nodes}
+    for node, inside in topology_words.split(members, lambda cpu: cpu.node):
         domains = tuple(_domains(view, inside))
         found = nodes.get(node) if node is not None else None
         if found is not None and found.node in shown:
@@ -143,7 +139,7 @@ def _domains(view: _View, members: Sequence[topology.Cpu]) -> Iterator[box_layou
     if not any(cpu.l3 is not None for cpu in view.machine.cpus):
         yield from _cores(view, members)
         return
-    split = topology_words.split(members, lambda one: one.l3)
+    split = topology_words.split(members, lambda cpu: cpu.l3)
     if not view.small or len(split) <= EACH_L3_UP_TO:
         for l3, sharing in split:
             yield _domain(view, f"L3 {topology_words.name(l3)}", l3, sharing)
@@ -206,7 +202,7 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
 
 def _threads(sharing: Sequence[topology.Cpu]) -> Iterator[list[topology.Cpu]]:
     """The CPUs of each core; one whose core is unknown stands alone."""
-    for core, threads in topology_words.split(sharing, lambda one: one.core):
+    for core, threads in topology_words.split(sharing, lambda cpu: cpu.core):
         if core is None:
             yield from ([thread] for thread in threads)
         else:
@@ -279,7 +275,7 @@ def _folded(
     cpus = cpuset.union(topology_words.cpus(core) for core in cores)
     alone = len(cores) == 1
     head = f"1 {kind[0].replace('cores', 'core')}" if alone else f"{len(cores)} {kind[0]}"
-    strips = [[one] for one in cores[0]] if alone else cores
+    strips = [[cpu] for cpu in cores[0]] if alone else cores
     return box_layout.Box(
         kind="core",
         label=(

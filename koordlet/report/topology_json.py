@@ -10,21 +10,15 @@ Rules:
 from __future__ import annotations
 
 from koordlet.model import topology
+from koordlet.report import documents
 
 _COLUMNS = (
-    "cpu",
-    "online",
-    "core",
-    "socket",
-    "node",
-    "l3",
-    "core_id",
-    "package_id",
-    "die_id",
-    "cluster_id",
-    "l3_id",
+    *("cpu", "online", "core", "socket", "node", "l3"),
+    *("core_id", "package_id", "die_id", "cluster_id", "l3_id"),
 )
 _OPTIONAL = ("capacity", "max_khz", "book_id", "drawer_id", "governor")
+_DEVICE = "address class=device_class kind driver node name"
+_SETS = "possible present online offline isolated nohz_full=nohz_full"
 
 
 def document(machine: topology.Topology) -> dict[str, object]:
@@ -33,20 +27,11 @@ def document(machine: topology.Topology) -> dict[str, object]:
         "version": "v1",
         "cpus": [_cpu(cpu) for cpu in machine.cpus],
         "nodes": [_node(node) for node in machine.nodes],
-        "caches": [_cache(cache) for cache in machine.caches],
-        "devices": [_device(device) for device in machine.devices],
-        "possible": str(machine.possible),
-        "present": str(machine.present),
-        "online": str(machine.online),
-        "offline": str(machine.offline),
-        "isolated": str(machine.isolated),
-        "nohz_full": str(machine.nohz_full),
-        "smt": machine.smt,
-        "vendor": machine.vendor,
-        "model": machine.model_name,
-        "arch": machine.arch,
-        "flags": list(machine.flags),
-        "warnings": list(machine.warnings),
+        "caches": [
+            documents.fields(cache, "level type id bytes ways cpus") for cache in machine.caches
+        ],
+        "devices": [documents.fields(device, _DEVICE) for device in machine.devices],
+        **documents.fields(machine, f"{_SETS} smt vendor model=model_name arch flags warnings"),
     }
 
 
@@ -58,34 +43,9 @@ def _cpu(cpu: topology.Cpu) -> dict[str, object]:
 
 def _node(node: topology.Node) -> dict[str, object]:
     return {
-        "node": node.node,
-        "cpus": str(node.cpus),
-        "memory_bytes": node.memory_bytes,
+        **documents.fields(node, "node cpus memory_bytes=memory_bytes"),
         "distances": list(node.distances) or None,
         "hugepages": {
-            size: {"total": pages.total, "free": pages.free}
-            for size, pages in node.hugepages.items()
+            size: documents.fields(pages, "total free") for size, pages in node.hugepages.items()
         },
-    }
-
-
-def _cache(cache: topology.Cache) -> dict[str, object]:
-    return {
-        "level": cache.level,
-        "type": cache.type,
-        "id": cache.id,
-        "bytes": cache.bytes,
-        "ways": cache.ways,
-        "cpus": str(cache.cpus),
-    }
-
-
-def _device(device: topology.Device) -> dict[str, object]:
-    return {
-        "address": device.address,
-        "class": device.device_class,
-        "kind": device.kind,
-        "driver": device.driver,
-        "node": device.node,
-        "name": device.name,
     }

@@ -195,7 +195,7 @@ def _description(machine: topology.Topology) -> Iterator[str]:
     """The picture in sentences."""
     yield f"{topology_words.made_by(machine)}."
     online = [cpu for cpu in machine.cpus if cpu.online]
-    for socket, members in topology_words.split(online, lambda one: one.socket):
+    for socket, members in topology_words.split(online, lambda cpu: cpu.socket):
         cpus = topology_words.compact(topology_words.cpus(members), 60)
         yield f"Socket {topology_words.name(socket)} has {topology_words.counts(members)}: {cpus}."
     for node in machine.nodes:

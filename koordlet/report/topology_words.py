@@ -63,8 +63,8 @@ def cpus(members: Iterable[topology.Cpu]) -> cpuset.CPUSet:
 def summary(machine: topology.Topology) -> Iterator[str]:
     """The machine in a few words each: sockets, cores, CPUs, nodes, SMT."""
     online = [cpu for cpu in machine.cpus if cpu.online]
-    sockets = {one.socket for one in online if one.socket is not None}
-    cores = {one.core for one in online if one.core is not None}
+    sockets = {cpu.socket for cpu in online if cpu.socket is not None}
+    cores = {cpu.core for cpu in online if cpu.core is not None}
     yield many(len(sockets), "socket") if sockets else "sockets unknown"
     yield many(len(cores), "core") if cores else "cores unknown"
     present = len(machine.cpus)

@@ -13,13 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.apply import planner, trace
-from koordlet.model import action, cgroup, errors, ledger, plan, snapshot
+from koordlet.model import action, cgroup, decision, errors, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain, registry
-from koordlet.report import plan_json
+from koordlet.report import documents, plan_json
 
 Document = dict[str, object]
 
+_CLAIM = "owner cpus holder policy reason"
+#: Of a policy that is off, or failed.
+_NOTHING: decision.Decision[object] = decision.Decision(next_state=None)
 _ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ESRCH})
 
 
@@ -98,7 +101,7 @@ def document(traced: Traced, choice: Choice = ALL) -> Document:
             if choice.has(step.action)
         ],
         "left": [
-            {"target": left.target, "why": left.why}
+            documents.fields(left, "target why")
             for left in traced.draft.left
             if choice.policy is None and _in_group(traced.snapshot.layout, left.target, choice)
         ],
@@ -143,25 +146,14 @@ def _read(traced: Traced, choice: Choice) -> Document:
         },
         "groups": [path for path in sorted(seen.groups) if choice.has_group(path)],
         "workloads": [
-            {
-                "workload": pod.key,
-                "qos": pod.qos.value,
-                "source": pod.source,
-                "stale": pod.stale,
-                "cgroup": pod.group,
-                "match": pod.match,
-                "problems": list(pod.problems),
-            }
+            documents.fields(pod, "workload=key qos source stale cgroup=group match problems")
             for pod in seen.pods
             if choice.has_group(pod.group)
             or (pod.group is not None and cgroup.is_below(choice.group or "", pod.group))
         ],
         "sources": [_source(source, seen.at) for source in seen.sources],
-        "unread": [
-            {"kind": one.kind, "name": one.name, "namespace": one.namespace, "why": one.why}
-            for one in seen.unread
-        ],
-        "unsupported": [{"feature": gap.feature, "why": gap.why} for gap in seen.unsupported],
+        "unread": [documents.fields(unread, "kind name namespace why") for unread in seen.unread],
+        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
         "nodeProblems": list(seen.node.problems),
         "journaled": traced.journaled,
     }
@@ -169,12 +161,10 @@ def _read(traced: Traced, choice: Choice) -> Document:
 
 def _source(source: snapshot.Source, now: float) -> Document:
     return {
-        "name": source.name,
-        "ok": source.ok,
+        **documents.fields(source, "name ok"),
         "stale": source.aged(now),
         "ageSeconds": None if source.last_good is None else now - source.last_good,
-        "believedSeconds": source.max_age,
-        "problem": source.problem,
+        **documents.fields(source, "believedSeconds=max_age problem"),
     }
 
 
@@ -191,57 +181,40 @@ def _policies(
             continue
         own = [w for w in wishes if w.action.policy == row.stem and choice.has(w.action)]
         outcome = outcomes.get(row.stem)
-        said = outcome.decision if outcome is not None else None
+        said = (outcome.decision if outcome is not None else None) or _NOTHING
         conditions = [
             condition
-            for condition in (said.conditions if said is not None else ())
+            for condition in said.conditions
             if choice.group is None or condition.subject in keys
         ]
         if choice.group is not None and not own and not conditions:
             continue
         given = traced.trace.inputs.get(row.stem)
         yield {
-            "policy": row.stem,
-            "summary": row.summary,
+            **documents.fields(row, "policy=stem summary"),
             "mode": traced.modes.get(row.stem, row.default_mode).value,
             "modeFrom": traced.origins.get(row.stem, ""),
             "saw": None if given is None else _input(given),
             "failure": outcome.failure if outcome is not None else "",
             "whyNothing": _why_nothing(traced, row, outcome),
             "fates": dict(Counter(wish.fate.value for wish in own)),
-            "claims": [_claim(claim) for claim in (said.claims if said is not None else ())],
-            "pools": [
-                {"kind": pool.kind, "node": pool.node, "cpus": str(pool.cpus)}
-                for pool in (said.pools if said is not None else ())
-            ],
+            "claims": [documents.fields(claim, _CLAIM) for claim in said.claims],
+            "pools": [documents.fields(pool, "kind node cpus") for pool in said.pools],
             "evictions": [
-                {"pod": one.pod, "signal": one.signal, "held": one.held}
-                for one in (said.evictions if said is not None else ())
+                documents.fields(eviction, "pod signal held") for eviction in said.evictions
             ],
-            "signals": [
-                plan_json.signal(signal) for signal in (said.signals if said is not None else ())
-            ],
+            "signals": [plan_json.signal(signal) for signal in said.signals],
             "conditions": [plan_json.condition(condition) for condition in conditions],
-            "explanation": dict(said.explanation) if said is not None else {},
+            "explanation": dict(said.explanation),
         }
 
 
 def _input(given: chain.Input) -> Document:
     return {
-        "claims": [_claim(claim) for claim in given.ledger.claims],
+        "claims": [documents.fields(claim, _CLAIM) for claim in given.ledger.claims],
         "settings": str(given.settings),
         "state": str(given.state),
         "remembered": given.remembered,
-    }
-
-
-def _claim(claim: ledger.Claim) -> Document:
-    return {
-        "owner": claim.owner.value,
-        "cpus": str(claim.cpus),
-        "holder": claim.holder,
-        "policy": claim.policy,
-        "reason": claim.reason,
     }
 
 
@@ -274,14 +247,11 @@ def _wish(wish: trace.Wish) -> Document:
         "policy": one.policy,
         "mode": wish.mode.value,
         "kind": action.kind(one),
-        "target": one.target,
-        "group": one.group,
+        **documents.fields(one, "target group"),
         "value": plan_json.value_of(one),
         "was": wish.was,
         "reason": one.reason,
-        "fate": wish.fate.value,
-        "steps": list(wish.steps),
-        "detail": wish.detail,
+        **documents.fields(wish, "fate steps detail"),
     }
 
 

@@ -1,15 +1,16 @@
 """The newest observation, decision and result: the source of all reports.
 
-Covers: the published value. Does not cover: rendering it.
+Covers: the published value; which limit of best-effort work is in force, and the sentences above
+every surface about what does not act. Does not cover: rendering it, modes (``apply.planner``).
 """
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from koordlet.model import counters, meter, plan, prediction, result, snapshot
+from koordlet.model import best_effort, counters, knob, meter, plan, prediction, result, snapshot
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
@@ -110,3 +111,51 @@ class ReportView:
     runtime: Mapping[str, float] = field(default_factory=dict)
     #: How long the kubelet's answers took, by path and status.
     took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
+
+
+#: Files that hold best-effort work to an amount of CPU.
+_HOLDING = frozenset({knob.CPUSET_CPUS.name, knob.CPU_CFS_QUOTA.name})
+_THERE = frozenset({result.Verdict.DONE, result.Verdict.VANISHED})
+
+
+def limit(
+    decided: best_effort.Limit | None, results: Iterable[result.Result]
+) -> best_effort.Limit | None:
+    """The limit, idle where a file that holds it was not written in this pass."""
+    if decided is None or decided.milli is None:
+        return decided
+    for outcome in results:
+        step = outcome.step
+        if step is None or step.undo or outcome.verdict in _THERE:
+            continue
+        did = step.action
+        if did.policy == decided.policy and getattr(did, "knob", "") in _HOLDING:
+            why = outcome.detail or outcome.verdict.value
+            return best_effort.idle(decided, f"{outcome.target} was not written: {why}")
+    return decided
+
+
+def acting(now: ReportView) -> best_effort.Limit | None:
+    """The limit that best-effort work is held to now."""
+    limit = now.plan.limit
+    return None if limit is None or limit.idle else limit
+
+
+def allowance(limit: best_effort.Limit) -> str:
+    """Amount of CPU as text."""
+    return "all of its CPUs" if limit.milli is None else f"{limit.milli / 1000:.2f} CPUs"
+
+
+def banner(now: ReportView) -> Iterator[str]:
+    """A sentence for each policy that is not in force."""
+    if now.mode != "enforce":
+        yield "This agent only observes and changes nothing."
+    limit = now.plan.limit
+    if limit is not None and limit.idle and now.mode == "enforce":
+        yield (
+            f"Best-effort work is not limited: {limit.idle}"
+            f" ({limit.policy} would allow {allowance(limit)})."
+        )
+    for condition in now.plan.conditions:
+        if condition.type == "PolicyRolledBack" and condition.status:
+            yield f"A change by {condition.subject} was undone: {condition.message}."

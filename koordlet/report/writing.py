@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
-from koordlet.report import applying, view
+from koordlet.report import applying, documents, view
 
 Current = Callable[[], view.ReportView | None]
 
@@ -122,8 +122,8 @@ class Writers:
         """For metrics: what was written, and who was faster."""
         every = self.health.values()
         return {
-            "writes": sum(one.writes for one in every),
-            "conflicts": sum(one.conflicts for one in every),
+            "writes": sum(health.writes for health in every),
+            "conflicts": sum(health.conflicts for health in every),
         }
 
     async def _keep(self, row: ObjectRow) -> None:
@@ -216,12 +216,10 @@ class ObjectKeeper:
 
 def _owners(there: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
     """The Node among the owners: what is applied once is applied each time, or it goes."""
-    found = objects.metadata(there).get("ownerReferences")
     return [
-        one
-        for one in (found if isinstance(found, list) else ())
-        if isinstance(one, Mapping)
-        and (one.get("kind"), one.get("name")) == (kinds.NODES.name, node)
+        owner
+        for owner in documents.rows(objects.metadata(there), "ownerReferences")
+        if (owner.get("kind"), owner.get("name")) == (kinds.NODES.name, node)
     ]
 
 

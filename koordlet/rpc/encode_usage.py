@@ -6,68 +6,70 @@ Does not cover: the other sections (``encode``), what changed (``feed``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Callable, Mapping
 
 from google.protobuf import message as protobuf
 
 from koordlet.history import shares, window
 from koordlet.model import cpuset, meter, resources
-from koordlet.report import view
+from koordlet.report import quantities, view
 from koordlet.report.objects import metric_object
 from koordlet.rpc.gen import feed_pb2
 
 #: Seconds of the windows that are told of the node.
 WINDOWS = (300, 1800)
-#: A CPU amount or a memory amount that moves by less, and by less than a part of it, is the same.
+#: What is told of a window.
+_READS: tuple[tuple[str, Callable[[window.Window], float]], ...] = (
+    ("avg", lambda used: used.average),
+    *((f"p{part * 100:.0f}", operator.methodcaller("quantile", part)) for part in window.REPORTED),
+)
+#: What a field counts of a unit, where that is not the unit itself.
+_SCALES = {"cores": 1000, "percent": 10}
+#: An amount that moves by less than this, or by less than a part of it, is the same.
 _CPU_STEP, _MEMORY_STEP, _PART = 100, 128 << 20, 0.05
+_STEPS = {"cores": _CPU_STEP, "bytes": _MEMORY_STEP}
 #: Thousandths of time; a stall that moves by less is the same.
 _STALL_STEP = 50
-
-_SIZES = (("some_milli", "some"), ("full_milli", "full"))
 
 
 def usage(now: view.ReportView, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
     """Current usage, and usage over the windows."""
-    table = now.used.shares
-    classes = [
-        feed_pb2.ClassUsage(
-            name=name,
-            used=_amount(table.value(name, meter.CPU_SHARE), table.value(name, meter.MEMORY_SHARE)),
-        )
-        for name in shares.SUBJECTS
-        if name != shares.SYSTEM
-    ]
-    system = shares.SYSTEM
+    node, table = now.used.node, now.used.shares
     return feed_pb2.Usage(
-        node=_amount(
-            now.used.node.value("", meter.CPU), now.used.node.value("", meter.WORKING_SET)
-        ),
-        system=_amount(
-            table.value(system, meter.CPU_SHARE), table.value(system, meter.MEMORY_SHARE)
-        ),
-        classes=classes,
+        node=_amount("node", functools.partial(node.value, "")),
+        system=_amount("shares", functools.partial(table.value, shares.SYSTEM)),
+        classes=[
+            feed_pb2.ClassUsage(
+                name=name, used=_amount("shares", functools.partial(table.value, name))
+            )
+            for name in shares.SUBJECTS
+            if name != shares.SYSTEM
+        ],
         windows=windows,
     )
 
 
 def windows(past: metric_object.MetricHistory, at: float) -> list[feed_pb2.Window]:
     """Average and quantiles of the node, of the windows that have enough samples."""
-    found = []
+    made = []
     for seconds in WINDOWS:
-        cpu = past.node.window("", meter.CPU, at, seconds)
-        memory = past.node.window("", meter.WORKING_SET, at, seconds)
-        if cpu is None or memory is None:
+        several = {
+            what: past.node.window("", what, at, seconds) for _, what in quantities.fields("node")
+        }
+        known = {what: used for what, used in several.items() if used is not None}
+        if len(known) < len(several):
             continue
-        rows = [("avg", cpu.average, memory.average)]
-        rows += [
-            (f"p{part * 100:.0f}", cpu.quantile(part), memory.quantile(part))
-            for part in window.REPORTED
+        made += [
+            feed_pb2.Window(
+                seconds=seconds,
+                quantile=name,
+                node=_amount("node", {what: read(used) for what, used in known.items()}.get),
+            )
+            for name, read in _READS
         ]
-        found += [
-            feed_pb2.Window(seconds=seconds, quantile=name, node=_amount(cores, size))
-            for name, cores, size in rows
-        ]
-    return found
+    return made
 
 
 def free(now: view.ReportView) -> feed_pb2.Free:
@@ -92,14 +94,13 @@ def free(now: view.ReportView) -> feed_pb2.Free:
 def pressure(now: view.ReportView) -> feed_pb2.Pressure:
     """Signals against their thresholds, and how long tasks were stalled."""
     stalls = []
-    for one in meter.PRESSURES:
-        some, full = (now.used.node.value("", each[0]) for each in (one.some, one.full))
-        if some is not None or full is not None:
-            stalls.append(
-                feed_pb2.Stall(
-                    resource=one.resource, some_milli=_milli(some), full_milli=_milli(full)
-                )
-            )
+    for pressure in meter.PRESSURES:
+        averages = {"some_milli": pressure.some[0], "full_milli": pressure.full[0]}
+        fields = {
+            field: _number(now.used.node.value("", what), what) for field, what in averages.items()
+        }
+        if any(number is not None for number in fields.values()):
+            stalls.append(feed_pb2.Stall(resource=pressure.resource, **fields))
     return feed_pb2.Pressure(
         signals=[
             feed_pb2.Signal(
@@ -123,15 +124,17 @@ def best_effort(now: view.ReportView) -> feed_pb2.BestEffort:
     )
 
 
-def _amount(cores: float | None, size: float | None) -> feed_pb2.Amount:
+def _amount(table: str, read: Callable[[meter.Meter], float | None]) -> feed_pb2.Amount:
     return feed_pb2.Amount(
-        cpu_milli=None if cores is None else max(0, round(cores * 1000)),
-        memory_bytes=None if size is None else max(0, int(size)),
+        **{field: _number(read(what), what) for field, what in quantities.fields(table)}
     )
 
 
-def _milli(percent: float | None) -> int | None:
-    return None if percent is None else max(0, round(percent * 10))
+def _number(value: float | None, what: meter.Meter) -> int | None:
+    if value is None:
+        return None
+    scale = _SCALES.get(what.unit)
+    return max(0, int(value) if scale is None else round(value * scale))
 
 
 # Worth telling ------------------------------------------------------------------------------------
@@ -170,11 +173,10 @@ def _same_usage(old: feed_pb2.Usage, new: feed_pb2.Usage) -> bool:
 
 
 def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
-    known = [(one.HasField("cpu_milli"), one.HasField("memory_bytes")) for one in (old, new)]
-    return (
-        known[0] == known[1]
-        and _close(old.cpu_milli, new.cpu_milli, _CPU_STEP)
-        and _close(old.memory_bytes, new.memory_bytes, _MEMORY_STEP)
+    return all(
+        old.HasField(field) == new.HasField(field)
+        and _close(getattr(old, field), getattr(new, field), _STEPS.get(what.unit, 0))
+        for field, what in quantities.fields("node")
     )
 
 
@@ -194,7 +196,7 @@ def _same_pressure(old: feed_pb2.Pressure, new: feed_pb2.Pressure) -> bool:
         and all(
             abs(getattr(a, field) - getattr(b, field)) < _STALL_STEP
             for a, b in zip(old.stalls, new.stalls, strict=True)
-            for field, _ in _SIZES
+            for field in ("some_milli", "full_milli")
         )
     )
 

@@ -9,7 +9,7 @@ import ctypes
 import dataclasses
 import time
 
-from koordlet.report import families, metrics
+from koordlet.report import metrics, usage_families
 from tests.bench import gate
 from tests.kit import views
 
@@ -30,7 +30,9 @@ def ten_thousand_series() -> gate.Ratio:
     ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BYTES)
     workloads = views.pods(_WORKLOADS)
     now = views.view(workloads, usage={one.key: 1.0 / (n + 3) for n, one in enumerate(workloads)})
-    model = next(one for one in families.FAMILIES if one.name == "koordlet_workload_cpu_cores")
+    model = next(
+        one for one in usage_families.FAMILIES if one.name == "koordlet_workload_cpu_cores"
+    )
     bulk = [dataclasses.replace(model, name=f"{model.name}_{n}") for n in range(_FAMILIES)]
     writer = metrics.MetricsWriter()
     ready, _ = writer.write(bulk, now, metrics.TEXT)

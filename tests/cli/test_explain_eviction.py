@@ -46,7 +46,7 @@ def test_conditions_of_ours_are_told_too() -> None:
     found = explain_eviction.document(PLAN, None)
     text = list(explain_eviction.lines(found))
 
-    assert [one["type"] for one in found["conditions"]] == [  # type: ignore[attr-defined]
+    assert [one["type"] for one in found["conditions"]] == [
         "MemoryPressure",
         "CPUStalled",
         "SwapPressure",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.cli import explain_source, explain_write
+from koordlet.cli import explain_write
 from koordlet.host import machine
-from koordlet.report import audit_json
+from koordlet.report import audit_json, documents
 from koordlet.state import journal
 from tests.apply import test_interrupted
 from tests.kit import agents, machines
@@ -24,7 +24,7 @@ def site(ram: Path) -> agents.Site:
     return test_interrupted.workloads("v1", ram)
 
 
-def explained(site: agents.Site, path: str = CPUS) -> explain_source.Document:
+def explained(site: agents.Site, path: str = CPUS) -> documents.Document:
     """What is known of a file, from the outside of any agent."""
     identity = machine.identify(site.host)
     entries = journal.peek(
@@ -36,7 +36,7 @@ def explained(site: agents.Site, path: str = CPUS) -> explain_source.Document:
         site.host,
         site.line().run_once(entries),
         entries.get(path),
-        explain_source.rows(records, "records"),
+        documents.rows(records, "records"),
     )
 
 
@@ -48,11 +48,11 @@ def said(site: agents.Site, path: str = CPUS) -> str:
 def test_before_anything_was_done(site: agents.Site) -> None:
     """Who wants what and why, what the file takes, whose it is."""
     now = explained(site)
-    [wish] = explain_source.rows(now, "wanted")
+    [wish] = documents.rows(now, "wanted")
 
     assert (now["verdict"], now["before"], now["pod"]) == ("to be written", None, "host/web")
-    assert wish["value"] == explain_source.rows(now, "actions")[0]["value"]
-    assert explain_source.part(now, "file")["name"] == "cpuset.cpus"
+    assert wish["value"] == documents.rows(now, "actions")[0]["value"]
+    assert documents.part(now, "file")["name"] == "cpuset.cpus"
     assert f"wanted   {wish['value']} by shared_pools: {wish['reason']}" in said(site)
 
 
@@ -64,9 +64,9 @@ def test_once_it_was_done(site: agents.Site) -> None:
     now = explained(site)
 
     assert now["verdict"] == "as it is wanted"
-    before = explain_source.part(now, "before")
+    before = documents.part(now, "before")
     assert (original, [now["value"]]) == (before["original"], before["ours"])
-    assert now["value"] == explain_source.rows(now, "records")[0]["value"]
+    assert now["value"] == documents.rows(now, "records")[0]["value"]
     assert f"before   {original!r}, until 2026-" in said(site)
     assert "UTC done: " in said(site)
     assert kept == site.paths.journal.read_bytes()

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rich import console
 
 from koordlet.cli import output, top_screen
-from koordlet.report import node_json
+from koordlet.report import documents, node_json
 from tests.kit import views
 from tests.report import test_usage_families
 
 
-def drawn(found: top_screen.Document, **how: Any) -> list[str]:
+def drawn(found: documents.Document, **how: Any) -> list[str]:
     """The lines of a screen of 80 columns."""
     show = dataclasses.replace(top_screen.Show(source="test"), **how)
     out = io.StringIO()
@@ -25,7 +25,7 @@ def drawn(found: top_screen.Document, **how: Any) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def document() -> top_screen.Document:
+def document() -> documents.Document:
     """A node with a pod and a host application."""
     return node_json.document(test_usage_families.shown(), "1.2.3")
 
@@ -158,7 +158,7 @@ def test_a_name_is_no_markup(name: str) -> None:
         {"pools": {"claims": [{"cpus": None}], "shared": [{"kind": "BE", "cpus": 7.5}]}},
     ],
 )
-def test_values_that_make_no_sense(wrong: top_screen.Document) -> None:
+def test_values_that_make_no_sense(wrong: documents.Document) -> None:
     """What an agent says may be anything: what cannot be read is not known."""
     assert drawn(wrong)
 

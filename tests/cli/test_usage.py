@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from koordlet.cli import usage
+from koordlet import cli
 from koordlet.model import errors
 
 KNOWN = ("top", "topology", "restore")
@@ -23,7 +23,7 @@ KNOWN = ("top", "topology", "restore")
 def test_no_such_command(word: str, fix: str) -> None:
     """It is named, with the nearest one where there is one."""
     with pytest.raises(errors.UsageError) as failed:
-        usage.check_command([word, "--help"], KNOWN)
+        cli.check_command([word, "--help"], KNOWN)
 
     assert (word, fix) == (failed.value.culprit, failed.value.fix)
 
@@ -31,14 +31,14 @@ def test_no_such_command(word: str, fix: str) -> None:
 def test_what_is_no_command_to_look_for() -> None:
     """Nothing at all is refused; a known one, and an option of the program, are not."""
     with pytest.raises(errors.UsageError, match="no command"):
-        usage.check_command([], KNOWN)
+        cli.check_command([], KNOWN)
     for fine in ("top", "--version"):
-        usage.check_command([fine], KNOWN)
+        cli.check_command([fine], KNOWN)
 
 
 def test_an_unknown_option_is_refused_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     """In the words of the command that was named, with the option that was meant."""
-    parser = usage.Parser(prog="koordlet top")
+    parser = cli.Parser(prog="koordlet top")
     parser.add_argument("--every")
     with pytest.raises(SystemExit) as failed:
         parser.parse_args(["--evry=1"])
@@ -52,8 +52,8 @@ def test_an_unknown_option_is_refused_by_the_command(capsys: pytest.CaptureFixtu
 def test_an_option_without_effect_is_refused() -> None:
     """A clock of one's own is for recordings; elsewhere it would silently do nothing."""
     with pytest.raises(errors.UsageError) as failed:
-        usage.check_options(argparse.Namespace(now="2026-01-01", root=None))
+        cli.check_options(argparse.Namespace(now="2026-01-01", root=None))
     assert failed.value.culprit == "--now"
 
     for fine in ({"now": "2026-01-01", "root": "/recording"}, {"now": None, "root": None}, {}):
-        usage.check_options(argparse.Namespace(**fine))
+        cli.check_options(argparse.Namespace(**fine))

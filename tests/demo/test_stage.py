@@ -10,10 +10,10 @@ import pytest
 
 from koordlet.agent import lifecycle
 from koordlet.config import sourced
-from koordlet.demo import groups, kernel, recorded, stage
+from koordlet.demo import groups, kernel, stage
 from koordlet.host import machine
 from koordlet.host.fs import root
-from koordlet.report import in_force, node_json, view
+from koordlet.report import node_json, view
 from koordlet.state import paths
 
 REPO = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_the_recording_is_the_one_that_was_judged() -> None:
     """The demo's machine is that of the fixtures, byte for byte."""
     fixture = REPO / "fixtures/sysfs/vm-2s8t.tar.gz"
 
-    assert recorded.ARCHIVE.read_bytes() == fixture.read_bytes()
+    assert stage.ARCHIVE.read_bytes() == fixture.read_bytes()
 
 
 def test_the_story(
@@ -147,5 +147,5 @@ def test_the_story_of_a_policy_in_shadow(
     assert slow is not None
     assert slow.p99 > 20
     assert spike.plan.limit is not None
-    assert in_force.acting(spike) is None
-    assert told["banner"] == [*in_force.banner(spike)] != []
+    assert view.acting(spike) is None
+    assert told["banner"] == [*view.banner(spike)] != []

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.demo import groups, kernel, recorded, story
+from koordlet.demo import groups, kernel, stage, story
 from koordlet.host import machine
 from koordlet.model import cpuset
 
@@ -36,7 +36,7 @@ def placed(host: kernel.DemoMachine, *names: str) -> None:
 
 def told(*names: str, quota: str = "") -> tuple[str, str]:
     """Counters of the service after some seconds: what it used, how long it waited."""
-    machine_ = recorded.Recorded()
+    machine_ = stage.Recorded()
     clock = Clock()
     tale = story.Story(machine_.host, cpuset.CPUSet.parse("0-7"), 1 << 34, clock)
     placed(machine_.host, *names)
@@ -167,7 +167,7 @@ def test_the_counters_add_up(steps: list[tuple[str, str, str, float]]) -> None:
 
     And nobody waits for more than all of the time.
     """
-    played = recorded.Recorded()
+    played = stage.Recorded()
     clock = Clock()
     tale = story.Story(played.host, cpuset.CPUSet.parse("0-7"), 1 << 34, clock)
     placed(played.host, *story.PIDS)

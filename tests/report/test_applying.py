@@ -15,7 +15,7 @@ import structlog
 from koordlet import log
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import resources
-from koordlet.report import applying, rows, withdrawing
+from koordlet.report import applying, rows, tainting
 from koordlet.report.objects import holders, node_status, topology_object
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, pasts
@@ -257,11 +257,11 @@ def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: boo
         there = await store.store.get(NODE_REF)
         assert {"koordlet.io/Ready", "Ready"} <= {o["type"] for o in there["status"]["conditions"]}
         await other(store.store, "koord-manager", "5000")
-        assert await withdrawing.withdraw(store, NODE, taints=False, status=True) == 1
+        assert await tainting.withdraw(store, NODE, taints=False, status=True) == 1
 
         there = await store.store.get(NODE_REF)
         assert [one["type"] for one in there["status"]["conditions"]] == ["Ready"]
         assert {BATCH[0]} == there["status"]["allocatable"].keys() & set(BATCH)
-        assert await withdrawing.withdraw(store, NODE, taints=False, status=True) == 0
+        assert await tainting.withdraw(store, NODE, taints=False, status=True) == 0
 
     play(ram, body)

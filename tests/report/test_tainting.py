@@ -17,7 +17,6 @@ from koordlet.host.fs import root
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import decision
 from koordlet.report import tainting, view
-from koordlet.report.objects import node_taints
 from koordlet.workloads import nodes
 from tests.kit import clocks
 from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Counting, cluster, play, seen
@@ -216,5 +215,5 @@ def test_a_malformed_list_is_kept(listed: object) -> None:
     node = {"spec": {"taints": listed}}
     has = listed if isinstance(listed, list) else []
 
-    assert [*has, MEMORY] == node_taints.laid(node, [MEMORY["key"]], "NoSchedule")
-    assert node_taints.laid(node, [], "") is None
+    assert [*has, MEMORY] == tainting.laid(node, [MEMORY["key"]], "NoSchedule")
+    assert tainting.laid(node, [], "") is None

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.model import topology
-from koordlet.report import view
+from koordlet.report import documents, view
 
 #: What we write; devices of other types are somebody else's.
 TYPES = frozenset({"gpu", "rdma"})
@@ -29,15 +29,15 @@ _GPU = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "10
 def render(now: view.ReportView) -> dict[str, Any]:
     """Everything of the object that is ours; minors count within a type, by address or driver."""
     seen = now.snapshot
-    every = sorted(seen.topology.devices, key=lambda one: one.address)
-    gpus = [one for one in every if one.kind == "gpu"]
+    every = sorted(seen.topology.devices, key=lambda device: device.address)
+    gpus = [device for device in every if device.kind == "gpu"]
     # Drivers count from 0 as well, but not always in the order of the addresses: all or none.
-    told = all(one.minor is not None for one in gpus)
+    told = all(gpu.minor is not None for gpu in gpus)
     made = [
         _gpu(one, one.minor if told and one.minor is not None else number, seen.topology)
         for number, one in enumerate(gpus)
     ]
-    rdma = (one for one in every if one.rdma is not None and not one.virtual)
+    rdma = (device for device in every if device.rdma is not None and not device.virtual)
     made += [_rdma(one, number, seen.topology) for number, one in enumerate(rdma)]
     return {
         "metadata": {
@@ -50,10 +50,9 @@ def render(now: view.ReportView) -> dict[str, Any]:
 
 def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """Merge our devices with devices of other types, which other writers own."""
-    spec, metadata = there.get("spec"), there.get("metadata") or {}
-    listed = spec.get("devices") if isinstance(spec, Mapping) else None
-    foreign = [one for one in listed or () if one.get("type") not in TYPES]
-    before = metadata.get("labels") or {}
+    devices = documents.rows(documents.part(there, "spec"), "devices")
+    foreign = [device for device in devices if device.get("type") not in TYPES]
+    before = documents.part(there, "metadata", "labels")
     gone = {f"{_LABEL}{name}": None for name in _TOLD if f"{_LABEL}{name}" in before}
     labels = {**gone, **ours["metadata"]["labels"]}
     return {

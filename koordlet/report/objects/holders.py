@@ -8,11 +8,12 @@ What cannot be read there is nobody's: a server may leave it out.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
+from koordlet.report import documents
 
 #: Who we are.
 MANAGER = "koordlet"
@@ -59,11 +60,8 @@ def writing(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
     )
 
 
-def _entries(there: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    found = objects.metadata(there).get("managedFields")
-    for entry in found if isinstance(found, list) else ():
-        if isinstance(entry, Mapping):
-            yield entry
+def _entries(there: Mapping[str, Any]) -> list[documents.Document]:
+    return documents.rows(objects.metadata(there), "managedFields")
 
 
 def _names(fields: Any, path: tuple[str, ...]) -> bool:

@@ -18,15 +18,15 @@ Rules:
 from __future__ import annotations
 
 import enum
+import operator
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from koordlet.history import shares, window
-from koordlet.model import meter, pod, qos
+from koordlet.model import meter, moment, pod, qos
 from koordlet.model.record import dataclass
-from koordlet.report import usage_families, view
+from koordlet.report import documents, quantities, scopes, view
 
 _QUANTILES = tuple((f"p{part * 100:.0f}", part) for part in window.REPORTED)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
@@ -61,9 +61,9 @@ class CollectPolicy:
 
 def wish(body: Mapping[str, Any]) -> CollectPolicy:
     """Read the settings from the spec; invalid values get their defaults."""
-    policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
+    policy = documents.part(body, "spec", "metricCollectPolicy")
     plain = CollectPolicy()
-    listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
+    listed = documents.part(policy, "nodeAggregatePolicy").get("durations")
     asked = listed if isinstance(listed, list) else []
     durations = tuple(seconds for one in asked[:_MOST_WINDOWS] if (seconds := _seconds(one)))
     return CollectPolicy(
@@ -104,56 +104,51 @@ class MetricHistory(Protocol):
 
 def node(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> dict[str, Any]:
     """The part about the node."""
-    at = now.snapshot.at
-    whole = _Subject(past.node, "", meter.CPU, meter.WORKING_SET)
-    system = _Subject(past.shares, shares.SYSTEM, meter.CPU_SHARE, meter.MEMORY_SHARE)
-    numa: list[dict[str, Any]] = [
-        {
-            "numaNodeID": one.node,
-            "nodeUsage": _Subject(past.numa, str(one.node)).average(at, want.window_seconds),
-        }
-        for one in sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
-    ]
-    numa = [one for one in numa if one["nodeUsage"]["resources"]]
+    at, seconds = now.snapshot.at, want.window_seconds
+    whole = _Subject(past.node, "node")
+    system = _Subject(past.shares, "shares", shares.SYSTEM)
+    numa = (
+        (node.node, _Subject(past.numa, "numa", str(node.node)).average(at, seconds))
+        for node in sorted(now.snapshot.topology.nodes, key=lambda node: node.node)
+    )
     return {
-        "nodeUsage": whole.average(at, want.window_seconds),
-        "systemUsage": system.average(at, want.window_seconds),
+        "nodeUsage": whole.average(at, seconds),
+        "systemUsage": system.average(at, seconds),
         "aggregatedNodeUsages": [whole.aggregated(at, each) for each in want.durations],
         "aggregatedSystemUsages": [system.aggregated(at, each) for each in want.durations],
-        "numaUsages": numa,
+        "numaUsages": [
+            {"numaNodeID": number, "nodeUsage": used} for number, used in numa if used["resources"]
+        ],
     }
 
 
 def lacking(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Lacking:
     """Completeness of the node's window."""
-    several = [
-        past.node.window("", one, now.snapshot.at, want.window_seconds)
-        for one in (meter.CPU, meter.WORKING_SET)
-    ]
-    known = [one for one in several if one is not None]
-    if len(known) < len(several):
+    cpu = past.node.window("", meter.CPU, now.snapshot.at, want.window_seconds)
+    memory = past.node.window("", meter.WORKING_SET, now.snapshot.at, want.window_seconds)
+    if cpu is None or memory is None:
         return Lacking.ALL
-    whole = min(one.covered for one in known) >= _WHOLE * want.window_seconds
+    whole = min(cpu.covered, memory.covered) >= _WHOLE * want.window_seconds
     return Lacking.NOTHING if whole else Lacking.PART
 
 
 def pods(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
     """One row for each pod that was measured, by namespace and name; lazily, they may be many."""
-    for one in sorted(now.snapshot.pods, key=lambda one: (one.namespace, one.name)):
-        if one.active and one.namespace and not usage_families.is_host_application(one):
-            used = _of(one, past, now.snapshot.at, want)
+    for workload in sorted(now.snapshot.pods, key=lambda pod: (pod.namespace, pod.name)):
+        if workload.active and workload.namespace and not scopes.is_host_application(workload):
+            used = _of(workload, past, now.snapshot.at, want)
             if used["resources"]:
-                names = {"namespace": one.namespace, "name": one.name}
-                yield {**names, **_classes(one), "podUsage": used}
+                names = {"namespace": workload.namespace, "name": workload.name}
+                yield {**names, **_classes(workload), "podUsage": used}
 
 
 def applications(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
     """One row for each host application that was measured."""
-    for one in sorted(now.snapshot.pods, key=lambda one: one.name):
-        if usage_families.is_host_application(one):
-            used = _of(one, past, now.snapshot.at, want)
+    for workload in sorted(now.snapshot.pods, key=lambda pod: pod.name):
+        if scopes.is_host_application(workload):
+            used = _of(workload, past, now.snapshot.at, want)
             if used["resources"]:
-                yield {"name": one.name, **_classes(one), "usage": used}
+                yield {"name": workload.name, **_classes(workload), "usage": used}
 
 
 def status(
@@ -164,7 +159,7 @@ def status(
 ) -> dict[str, Any]:
     """The whole status of parts that were made before."""
     made: dict[str, Any] = {
-        "updateTime": time_text(now.snapshot.wall),
+        "updateTime": moment.spell(now.snapshot.wall),
         "nodeMetric": measured,
         "podsMetric": pod_rows,
         "hostApplicationMetric": application_rows,
@@ -175,68 +170,62 @@ def status(
     )
     for key, amounts in expected:
         if amounts:
-            shown = _amounts(amounts.get("cpu"), amounts.get("memory"))
-            made[key] = {"resource": {"resources": shown}}
+            texts = {
+                name: _text(amounts[name], what.unit)
+                for name, what in quantities.resources("node")
+                if name in amounts
+            }
+            made[key] = {"resource": {"resources": texts}}
     return made
-
-
-def time_text(wall: float) -> str:
-    """A time as API objects have it."""
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A subject whose CPU and memory are reported."""
+    """A subject whose resources are reported."""
 
     where: Windows
-    name: str
-    cpu: meter.Meter = meter.CPU
-    memory: meter.Meter = meter.WORKING_SET
+    table: str
+    name: str = ""
 
     def average(self, at: float, seconds: float) -> dict[str, Any]:
-        cpu, memory = self._windows(at, seconds)
-        return {
-            "resources": _amounts(
-                None if cpu is None else cpu.average, None if memory is None else memory.average
-            )
-        }
+        return self._amounts(self._windows(at, seconds), lambda used: used.average)
 
     def aggregated(self, at: float, seconds: int) -> dict[str, Any]:
-        cpu, memory = self._windows(at, seconds)
-        usage: dict[str, Any] = {"avg": self.average(at, seconds)}
+        windows = self._windows(at, seconds)
+        usage = {"avg": self._amounts(windows, lambda used: used.average)}
         for name, part in _QUANTILES:
-            values = (None if one is None else one.quantile(part) for one in (cpu, memory))
-            usage[name] = {"resources": _amounts(*values)}
-        known = cpu is not None or memory is not None
-        return {"duration": duration_text(seconds), "usage": usage if known else {}}
+            usage[name] = self._amounts(windows, operator.methodcaller("quantile", part))
+        return {"duration": duration_text(seconds), "usage": usage if windows else {}}
 
-    def _windows(
-        self, at: float, seconds: float
-    ) -> tuple[window.Window | None, window.Window | None]:
-        return (
-            self.where.window(self.name, self.cpu, at, seconds),
-            self.where.window(self.name, self.memory, at, seconds),
+    def _windows(self, at: float, seconds: float) -> list[tuple[str, str, window.Window]]:
+        """Resource, unit and window of what is known."""
+        several = (
+            (name, what.unit, self.where.window(self.name, what, at, seconds))
+            for name, what in quantities.resources(self.table)
         )
+        return [(name, unit, used) for name, unit, used in several if used is not None]
+
+    def _amounts(
+        self,
+        windows: Iterable[tuple[str, str, window.Window]],
+        read: Callable[[window.Window], float],
+    ) -> dict[str, Any]:
+        return {"resources": {name: _text(read(used), unit) for name, unit, used in windows}}
 
 
-def _of(one: pod.Pod, past: MetricHistory, at: float, want: CollectPolicy) -> dict[str, Any]:
-    subject = _Subject(past.groups, one.group or "", meter.CPU, meter.MEMORY_ANON)
-    return subject.average(at, want.window_seconds) if one.group else {"resources": {}}
+def _of(workload: pod.Pod, past: MetricHistory, at: float, want: CollectPolicy) -> dict[str, Any]:
+    subject = _Subject(past.groups, "groups", workload.group or "")
+    return subject.average(at, want.window_seconds) if workload.group else {"resources": {}}
 
 
-def _classes(one: pod.Pod) -> dict[str, str]:
-    band = one.band or qos.Band.default_of(one.qos)
-    return {"priority": band.label, "qos": one.qos.value}
+def _classes(workload: pod.Pod) -> dict[str, str]:
+    band = workload.band or qos.Band.default_of(workload.qos)
+    return {"priority": band.label, "qos": workload.qos.value}
 
 
-def _amounts(cpu: float | None, memory: float | None) -> dict[str, str]:
-    made = {}
-    if cpu is not None:
-        made["cpu"] = f"{int(cpu * 1000)}m"
-    if memory is not None:
-        made["memory"] = str(int(memory))
-    return made
+def _text(amount: float, unit: str) -> str:
+    """An amount as Kubernetes spells it."""
+    return f"{int(amount * 1000)}m" if unit == "cores" else str(int(amount))
 
 
 def duration_text(seconds: int) -> str:
@@ -260,8 +249,3 @@ def _floored(found: Mapping[str, Any], key: str, plain: int) -> int:
     value = found.get(key)
     good = isinstance(value, int) and not isinstance(value, bool)
     return min(max(_FLOORS[key], value), _LONGEST) if good and isinstance(value, int) else plain
-
-
-def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = found.get(key)
-    return value if isinstance(value, Mapping) else {}

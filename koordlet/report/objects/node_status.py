@@ -19,9 +19,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import decision, resources
+from koordlet.model import decision, moment, resources
 from koordlet.model.record import dataclass
-from koordlet.report import view
+from koordlet.report import documents, view
 from koordlet.report.objects import holders, metric_object
 
 PREFIX = "koordlet.io/"
@@ -54,18 +54,18 @@ def wanted(
 
     Without ``offering`` the resources are left alone.
     """
-    found: dict[str, decision.Condition] = {}
+    conditions: dict[str, decision.Condition] = {}
     for condition in now.plan.conditions:
-        if condition.subject == "node" and (condition.status or condition.type not in found):
-            found[condition.type] = condition
-    found["Ready"] = decision.Condition(
+        if condition.subject == "node" and (condition.status or condition.type not in conditions):
+            conditions[condition.type] = condition
+    conditions["Ready"] = decision.Condition(
         type="Ready",
         status=now.ready,
         reason="Verified" if now.ready else "Starting",
         message=f"the agent runs in mode {now.mode}",
     )
     if lacking is not None:
-        found["UseWindowShort"] = decision.Condition(
+        conditions["UseWindowShort"] = decision.Condition(
             type="UseWindowShort",
             status=lacking is not metric_object.Lacking.NOTHING,
             reason=f"Lacking{lacking.name.capitalize()}",
@@ -73,12 +73,12 @@ def wanted(
         )
     offer = now.plan.offer if offering else None
     if offer is None:
-        return WantedStatus(conditions=found)
+        return WantedStatus(conditions=conditions)
     third = dict(offer.original) if offer.original and offer.original != offer.amounts else None
     return WantedStatus(
         offered={name: offer.amounts[name] for name in OFFERED if name in offer.amounts},
         original=third,
-        conditions=found,
+        conditions=conditions,
     )
 
 
@@ -89,7 +89,7 @@ def patch(
 
     What has not moved is named with the value that it has: what an apply leaves out goes.
     """
-    status = _mapping(there, "status")
+    status = documents.part(there, "status")
     amounts, moved = _amounts(there, want, tolerance)
     conditions, changed = _conditions(status, want, wall)
     if not moved and not changed:
@@ -112,33 +112,32 @@ def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _others(there: Mapping[str, Any], name: str) -> set[str]:
     """Other programs that own one resource and still write."""
-    found = {
+    managers = {
         one.manager for place in _PLACES for one in holders.writing(there, "status", place, name)
     }
-    return found - {holders.MANAGER}
+    return managers - {holders.MANAGER}
 
 
 def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
     """Strategic patch that removes what only koordlet owns; empty if there is nothing."""
     made: dict[str, Any] = {}
-    status = _mapping(there, "status")
+    status = documents.part(there, "status")
     for place in _PLACES:
-        amounts = _mapping(status, place)
+        amounts = documents.part(status, place)
         mine = [
             name for name in OFFERED if name in amounts and _alone(there, "status", place, name)
         ]
         if mine:
             made.setdefault("status", {})[place] = dict.fromkeys(mine)
-    listed = status.get("conditions")
     kinds = [
-        str(one.get("type"))
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, Mapping) and str(one.get("type")).startswith(PREFIX)
+        str(condition.get("type"))
+        for condition in documents.rows(status, "conditions")
+        if str(condition.get("type")).startswith(PREFIX)
     ]
     if kinds:
         gone = [{"type": kind, "$patch": "delete"} for kind in kinds]
         made.setdefault("status", {})["conditions"] = gone
-    annotations = _mapping(_mapping(there, "metadata"), "annotations")
+    annotations = documents.part(there, "metadata", "annotations")
     if ORIGIN in annotations and _alone(there, "metadata", "annotations", ORIGIN):
         made["metadata"] = {"annotations": {ORIGIN: None}}
     return made
@@ -152,13 +151,13 @@ def _alone(there: Mapping[str, Any], *path: str) -> bool:
 def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the applied resources unchanged: the offer stays."""
     made: dict[str, Any] = {}
-    status = _mapping(there, "status")
+    status = documents.part(there, "status")
     for place in _PLACES:
-        amounts = _mapping(status, place)
+        amounts = documents.part(status, place)
         mine = {n: amounts[n] for n in OFFERED if n in amounts and _mine(there, "status", place, n)}
         if mine:
             made.setdefault("status", {})[place] = mine
-    annotations = _mapping(_mapping(there, "metadata"), "annotations")
+    annotations = documents.part(there, "metadata", "annotations")
     if ORIGIN in annotations and _mine(there, "metadata", "annotations", ORIGIN):
         made["metadata"] = {"annotations": {ORIGIN: annotations[ORIGIN]}}
     return made
@@ -177,7 +176,7 @@ def _amounts(
     """Desired resources, and whether the change justifies a write."""
     if want.offered is None:
         return {}, False
-    allocatable = _mapping(_mapping(there, "status"), "allocatable")
+    allocatable = documents.part(documents.part(there, "status"), "allocatable")
     before = resources.read({n: allocatable[n] for n in OFFERED if n in allocatable}, [], "")
     gone = [
         name
@@ -200,33 +199,28 @@ def _conditions(
     status: Mapping[str, Any], want: WantedStatus, wall: float
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """All conditions of ours, and whether one of them is another one than stands there."""
-    listed = status.get("conditions")
-    there = {
-        str(one.get("type")): one
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, Mapping)
-    }
-    shall = {f"{PREFIX}{name}": one for name, one in (want.conditions or {}).items()}
+    there = {str(row.get("type")): row for row in documents.rows(status, "conditions")}
+    shall = {f"{PREFIX}{name}": condition for name, condition in (want.conditions or {}).items()}
     past = decision.Condition(type="", status=False, reason="NotSeen", message="")
     for kind in there:
         if kind.startswith(PREFIX) and kind not in shall:
             shall[kind] = past
     made: list[Mapping[str, Any]] = []
     changed = False
-    for kind, one in shall.items():
+    for kind, condition in shall.items():
         before = there.get(kind, {})
-        if _says(before, one, past):
+        if _says(before, condition, past):
             made.append(before)
             continue
         changed = True
-        text, now = _status(one), metric_object.time_text(wall)
+        text, now = _status(condition), moment.spell(wall)
         since = before.get("lastTransitionTime") if before.get("status") == text else None
         made.append(
             {
                 "type": kind,
                 "status": text,
-                "reason": one.reason,
-                "message": one.message,
+                "reason": condition.reason,
+                "message": condition.message,
                 "lastHeartbeatTime": now,
                 "lastTransitionTime": since or now,
             }
@@ -244,10 +238,5 @@ def _says(
     """True if the condition is present; API servers omit empty texts."""
     if condition is past and before.get("status") == _status(condition):
         return True
-    said = (before.get("status"), before.get("reason") or "", before.get("message") or "")
-    return said == (_status(condition), condition.reason, condition.message)
-
-
-def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = found.get(key)
-    return value if isinstance(value, Mapping) else {}
+    stands = (before.get("status"), before.get("reason") or "", before.get("message") or "")
+    return stands == (_status(condition), condition.reason, condition.message)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from koordlet.model import cpuset, kubelet, ledger, resources, snapshot, topology
-from koordlet.report import view
+from koordlet.report import documents, view
 from koordlet.report.objects import fingerprint
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -71,23 +71,23 @@ def render(now: view.ReportView, how: AvailableView = AvailableView.EXACT) -> di
 
 
 def _configured(seen: snapshot.Snapshot) -> kubelet.Configuration:
-    found = seen.kubelet.configuration if seen.kubelet is not None else None
-    return found or kubelet.Configuration()
+    configuration = seen.kubelet.configuration if seen.kubelet is not None else None
+    return configuration or kubelet.Configuration()
 
 
 def _policy(seen: snapshot.Snapshot) -> str:
-    said = _configured(seen)
-    word = _POLICIES.get(said.topology_manager_policy)
+    configured = _configured(seen)
+    word = _POLICIES.get(configured.topology_manager_policy)
     if word is None:
         return "None"
-    return f"{word}{'Pod' if said.topology_manager_scope == 'pod' else 'Container'}Level"
+    return f"{word}{'Pod' if configured.topology_manager_scope == 'pod' else 'Container'}Level"
 
 
 # Zones --------------------------------------------------------------------------------------------
 
 
 def _zones(now: view.ReportView, how: AvailableView) -> list[dict[str, Any]]:
-    nodes = sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
+    nodes = sorted(now.snapshot.topology.nodes, key=lambda node: node.node)
     order = [node.node for node in now.snapshot.topology.nodes]
     return [
         {
@@ -171,10 +171,10 @@ def _pinned(seen: snapshot.Snapshot, node: int) -> int:
 
 
 def _attributes(seen: snapshot.Snapshot) -> list[dict[str, str]]:
-    said = _configured(seen)
+    configured = _configured(seen)
     return [
-        {"name": "topologyManagerPolicy", "value": said.topology_manager_policy},
-        {"name": "topologyManagerScope", "value": said.topology_manager_scope},
+        {"name": "topologyManagerPolicy", "value": configured.topology_manager_policy},
+        {"name": "topologyManagerScope", "value": configured.topology_manager_scope},
         {"name": fingerprint.ATTRIBUTE, "value": _fingerprint(seen)},
         {"name": fingerprint.METHOD, "value": "exclude-terminal"},
     ]
@@ -193,7 +193,7 @@ def _fingerprint(seen: snapshot.Snapshot) -> str:
 
 def _annotations(now: view.ReportView) -> dict[str, str]:
     seen, book = now.snapshot, now.plan.ledger
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         CPU_TOPOLOGY: {"detail": _detail(seen.topology)},
         LS_POOLS: _pools(book, "LS"),
         BE_POOLS: _pools(book, "BE"),
@@ -203,70 +203,67 @@ def _annotations(now: view.ReportView) -> dict[str, str]:
     }
     reserved = book.held(ledger.Owner.RESERVED)
     if reserved:
-        found[RESERVATION] = {"reservedCPUs": str(reserved)}
+        values[RESERVATION] = {"reservedCPUs": str(reserved)}
     system = book.held(ledger.Owner.SYSTEM)
     if system:
-        found[SYSTEM_QOS] = {"cpuset": str(system), "cpusetExclusive": True}
-    texts = {name: json.dumps(value, separators=(",", ":")) for name, value in found.items()}
+        values[SYSTEM_QOS] = {"cpuset": str(system), "cpusetExclusive": True}
+    texts = {name: json.dumps(value, separators=(",", ":")) for name, value in values.items()}
     return {**texts, fingerprint.ANNOTATION: _fingerprint(seen)}
 
 
-def _detail(found: topology.Topology) -> list[dict[str, int]]:
+def _detail(machine: topology.Topology) -> list[dict[str, int]]:
     """Only CPUs that are online and placed: the peer's scheduler would give away any other."""
     return [
-        {"id": one.cpu, "core": one.core, "socket": one.socket, "node": one.node or 0}
-        for one in sorted(found.cpus, key=lambda one: one.cpu)
-        if one.online and one.core is not None and one.socket is not None
+        {"id": cpu.cpu, "core": cpu.core, "socket": cpu.socket, "node": cpu.node or 0}
+        for cpu in sorted(machine.cpus, key=lambda cpu: cpu.cpu)
+        if cpu.online and cpu.core is not None and cpu.socket is not None
     ]
 
 
 def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
     pools = [pool for pool in book.pools if pool.kind == kind]
     return [
-        {"socket": one.socket or 0, "node": one.node or 0, "cpuset": str(one.cpus)}
-        for one in sorted(pools, key=lambda one: (one.socket or 0, one.node or 0))
+        {"socket": pool.socket or 0, "node": pool.node or 0, "cpuset": str(pool.cpus)}
+        for pool in sorted(pools, key=lambda pool: (pool.socket or 0, pool.node or 0))
     ]
 
 
 def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]]:
     """CPUs assigned by the kubelet's static policy; koordlet's are in the pods' annotations."""
     pods = {pod.uid: pod for pod in seen.pods}
-    found = []
-    for claim in sorted(book.claims, key=lambda one: one.uid):
+    rows = []
+    for claim in sorted(book.claims, key=lambda claim: claim.uid):
         if claim.kubelet and claim.uid:
             known = pods.get(claim.uid)
             names = {"namespace": known.namespace, "name": known.name} if known is not None else {}
             own = {"uid": claim.uid, "cpuset": str(claim.cpus), "managedByKubelet": True}
-            found.append({**names, **own})
-    return found
+            rows.append({**names, **own})
+    return rows
 
 
 def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
-    said = seen.topology
-    mask = "" if seen.resctrl is None else _mask(seen)
+    machine = seen.topology
+    caches = seen.resctrl.hardware.caches if seen.resctrl is not None else ()
     return {
-        "cpuModel": said.model_name or "",
-        "hyperThreadEnabled": said.smt == "on",
+        "cpuModel": machine.model_name or "",
+        "hyperThreadEnabled": machine.smt == "on",
         "turboEnabled": False,
-        "catL3CbmMask": mask,
-        "vendorID": said.vendor or "",
+        "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches), ""),
+        "vendorID": machine.vendor or "",
     }
 
 
-def _mask(seen: snapshot.Snapshot) -> str:
-    caches = seen.resctrl.hardware.caches if seen.resctrl is not None else ()
-    return next((f"{cache.mask:x}" for cache in caches), "")
-
-
 def _kubelet_policy(seen: snapshot.Snapshot) -> dict[str, Any]:
-    said = _configured(seen)
-    found: dict[str, Any] = {"policy": said.cpu_manager_policy}
-    if said.cpu_manager_options:
-        found["options"] = dict(said.cpu_manager_options)
-    reserved = said.reserved_cpus if said.cpu_manager_policy == "static" else cpuset.CPUSet()
+    configured = _configured(seen)
+    policy: dict[str, Any] = {"policy": configured.cpu_manager_policy}
+    if configured.cpu_manager_options:
+        policy["options"] = dict(configured.cpu_manager_options)
+    reserved = (
+        configured.reserved_cpus if configured.cpu_manager_policy == "static" else cpuset.CPUSet()
+    )
     if reserved:
-        found["reservedCPUs"] = str(reserved)
-    return found
+        policy["reservedCPUs"] = str(reserved)
+    return policy
 
 
 # Foreign content ----------------------------------------------------------------------------------
@@ -294,15 +291,17 @@ def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, An
 
 
 def _zone(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    known = (one for one in there.get("zones") or () if isinstance(one, Mapping))
-    before: Mapping[str, Any] = next((one for one in known if one.get("name") == ours["name"]), {})
+    known = documents.rows(there, "zones")
+    before: Mapping[str, Any] = next(
+        (zone for zone in known if zone.get("name") == ours["name"]), {}
+    )
     return {**before, **ours, "resources": _named(before.get("resources"), ours["resources"])}
 
 
 def _named(before: Any, ours: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Ours, and what others put beside them, by name."""
     made = [dict(our) for our in ours]
-    names = {one["name"] for one in made}
+    names = {row["name"] for row in made}
     foreign = before if isinstance(before, list) else []
     made += [dict(o) for o in foreign if isinstance(o, Mapping) and o.get("name") not in names]
     return made

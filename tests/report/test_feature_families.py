@@ -1,11 +1,11 @@
-"""Metrics of resource control."""
+"""Metrics of the container runtime and of resource control."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from koordlet.model import resctrl
-from koordlet.report import resctrl_families
+from koordlet.report import feature_families
 from tests.kit import views
 
 
@@ -18,7 +18,7 @@ def test_unknown_values_have_no_sample() -> None:
     now = views.view()
     held = resctrl.Resctrl(mount="/r", usage=usage)
     now = replace(now, snapshot=replace(now.snapshot, resctrl=held))
-    rows = {one.name: list(one.rows(now)) for one in resctrl_families.FAMILIES}
+    rows = {one.name: list(one.rows(now)) for one in feature_families.RESCTRL}
 
     assert rows["koordlet_resctrl_llc_bytes"] == [(("BE", "0"), 4096), (("root", "0"), 1)]
     assert all(value is None for _, value in rows["koordlet_resctrl_memory_bytes"])
@@ -30,4 +30,19 @@ def test_without_resctrl_there_are_no_rows() -> None:
     """A machine that has none shows none."""
     now = views.view()
 
-    assert [row for one in resctrl_families.FAMILIES for row in one.rows(now)] == []
+    assert [row for one in feature_families.RESCTRL for row in one.rows(now)] == []
+
+
+def test_what_is_counted_of_the_runtime_is_shown_and_without_one_nothing() -> None:
+    """What is counted is shown; without a runtime there is nothing to show."""
+    now = replace(views.view(), runtime={"connected": True, "late": 2, "verified": 7})
+    rows = {
+        one.name: list(one.rows(now)) for one in feature_families.RUNTIME if list(one.rows(now))
+    }
+
+    assert rows == {
+        "koordlet_nri_connected": [((), True)],
+        "koordlet_nri_late": [((), 2)],
+        "koordlet_nri_checked": [(("verified",), 7)],
+    }
+    assert [row for one in feature_families.RUNTIME for row in one.rows(views.view())] == []

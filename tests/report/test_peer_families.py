@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from koordlet.model import pod, spread
-from koordlet.report import metrics, peer_agent_families, view
+from koordlet.report import metrics, peer_families, view
 from tests.kit import views
 from tests.report.test_metrics import scraped, value
 
@@ -53,7 +53,7 @@ def test_a_pool_has_a_series_for_each_cpu() -> None:
 
 def test_what_was_never_tried_is_not_counted() -> None:
     """No zero for a part of the machine that nobody asked for."""
-    found = {one.name: list(one.rows(views.view())) for one in peer_agent_families.FAMILIES}
+    found = {one.name: list(one.rows(views.view())) for one in peer_families.FAMILIES}
 
     assert found["koordlet_collect_node_local_storage_info_status"] == []
 

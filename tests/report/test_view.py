@@ -9,7 +9,7 @@ import pytest
 from koordlet.apply import planner, present
 from koordlet.model import action, best_effort, decision, knob, plan, result
 from koordlet.policy.framework import chain
-from koordlet.report import console, in_force, metrics, node_json, view
+from koordlet.report import console, metrics, node_json, view
 from tests.kit import moments, views
 
 LIMIT = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="it waits")
@@ -88,12 +88,12 @@ def test_an_agent_that_observes_has_no_limit() -> None:
 )
 def test_a_refused_file(one: result.Result, *, holds: bool) -> None:
     """A limit whose own set or quota is not written is not in force, and says which file."""
-    found = in_force.limit(LIMIT, [one])
+    found = view.limit(LIMIT, [one])
 
     assert found is not None
     assert (found.idle == "") is holds
     assert holds or found.idle == "/c/job/cpu.max was not written: EINVAL"
-    assert in_force.limit(None, [one]) is None
+    assert view.limit(None, [one]) is None
 
 
 def test_every_surface_shows_one_in_force() -> None:
@@ -119,7 +119,7 @@ def test_no_surface_shows_one_that_is_not() -> None:
     assert best["wouldBe"]["limitCores"] == 3.0
     assert best["wouldBe"]["why"] == "policies.adaptive.mode is shadow"
     assert document["banner"] == console.document(now, "1")["banner"]
-    (sentence,) = in_force.banner(now)
+    (sentence,) = view.banner(now)
     assert document["banner"] == [sentence]
     assert sentence == (
         "Best-effort work is not limited: policies.adaptive.mode is shadow"
@@ -130,7 +130,7 @@ def test_no_surface_shows_one_that_is_not() -> None:
 
 def test_the_banner_of_the_others() -> None:
     """An agent that observes, and a step that the guard took back."""
-    assert list(in_force.banner(shown(None, mode="observe"))) == [
+    assert list(view.banner(shown(None, mode="observe"))) == [
         "This agent only observes and changes nothing."
     ]
     back = decision.Condition(
@@ -138,4 +138,4 @@ def test_the_banner_of_the_others() -> None:
     )
     now = shown(LIMIT)
     now = dataclasses.replace(now, plan=dataclasses.replace(now.plan, conditions=(back,)))
-    assert list(in_force.banner(now)) == ["A change by cpu_burst was undone: it hurt."]
+    assert list(view.banner(now)) == ["A change by cpu_burst was undone: it hurt."]

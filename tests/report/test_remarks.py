@@ -6,7 +6,7 @@ import dataclasses
 
 from koordlet.kubeapi import kinds
 from koordlet.model import nodeslo, pod, reservation, snapshot
-from koordlet.report.objects import remarks
+from koordlet.report import remarking
 from tests.kit import views
 
 SEEN = views.view().snapshot
@@ -20,11 +20,11 @@ def broken(name: str, *problems: str, source: str = "kubelet") -> pod.Pod:
 def test_one_remark_for_each_object_and_mistake() -> None:
     """Two mistakes of two pods are four remarks; the same mistake twice is one."""
     pods = (broken("a", "x", "y", "x"), broken("b", "y", "x"))
-    found = remarks.of(dataclasses.replace(SEEN, pods=pods))
+    found = remarking.of(dataclasses.replace(SEEN, pods=pods))
 
     assert 4 == len({one.ref for one in found}) == len(found)
     assert {one.subject.uid for one in found} == {"uid-a", "uid-b"}
-    again = remarks.of(dataclasses.replace(SEEN, pods=pods[::-1]))
+    again = remarking.of(dataclasses.replace(SEEN, pods=pods[::-1]))
     assert {one.ref for one in again} == {one.ref for one in found}
 
 
@@ -32,7 +32,7 @@ def test_a_pod_of_a_thousand_mistakes() -> None:
     """Eight are said, and how many more there are; the number is not part of the event's name."""
     many = [f"annotation {n:04}: no" for n in range(1000)]
     found, fewer = (
-        remarks.of(dataclasses.replace(SEEN, pods=(broken("a", *many[:count]),)))
+        remarking.of(dataclasses.replace(SEEN, pods=(broken("a", *many[:count]),)))
         for count in (1000, 500)
     )
 
@@ -46,7 +46,7 @@ def test_a_container_that_did_not_start() -> None:
     box = pod.Container(name="c", refused="cpuset.cpus: permission denied")
     well = dataclasses.replace(views.workload("b"), source="kubelet")
     ill = dataclasses.replace(views.workload("a"), source="kubelet", containers=(box,))
-    (told,) = remarks.of(dataclasses.replace(SEEN, pods=(ill, well)))
+    (told,) = remarking.of(dataclasses.replace(SEEN, pods=(ill, well)))
 
     assert (told.reason, told.subject.uid) == ("StartFailed", "uid-a")
     assert "Container c did not start" in told.message
@@ -57,7 +57,7 @@ def test_workloads_of_files_are_no_objects() -> None:
     """What a file of this machine says wrongly is in our log; the cluster has no object for it."""
     pods = (broken("a", "x", source="configuration"), broken("b", "x", source="manifest"))
 
-    assert remarks.of(dataclasses.replace(SEEN, pods=pods)) == ()
+    assert remarking.of(dataclasses.replace(SEEN, pods=pods)) == ()
 
 
 def test_an_object_of_which_nothing_can_be_used() -> None:
@@ -68,7 +68,7 @@ def test_an_object_of_which_nothing_can_be_used() -> None:
         snapshot.Unread(kind="Pod", name="", namespace="shop", why="a Pod without metadata.name"),
         snapshot.Unread(kind="Secret", name="s", why="no"),
     )
-    found = remarks.of(dataclasses.replace(SEEN, unread=unread))
+    found = remarking.of(dataclasses.replace(SEEN, unread=unread))
 
     assert [
         (one.subject.kind, one.subject.namespace, one.subject.name, one.subject.uid)
@@ -85,7 +85,7 @@ def test_other_objects() -> None:
     held = reservation.Reservation(name="r", uid="ur", problems=("p",))
     node = dataclasses.replace(SEEN.node, problems=("p",))
     now = dataclasses.replace(SEEN, slo=slo, reservations=(held,), node=node)
-    found = remarks.of(now, [("ReservedCPUsInvalid", "no CPUs left"), ("MemoryLimitHeld", "m")])
+    found = remarking.of(now, [("ReservedCPUsInvalid", "no CPUs left"), ("MemoryLimitHeld", "m")])
 
     assert [one.subject.kind for one in found] == [
         kinds.NODE_SLOS,
@@ -95,4 +95,4 @@ def test_other_objects() -> None:
     ]
     assert [one.message for one in found[2:]] == ["no CPUs left", "p"]
     by_map = dataclasses.replace(now, slo=dataclasses.replace(slo, source="slo-controller-config"))
-    assert kinds.CONFIG_MAPS is remarks.of(by_map)[0].subject.kind
+    assert kinds.CONFIG_MAPS is remarking.of(by_map)[0].subject.kind

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from koordlet.agent import tick
-from koordlet.cli import top_source
+from koordlet.cli import node_source
 from koordlet.model import errors
 from tests.cli.test_top import answering
 from tests.kit import agents, counting, large_machines, live, machines
@@ -28,7 +28,7 @@ def words(**changes: object) -> argparse.Namespace:
 def test_a_good_answer() -> None:
     """The agent's document as it is."""
     with answering(GOOD) as address:
-        assert json.loads(GOOD) == top_source.Agent(address).read()
+        assert json.loads(GOOD) == node_source.Agent(address).read()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_good_answer() -> None:
 def test_somebody_else_answers(body: bytes) -> None:
     """No document of ours: one clear error that names the address, whatever came."""
     with answering(body) as address, pytest.raises(errors.HostError) as caught:
-        top_source.Agent(address).read()
+        node_source.Agent(address).read()
 
     assert "no agent answers there: " in str(caught.value)
     assert "Expecting" not in str(caught.value), "not in the words of a parser"
@@ -67,7 +67,7 @@ def test_an_agent_that_refuses_says_why() -> None:
             answering(body, 404) as address,
             pytest.raises(errors.UsageError, match=said),
         ):
-            top_source.Agent(address).ask("/api/v1/pods/x")
+            node_source.Agent(address).ask("/api/v1/pods/x")
 
 
 def test_nobody_answers() -> None:
@@ -75,24 +75,24 @@ def test_nobody_answers() -> None:
     with answering(GOOD) as address:
         pass
     with pytest.raises(errors.HostError, match="koordlet run"):
-        top_source.Agent(address).read()
+        node_source.Agent(address).read()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9316/x", "a:b:c"])
 def test_what_is_no_address(address: str) -> None:
     """It is named, with the form that it should have."""
     with pytest.raises(errors.UsageError, match="HOST:PORT"):
-        top_source.Agent(address).read()
+        node_source.Agent(address).read()
 
 
 def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
     """It is looked at, even where an agent would answer; an address that is given is asked."""
     machines.to_directory(large_machines.full(4), tmp_path)
-    found = top_source.choose(words(root=str(tmp_path)))
+    found = node_source.choose(words(root=str(tmp_path)))
 
-    assert isinstance(found, top_source.Self)
+    assert isinstance(found, node_source.Self)
     assert found.read()["version"] == "v1"
-    assert isinstance(top_source.choose(words(address="127.0.0.1:1")), top_source.Agent)
+    assert isinstance(node_source.choose(words(address="127.0.0.1:1")), node_source.Agent)
 
 
 def test_what_workloads_use_without_an_agent() -> None:
@@ -101,7 +101,7 @@ def test_what_workloads_use_without_an_agent() -> None:
     host.live = False
     clock = agents.Clock()
     config = agents.effective("workloads: [{name: web, qos: LS, match: {cgroup: shop/web}}]")
-    alone = top_source.Self(words(), config, tick.Tick(host, config, clock=clock))
+    alone = node_source.Self(words(), config, tick.Tick(host, config, clock=clock))
 
     def count(seconds: int) -> None:
         base = "/sys/fs/cgroup/shop/web"
@@ -132,6 +132,6 @@ def test_who_runs_here_without_an_agent(tmp_path: Path) -> None:
             f"kubelet: {{mode: on, address: '{address}', readOnlyPort: true,"
             f" statistics: false, directory: '{tmp_path}'}}"
         )
-        found: Any = top_source.Self(words(), config).read()
+        found: Any = node_source.Self(words(), config).read()
 
     assert "web-1" in {one["name"] for one in found["workloads"]}

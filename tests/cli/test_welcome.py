@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from array import array
 
-from koordlet.cli import narration
+from koordlet.cli import welcome
 from koordlet.demo import latency
 from koordlet.model import best_effort, counters, meter
 from koordlet.report import view
@@ -29,7 +29,7 @@ def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.Repor
 
 def test_the_story() -> None:
     """Use, limit, which way it went, and the reason."""
-    one = narration.Narrator()
+    one = welcome.Narrator()
 
     assert one.line(moment(-4.0, None)) is None
     first, second = one.line(moment(1.0, None)), one.line(moment(4.0, 2000))
@@ -46,27 +46,27 @@ def test_the_story() -> None:
 
 def test_nothing_new() -> None:
     """A small step, a step too soon, and what is not known."""
-    one = narration.Narrator()
+    one = welcome.Narrator()
 
     assert one.line(moment(0.0, 2000, used=None)) is None
     assert one.line(views.view()) is None
     assert one.line(moment(200.0, 2000)) is not None
     assert one.line(moment(209.0, 2100)) is None
-    assert one.line(moment(200.0 + narration.PAUSE / 2, 5000)) is None
-    assert one.line(moment(200.0 + narration.PAUSE, 5000)) is not None
+    assert one.line(moment(200.0 + welcome.PAUSE / 2, 5000)) is None
+    assert one.line(moment(200.0 + welcome.PAUSE, 5000)) is not None
 
 
 def test_requests_are_told_while_nothing_moves() -> None:
     """Every five seconds, with what they took; the limit has not moved and is not said to."""
-    one = narration.Narrator()
+    one = welcome.Narrator()
     took = latency.Latency(answered=100, p50=3.04, p99=8.0)
     one.line(moment(0.0, 2000), took)
-    first = one.line(moment(narration.PAUSE, 2000), took)
+    first = one.line(moment(welcome.PAUSE, 2000), took)
 
     assert first is not None
     assert "(100 requests/s, p50 3.0 ms, p99 8.0 ms)" in first
-    assert one.line(moment(narration.PAUSE + 4.0, 2000), took) is None
-    later = one.line(moment(narration.PAUSE + narration.SILENCE, 2000), took)
+    assert one.line(moment(welcome.PAUSE + 4.0, 2000), took) is None
+    later = one.line(moment(welcome.PAUSE + welcome.SILENCE, 2000), took)
     assert later is not None
     assert "may have 2.00 CPUs: it waits" in later
 
@@ -81,7 +81,7 @@ def test_who_does_not_act_is_said_not_to_act() -> None:
     ):
         assert view_.plan.limit is not None
         limit = dataclasses.replace(view_.plan.limit, idle="adaptive is in shadow")
-        narrator = narration.Narrator()
+        narrator = welcome.Narrator()
         told = [
             narrator.line(
                 dataclasses.replace(
@@ -90,6 +90,6 @@ def test_who_does_not_act_is_said_not_to_act() -> None:
                     snapshot=dataclasses.replace(view_.snapshot, at=at),
                 )
             )
-            for at in (0.0, narration.PAUSE)
+            for at in (0.0, welcome.PAUSE)
         ]
         assert words in str(told[-1])

@@ -1,7 +1,10 @@
-"""Gets the node's document for ``koordlet top``: from the agent, else from a pass of its own.
+"""Gets a node's documents to show or to explain: from the agent, else from a pass of its own.
 
-Covers: asking ``/api/v1/node``, observing this or a recorded machine with the same result.
-Does not cover: showing it (``cli.top_screen``).
+Covers: the options, choosing, asking ``/api/v1``, observing this or a recorded machine with the
+same result, reading a document. Does not cover: showing one (``top_screen``, ``explain_cpu``, …).
+
+The agent knows since when a CPU is held and what it decided; a look of our own starts with an empty
+memory, as ``koordlet plan`` does, and decides what an agent that starts now would decide.
 """
 
 from __future__ import annotations
@@ -14,17 +17,17 @@ import math
 import time
 import typing
 from collections.abc import Callable, Mapping
+from urllib.parse import quote
 
 import koordlet
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
+from koordlet.cli import options, output
 from koordlet.model import best_effort, errors, observed
-from koordlet.report import node_json, view
+from koordlet.report import cpus_json, documents, node_json, plan_json, pod_json, view
 
 if typing.TYPE_CHECKING:
     from koordlet.config import sourced
-
-Document = dict[str, object]
 
 _TIMEOUT = 2.0
 #: An answer, and a refusal that says why.
@@ -42,11 +45,11 @@ class Agent:
         self.name = f"agent at {address}"
         self._address = address
 
-    def read(self) -> Document:
+    def read(self) -> documents.Document:
         """The node's newest document; ``HostError`` where nobody answers as an agent does."""
         return self.ask("/api/v1/node")
 
-    def ask(self, path: str) -> Document:
+    def ask(self, path: str) -> documents.Document:
         """Any document; ``HostError`` also where the agent knows no such thing."""
         try:
             connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
@@ -91,7 +94,7 @@ class Self:
         #: When kubelet and API server are asked next; never where there are none.
         self._due = 0.0
 
-    def read(self) -> Document:
+    def read(self) -> documents.Document:
         """Look once, at who runs here as the sources said lately. Rates come with the second."""
         began = time.monotonic()
         if began >= self._due:
@@ -160,7 +163,7 @@ def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None
     return Self(args, config)
 
 
-def _refused(document: Document) -> errors.KoordletError:
+def _refused(document: documents.Document) -> errors.KoordletError:
     said = document.get("error")
     why = said if isinstance(said, dict) else {}
     return errors.UsageError(
@@ -176,3 +179,90 @@ def _no_agent(address: str, why: str) -> errors.HostError:
         culprit=address,
         fix="start it with koordlet run, or leave --address away to look without it",
     )
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that all subjects share."""
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+    add_source(parser)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare where explanations come from."""
+    options.config(parser)
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="HTTP address of the running agent (default: the configured one, if it answers)",
+    )
+    parser.add_argument(
+        "--pods",
+        metavar="FILE",
+        help="Pods as kubectl prints them, as for koordlet plan; the running agent is not asked",
+    )
+    options.cgroup_root(parser)
+
+
+def cpus(args: argparse.Namespace) -> documents.Document:
+    """The owner map."""
+    return _ask(args, "/api/v1/cpus", cpus_json.document)
+
+
+def plan(
+    args: argparse.Namespace, changed: Mapping[str, object] | None = None
+) -> documents.Document:
+    """The plan, as ``koordlet plan -o json`` prints it; ``changed``: with other values."""
+
+    def made(now: view.ReportView) -> documents.Document:
+        return plan_json.render(now.plan)
+
+    return _ask(args, "/api/v1/plan", made, changed, thorough=True)
+
+
+def pod(args: argparse.Namespace, key: str) -> documents.Document:
+    """Get the document of one workload; ``UsageError`` for an unknown name."""
+
+    def made(now: view.ReportView) -> documents.Document:
+        document = pod_json.document(now, key)
+        if document is None:
+            known = ", ".join(sorted(pod_json.names(now))[:5])
+            raise errors.UsageError(
+                "no workload here has this name",
+                culprit=key,
+                fix=f"one of: {known}" if known else "nothing is declared on this machine",
+            )
+        return document
+
+    return _ask(args, f"/api/v1/pod?name={quote(key)}", made)
+
+
+def _ask(
+    args: argparse.Namespace,
+    path: str,
+    make: Callable[[view.ReportView], documents.Document],
+    changed: Mapping[str, object] | None = None,
+    *,
+    thorough: bool = False,
+) -> documents.Document:
+    config = bootstrap.effective(args, changed or {})
+    if args.pods is None:
+        source = choose(args, changed)
+        if isinstance(source, Agent):
+            return source.ask(path)
+        told = sources.once(config.config, bootstrap.host(args))
+        output.warn(sources.unheard(told))
+        source.tell(told)
+        return make(source.look(thorough=thorough))
+    alone = Self(args, config)
+    alone.tell(listed(args.pods))
+    return make(alone.look(thorough=thorough))
+
+
+def listed(path: str) -> observed.Observed:
+    """The workloads that a file lists, and the objects beside them; says what it leaves out."""
+    from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+
+    file = manifests.load(path)
+    output.warn(file.warnings)
+    return file.observed()

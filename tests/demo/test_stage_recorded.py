@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet.demo import recorded
+from koordlet.demo import stage
 from koordlet.state import paths
 
 
 def test_what_is_remembered_goes_with_the_demo(tmp_path: Path) -> None:
     """Lock and socket stay where others look for them; journal and log vanish when it ends."""
     here = paths.Paths(run=tmp_path / "run", lib=tmp_path / "lib", log=tmp_path / "log")
-    machine = recorded.Recorded()
+    machine = stage.Recorded()
     made = machine.paths(here)
 
     assert made.run == here.run
@@ -23,9 +23,9 @@ def test_what_is_remembered_goes_with_the_demo(tmp_path: Path) -> None:
 
 def test_its_workloads_are_those_that_the_story_moves() -> None:
     """Each has a process, and the policy is told of all of them."""
-    machine = recorded.Recorded()
+    machine = stage.Recorded()
     said = machine.settings()
     machine.close()
 
     assert {name for name, _ in said.pids} == set(said.names)
-    assert {one.name for one in recorded.PODS} == set(said.names)
+    assert {one.name for one in stage.PODS} == set(said.names)
