@@ -54,6 +54,5 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str | None:
-    from koordlet.config import problems  # noqa: PLC0415 -- only who mistypes pays
 
-    return problems.nearest(word, known)
+    return errors.nearest(word, known)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from koordlet.config import eviction_texts, kubelet_file, places, problems, schema, sourced
+from koordlet.config import kubelet_file, places, problems, schema, sourced
 from koordlet.model import earlier, errors, thresholds
 
 _WHERE = ("policies", "node_pressure")
@@ -26,7 +26,7 @@ def check(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
     if not section.act or section.mode == "off":
         return []
     refused, unsure = [], []
-    for one in thresholds.parse(replace(eviction_texts.of(section), enforce_pods=False)):
+    for one in thresholds.parse(replace(thresholds.Texts.of(section), enforce_pods=False)):
         rival, certain = earlier.rival(one, theirs, None)
         if rival is None:
             continue

@@ -34,7 +34,7 @@ def layer(env: Mapping[str, str]) -> layers.Layer:
         field = known.get(name)
         if field is None:
             scalars = [variable for variable, one in known.items() if one.scalar]
-            fix = problems.suggest(name, scalars, "see koordlet config --help; known")
+            fix = errors.suggest(name, scalars, "see koordlet config --help; known")
             found.append(errors.ConfigError("unknown variable", culprit=name[:200], fix=fix))
         elif not field.scalar:
             message = f"{field.path} cannot be set by a variable"

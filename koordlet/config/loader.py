@@ -131,7 +131,7 @@ def flag_layer(flags: Mapping[str, object]) -> layers.Layer:
         flag = given if isinstance(given, sourced.Flag) else sourced.Flag(given, "command line")
         if path not in known:
             message = f"a flag sets the unknown field {path}"
-            raise errors.BugError(message, fix=problems.suggest(path, known, "known"))
+            raise errors.BugError(message, fix=errors.suggest(path, known, "known"))
         value = flag.value
         if isinstance(value, str):
             value = environment.typed(known[path], value)

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from koordlet.config import eviction_texts, fieldtypes, places, problems, sections
-from koordlet.model import duration, thresholds
+from koordlet.config import fieldtypes, places, sections
+from koordlet.model import duration, errors, thresholds
 
 
 def _map(separator: str) -> Callable[[object], object]:
@@ -182,10 +182,10 @@ class NodePressure(sections.Section):
     @model_validator(mode="after")
     def _thresholds(self) -> NodePressure:
         try:
-            thresholds.parse(eviction_texts.of(self))
+            thresholds.parse(thresholds.Texts.of(self))
             thresholds.own(self.eviction_own, 0.0)
         except thresholds.ThresholdError as error:
-            fix = problems.suggest(error.where[-1], error.known, "known") if error.known else _FIX
+            fix = errors.suggest(error.where[-1], error.known, "known") if error.known else _FIX
             fieldtypes.refuse(str(error), fix, at=error.where)
         for name in self.pressure_limits:
             if name not in _STALLS:

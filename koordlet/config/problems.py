@@ -1,13 +1,12 @@
 """Messages of configuration errors: problem, location and fix.
 
-Covers: turning a failed validation into errors with file, line, column and field path; the nearest
-known word; putting several errors into one.
+Covers: turning a failed validation into errors with file, line, column and field path; putting
+several errors into one.
 Does not cover: the rules themselves (``schema``, ``fieldtypes``), YAML syntax (``yaml_source``).
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -62,22 +61,6 @@ def raise_any(found: Iterable[errors.ConfigError], source: str) -> None:
         raise ConfigErrors(ordered, source)
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
-    lowered = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(word.lower()[:200], lowered, n=1, cutoff=0.6)
-    return lowered[close[0]] if close else None
-
-
-def suggest(word: str, known: Iterable[str], what: str) -> str:
-    """``did you mean "X"?``, or the list where nothing is near."""
-    choices = list(known)
-    close = nearest(word, choices)
-    if close is not None:
-        return f'did you mean "{close}"?'
-    return f"{what}: {', '.join(choices)}" if choices else ""
-
-
 def from_validation(details: Iterable[Any], locate: Locate) -> list[errors.ConfigError]:
     """One error for each detail of a pydantic ``ValidationError``."""
     return [_one(detail, locate) for detail in details]
@@ -123,14 +106,14 @@ def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, 
 def _unknown_key(loc: places.Loc) -> tuple[str, str]:
     key = str(loc[-1])
     known = catalog.known_keys(loc[:-1])
-    return f"unknown key {places.show(key)}", suggest(key, known, "known here")
+    return f"unknown key {places.show(key)}", errors.suggest(key, known, "known here")
 
 
 def _wrong_word(found: object, choices: list[str]) -> tuple[str, str]:
     listed = " or ".join(", ".join(choices).rsplit(", ", 1))
     if len(choices) == 1:
         return f"expected {choices[0]}, found {noun(found)}", f'write "{choices[0]}"'
-    close = nearest(found, choices) if isinstance(found, str) else None
+    close = errors.nearest(found, choices) if isinstance(found, str) else None
     message = f"expected {listed}, found {noun(found)}"
     return message, f'did you mean "{close}"?' if close else ""
 

@@ -55,7 +55,7 @@ class Reloader:
         error: errors.ConfigError | None = None,
     ) -> None:
         self._named = path
-        self._path = sourced.DEFAULT_PATH if path is None else path
+        self._path = places.DEFAULT_PATH if path is None else path
         self._env = env
         self._flags = flags
         self._ask = ask

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes, sections, sourced
+from koordlet.config import fieldtypes, places, sections
 from koordlet.model import quantity
 
 Section = sections.Section
@@ -90,7 +90,7 @@ class Manifests(sections.Section):
     """Pod manifests with the annotation ``koordlet.io/match``."""
 
     directory: fieldtypes.Directory = Field(
-        default=sourced.MANIFESTS,
+        default=places.MANIFESTS,
         description="Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the"
         " agent runs. The built-in directory is used if it exists when the agent starts; null"
         " reads none.",

@@ -18,6 +18,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 from koordlet.model import duration, quantity, quantity_text
 from koordlet.model.record import dataclass
@@ -156,6 +157,18 @@ class Texts:
     merge_defaults: bool = False
     #: Whether the groups of all pods are limited, which makes their memory a signal of its own.
     enforce_pods: bool = True
+
+    @classmethod
+    def of(cls, section: Any) -> Texts:
+        """The maps of ``policies.node_pressure``, of a model or of the record made of it."""
+        return cls(
+            hard=section.eviction_hard,
+            soft=section.eviction_soft or {},
+            soft_grace=section.eviction_soft_grace_period or {},
+            reclaim=section.eviction_minimum_reclaim or {},
+            merge_defaults=section.merge_default_eviction_settings,
+            enforce_pods="pods" in section.enforce_node_allocatable,
+        )
 
     @property
     def hard_in_force(self) -> Mapping[str, str]:

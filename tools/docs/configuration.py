@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from koordlet.config import catalog, layers, places, plain, schema, sourced
+from koordlet.config import catalog, layers, places, plain, schema
 
 _INTRODUCTION = f"""\
 # Configuration
@@ -19,7 +19,7 @@ _INTRODUCTION = f"""\
 <!-- Generated from the schema by tools.docs.configuration: edit the schema, then run
      `python -m tools.docs.configuration > docs/configuration.md`. -->
 
-The configuration is one YAML file: `{sourced.DEFAULT_PATH}`, or the file given by `--config`. It
+The configuration is one YAML file: `{places.DEFAULT_PATH}`, or the file given by `--config`. It
 begins with
 
 ```yaml
