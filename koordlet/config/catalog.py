@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from koordlet.config import places, schema
+from koordlet.config import places, schema, sections
 from koordlet.model.record import dataclass
 
 PREFIX = "KOORDLET_"
@@ -26,6 +26,8 @@ class Field:
 
     loc: places.Loc
     info: FieldInfo
+    #: Only a start reads it: a reload names it in ``config.needs_restart``.
+    at_start: bool = False
 
     @property
     def path(self) -> str:
@@ -78,14 +80,14 @@ def section_fields(section: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
     return list(_aliased(section))
 
 
-def _walk(model: type[BaseModel], above: places.Loc) -> Iterator[Field]:
+def _walk(model: type[BaseModel], above: places.Loc, *, at_start: bool = False) -> Iterator[Field]:
     for alias, info in _aliased(model):
-        loc = (*above, alias)
-        inner = info.annotation
+        loc, inner = (*above, alias), info.annotation
+        starts = at_start or sections.AT_START in info.metadata
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from _walk(inner, loc)
+            yield from _walk(inner, loc, at_start=starts)
         else:
-            yield Field(loc, info)
+            yield Field(loc, info, starts)
 
 
 def _aliased(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:

@@ -1,7 +1,7 @@
 """The configuration as plain records: what the agent keeps once everything is validated.
 
 Covers: records with the attributes of the sections that they were made of, the JSON types of a
-file, the way through a pipe.
+file, the way through a pipe, what differs between two.
 Does not cover: what is valid (``schema``), who validates (``examiner``).
 
 Pydantic, the models of all sections and their validator take a quarter of the memory that an agent
@@ -11,8 +11,10 @@ without surfaces has. They are needed while a file is read, and these records ev
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
+
+from koordlet.config import places
 
 
 class Section:
@@ -20,9 +22,10 @@ class Section:
 
     __slots__ = ()
 
-    #: Its fields' names here and in the file, in one order.
+    #: Its fields' names here and in the file, and which of them only a start reads, in one order.
     names: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
+    at_start: ClassVar[tuple[bool, ...]] = ()
 
     def __init__(self, values: Iterable[object]) -> None:
         for name, value in zip(self.names, values, strict=True):
@@ -51,10 +54,24 @@ def _said(section: Section) -> tuple[type[Section], dict[str, Any]]:
 
 
 @functools.cache
-def kind(name: str, names: tuple[str, ...], aliases: tuple[str, ...]) -> type[Section]:
+def kind(
+    name: str, names: tuple[str, ...], aliases: tuple[str, ...], at_start: tuple[bool, ...]
+) -> type[Section]:
     """The class of all sections with this name and these fields."""
-    body = {"__slots__": names, "names": names, "aliases": aliases, "__module__": __name__}
-    return type(name, (Section,), body)
+    body = {"__slots__": names, "names": names, "aliases": aliases, "at_start": at_start}
+    return type(name, (Section,), {**body, "__module__": __name__})
+
+
+def changes(
+    old: Section, new: Section, above: places.Loc = (), *, at_start: bool = False
+) -> Iterator[tuple[str, bool]]:
+    """Dotted path of each field whose values differ, and whether only a start reads it."""
+    for name, alias, starts in zip(new.names, new.aliases, new.at_start, strict=True):
+        before, after, loc = getattr(old, name), getattr(new, name), (*above, alias)
+        if isinstance(after, Section):
+            yield from changes(before, after, loc, at_start=at_start or starts)
+        elif before != after:
+            yield places.dotted(loc), at_start or starts
 
 
 def document(value: object) -> Any:
@@ -80,12 +97,13 @@ def packed(value: object) -> dict[str, object]:
         return [pack(each) for each in one] if isinstance(one, tuple) else one
 
     said = pack(value)
-    return {"kinds": [(one.__name__, one.names, one.aliases) for one in kinds], "said": said}
+    shapes = [(one.__name__, one.names, one.aliases, one.at_start) for one in kinds]
+    return {"kinds": shapes, "said": said}
 
 
 def unpacked(parcel: Mapping[str, Any]) -> Any:
     """Section from packed JSON types."""
-    kinds = [kind(name, tuple(names), tuple(aliases)) for name, names, aliases in parcel["kinds"]]
+    kinds = [kind(name, *map(tuple, columns)) for name, *columns in parcel["kinds"]]
 
     def unpack(one: Any) -> object:
         if isinstance(one, list):

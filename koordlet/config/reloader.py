@@ -14,16 +14,12 @@ Rules:
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from koordlet.config import examiner, file_source, layers, parcel, places, plain, sourced
+from koordlet.config import examiner, file_source, parcel, places, sourced
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-
-if typing.TYPE_CHECKING:
-    from koordlet.config import schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +132,3 @@ class Reloader:
         known = content == self._content
         self._content, self.error = content, error
         return None if known and not again else error
-
-
-def changes(old: schema.Config, new: schema.Config) -> tuple[str, ...]:
-    """The dotted paths whose values differ."""
-    before = dict(layers.leaves(plain.document(old)))
-    after = dict(layers.leaves(plain.document(new)))
-    return tuple(
-        places.dotted(loc)
-        for loc in {**before, **after}
-        if loc not in before or loc not in after or before[loc] != after[loc]
-    )

@@ -46,7 +46,7 @@ Section = sections.Section
 class Node(Section):
     """Identity of this node."""
 
-    name: fieldtypes.NodeName = Field(
+    name: Annotated[fieldtypes.NodeName, sections.AT_START] = Field(
         default=None, description="Name of the node; null uses the host name."
     )
     annotations: fieldtypes.StringMap = Field(
@@ -62,7 +62,7 @@ class Node(Section):
 class Cgroups(Section):
     """Location of the managed cgroups."""
 
-    root: fieldtypes.CgroupRoot = Field(
+    root: Annotated[fieldtypes.CgroupRoot, sections.AT_START] = Field(
         default=None,
         description="Cgroup below which koordlet manages, as the kubelet's `--cgroup-root`; null"
         " is `/`.",
@@ -254,7 +254,7 @@ class State(Section):
         description="Size at which the audit log is rotated. One old log is kept, so both"
         " together take twice this.",
     )
-    dir: fieldtypes.Directory = Field(
+    dir: Annotated[fieldtypes.Directory, sections.AT_START] = Field(
         default=None,
         description="Directory of journal and checkpoints; null uses the system's directory.",
     )
@@ -285,17 +285,17 @@ class Config(Section):
     cgroups: Cgroups = Field(
         default_factory=Cgroups, description="Location of the managed cgroups."
     )
-    kubelet: cluster_sections.Kubelet = Field(
+    kubelet: Annotated[cluster_sections.Kubelet, sections.AT_START] = Field(
         default_factory=cluster_sections.Kubelet, description="The kubelet of this node."
     )
-    kube: cluster_sections.Kube = Field(
+    kube: Annotated[cluster_sections.Kube, sections.AT_START] = Field(
         default_factory=cluster_sections.Kube, description="The API server of the cluster."
     )
-    scheduler: scheduler_section.Scheduler = Field(
+    scheduler: Annotated[scheduler_section.Scheduler, sections.AT_START] = Field(
         default_factory=scheduler_section.Scheduler,
         description="The standalone scheduler that this machine belongs to.",
     )
-    nri: cluster_sections.Nri = Field(
+    nri: Annotated[cluster_sections.Nri, sections.AT_START] = Field(
         default_factory=cluster_sections.Nri,
         description="NRI, the container runtime's plugin interface, through which koordlet"
         " adjusts containers at creation.",
@@ -303,7 +303,7 @@ class Config(Section):
     workloads: Annotated[
         tuple[workload_sections.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
     ] = Field(default=(), description="The workloads of a machine without a cluster.")
-    manifests: workload_sections.Manifests = Field(
+    manifests: Annotated[workload_sections.Manifests, sections.AT_START] = Field(
         default_factory=workload_sections.Manifests,
         description="More workloads of a machine without a cluster, as Pod manifests.",
     )
@@ -315,7 +315,9 @@ class Config(Section):
         default_factory=Guard,
         description="Undoes changes that hurt latency-sensitive work.",
     )
-    report: Report = Field(default_factory=Report, description="What the agent reports, and where.")
+    report: Annotated[Report, sections.AT_START] = Field(
+        default_factory=Report, description="What the agent reports, and where."
+    )
     eviction: eviction_sections.Eviction = Field(
         default_factory=eviction_sections.Eviction, description="How koordlet evicts pods."
     )

@@ -28,6 +28,9 @@ vars(_plugins).update(get_plugins=tuple)
 sys.modules.setdefault(_plugins.__name__, _plugins)
 
 PolicyMode = Literal["off", "shadow", "enforce"]
+#: Annotation of a value, or of a section, that only a start reads: a change waits for a restart.
+#: Every other value is in effect with the next tick (``tests/agent/test_reload.py``).
+AT_START = "read only when the agent starts"
 
 
 class _Unwritten:
@@ -96,7 +99,8 @@ def _recorded(value: object) -> object:
 def _kind(section: type[Section]) -> tuple[type[plain.Section], tuple[str, ...]]:
     known = section.model_fields
     aliases = tuple(info.alias or name for name, info in known.items())
-    return plain.kind(section.__name__, tuple(known), aliases), tuple(known)
+    at_start = tuple(AT_START in info.metadata for info in known.values())
+    return plain.kind(section.__name__, tuple(known), aliases, at_start), tuple(known)
 
 
 def _policy_mode(value: object) -> object:
