@@ -20,6 +20,7 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
+    strategy_field,
     wishes,
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
@@ -148,29 +149,19 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
     )
 
 
-def _bandwidth(network_class: network_section.NetworkClass) -> strategies.NetworkQos:
-    return strategies.NetworkQos(
-        enable=True, **{name: _share(value) for name, value in network_class.values().items()}
-    )
-
-
-def _share(said: int | str | None) -> strategies.Share | None:
-    if said is None:
-        return None
-    if isinstance(said, int):
-        return strategies.Share(percent=said)
-    return strategies.Share(bits=quantity.units(said))
+def _bandwidth(section: network_section.NetworkClass) -> strategies.NetworkQos:
+    return replace(strategy_field.configured(strategies.NetworkQos, section), enable=True)
 
 
 def _threshold(section: eviction_sections.Evict) -> strategies.Threshold:
-    return strategies.Threshold(**section.values(but=("mode", "limits")))
+    return strategy_field.configured(strategies.Threshold, section)
 
 
 def _memory_qos(section: memory_sections.MemoryQos) -> memory_qos.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return memory_qos.Settings(
         classes={
-            name: strategies.MemoryQos(**own.values())
+            name: strategy_field.configured(strategies.MemoryQos, own)
             for name, own in classes.items()
             if own.enable
         },
@@ -187,7 +178,9 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
     }
     return cpu_qos.Settings(
         classes={
-            name: strategies.CpuQos(**own.values()) for name, own in classes.items() if own.enable
+            name: strategy_field.configured(strategies.CpuQos, own)
+            for name, own in classes.items()
+            if own.enable
         },
         most=section.limits.max_identity,
         cores=config.policies.core_scheduling.mode != "off",
@@ -196,15 +189,8 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
 
 def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
     def blocks(own: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
-        said = own.blocks if own.enable else ()
-        return tuple(
-            strategies.Block(
-                name=each.name,
-                type=each.type,
-                io_cfg=strategies.IoLimits(**each.io_cfg.values()),
-            )
-            for each in said
-        )
+        said = strategy_field.configured(strategies.BlkioQos, own)
+        return said.blocks or () if said.enable else ()
 
     return blkio_qos.Settings(
         be=blocks(section.be_class),
@@ -218,13 +204,7 @@ def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return page_cache_reclaim.Settings(
         classes={
-            name: strategies.MemoryQos(
-                page_cache_limit_enable=True,
-                page_cache_limit_size=None
-                if own.page_cache_limit_size is None
-                else quantity.milli(own.page_cache_limit_size) // 1000,
-                page_cache_limit_percent=own.page_cache_limit_percent,
-            )
+            name: strategy_field.configured(strategies.MemoryQos, own)
             for name, own in classes.items()
             if own.page_cache_limit_enable
         },
@@ -233,21 +213,14 @@ def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim
 
 
 def _system(section: memory_sections.SystemQos) -> system_qos.Settings:
-    said = section.values(but=("mode", "limits"))
     return system_qos.Settings(
-        system=strategies.System(**said), max_free_percent=section.limits.max_free_percent
+        system=strategy_field.configured(strategies.System, section),
+        max_free_percent=section.limits.max_free_percent,
     )
 
 
 def _batch(section: best_effort_sections.BatchResources) -> batch_resources.Settings:
-    colocation = strategies.Colocation(
-        enable=section.enable,
-        cpu_reclaim_threshold_percent=section.cpu_reclaim_threshold_percent,
-        memory_reclaim_threshold_percent=section.memory_reclaim_threshold_percent,
-        cpu_calculate_policy=section.cpu_calculate_policy,
-        memory_calculate_policy=section.memory_calculate_policy,
-        degrade_time_minutes=section.degrade_time_minutes,
-    )
+    colocation = strategy_field.configured(strategies.Colocation, section)
     return batch_resources.Settings(
         strategy=strategies.overlay(batch_resources.Settings().strategy, colocation),
         seed=section.formula == "seed",
@@ -279,13 +252,7 @@ def _suppress(section: best_effort_sections.CpuSuppress) -> cpu_suppress.Setting
 
 def _cpu_burst(section: cpu_sections.CpuBurst) -> cpu_burst.Settings:
     return cpu_burst.Settings(
-        strategy=strategies.CpuBurst(
-            policy=section.policy,
-            cpu_burst_percent=section.cpu_burst_percent,
-            cfs_quota_burst_percent=section.cfs_quota_burst_percent,
-            cfs_quota_burst_period_seconds=section.cfs_quota_burst_period_seconds,
-            share_pool_threshold_percent=section.share_pool_threshold_percent,
-        ),
+        strategy=strategy_field.configured(strategies.CpuBurst, section),
         max_percent=section.limits.max_percent,
     )
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from koordlet.config import sections
+from koordlet.model import strategies
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 
@@ -27,39 +28,13 @@ class BatchResourcesLimits(sections.Section):
     )
 
 
-class BatchResources(sections.Section):
+class BatchResources(sections.StrategySection, of=(strategies.Colocation, "batch_resources")):
     """Resources of the node offered to batch and mid workloads."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: BatchResourcesLimits = Field(
         default_factory=BatchResourcesLimits,
         description="Upper bounds. They are applied last and override every other source.",
-    )
-    enable: bool = Field(
-        default=False,
-        description="Compute batch and mid resources. In a cluster the slo-controller-config"
-        " ConfigMap overrides this key and the other keys with Koordinator's names.",
-    )
-    cpu_reclaim_threshold_percent: Percent = Field(
-        default=60,
-        description="Target use of the node's CPU by all workloads together, in percent.",
-    )
-    memory_reclaim_threshold_percent: Percent = Field(
-        default=65,
-        description="Target use of the node's memory by all workloads together, in percent.",
-    )
-    cpu_calculate_policy: Literal["usage", "maxUsageRequest"] = Field(
-        default="usage",
-        description="What is subtracted for prod workloads: their usage, or the"
-        " larger of usage and request.",
-    )
-    memory_calculate_policy: Literal["usage", "request", "maxUsageRequest"] = Field(
-        default="usage",
-        description="What is subtracted for prod workloads: their usage, their"
-        " request, or the larger of both.",
-    )
-    degrade_time_minutes: Annotated[int, Field(ge=1, le=1440)] = Field(
-        default=15, description="How long an offer stays valid without new measurements."
     )
     formula: Literal["peer", "seed"] = Field(
         default="peer",
@@ -121,7 +96,7 @@ class CpuSuppressLimits(sections.Section):
     )
 
 
-class CpuSuppress(sections.Section):
+class CpuSuppress(sections.StrategySection, of=(strategies.Threshold, "cpu_suppress")):
     """CPU limit of best-effort work by Koordinator's formula."""
 
     mode: sections.PolicyModeField = "enforce"
@@ -132,18 +107,6 @@ class CpuSuppress(sections.Section):
         default=False,
         description="Limit best-effort work by the formula. In a cluster a NodeSLO overrides this"
         " and the three `cpuSuppress…` keys.",
-    )
-    cpu_suppress_threshold_percent: Percent = Field(
-        default=65,
-        description="Target use of the node's CPU by all workloads together, in percent.",
-    )
-    cpu_suppress_min_percent: Percent | None = Field(
-        default=None, description="Least CPU of best-effort work, in percent of the node's CPU."
-    )
-    cpu_suppress_policy: Literal["cpuset", "cfsQuota"] = Field(
-        default="cpuset",
-        description="How the limit is enforced: `cpuset` limits the CPUs,"
-        " `cfsQuota` limits the CPU time.",
     )
     formula: Literal["peer", "seed"] = Field(
         default="peer",

@@ -11,58 +11,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from koordlet.config import fieldtypes, sections
+from koordlet.model import strategies
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
-Percent = Annotated[int, Field(ge=0, le=100)]
 
 
-class IoConfig(sections.Section):
+class IoConfig(sections.StrategySection, of=(strategies.IoLimits, "blkio_qos")):
     """Limits, weight and cost of one device; 0 is unlimited."""
-
-    read_iops: Count = Field(default=0, alias="readIOPS", description="Reads per second.")
-    write_iops: Count = Field(default=0, alias="writeIOPS", description="Writes per second.")
-    read_bps: Count = Field(default=0, alias="readBPS", description="Bytes read per second.")
-    write_bps: Count = Field(default=0, alias="writeBPS", description="Bytes written per second.")
-    io_weight_percent: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=100, description="I/O weight of the class on this device, in percent."
-    )
-    read_latency: Count = Field(
-        default=0,
-        description="Latency target of reads in µs (`cgroupRoot` only); 0 sets no target.",
-    )
-    write_latency: Count = Field(
-        default=0,
-        description="Latency target of writes in µs (`cgroupRoot` only); 0 sets no target.",
-    )
-    read_latency_percent: Percent = Field(
-        default=95, description="Percent of reads that should meet the latency target."
-    )
-    write_latency_percent: Percent = Field(
-        default=95, description="Percent of writes that should meet the latency target."
-    )
-    enable_user_model: bool = Field(
-        default=False, description="Use the six `model…` values below as the device's cost model."
-    )
-    model_read_bps: Count = Field(
-        default=0, alias="modelReadBPS", description="Cost model: bytes read per second."
-    )
-    model_write_bps: Count = Field(
-        default=0, alias="modelWriteBPS", description="Cost model: bytes written per second."
-    )
-    model_read_seq_iops: Count = Field(
-        default=0, alias="modelReadSeqIOPS", description="Cost model: sequential reads per second."
-    )
-    model_write_seq_iops: Count = Field(
-        default=0,
-        alias="modelWriteSeqIOPS",
-        description="Cost model: sequential writes per second.",
-    )
-    model_read_rand_iops: Count = Field(
-        default=0, alias="modelReadRandIOPS", description="Cost model: random reads per second."
-    )
-    model_write_rand_iops: Count = Field(
-        default=0, alias="modelWriteRandIOPS", description="Cost model: random writes per second."
-    )
 
 
 class Block(sections.Section):
@@ -79,10 +34,9 @@ class Block(sections.Section):
     )
 
 
-class BlkioClass(sections.Section):
+class BlkioClass(sections.StrategySection, of=(strategies.BlkioQos, "blkio_qos")):
     """The devices of one class."""
 
-    enable: bool = Field(default=False, description="Apply the settings of this class.")
     blocks: Annotated[tuple[Block, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="The block devices, one entry each."
     )

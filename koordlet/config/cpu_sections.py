@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from koordlet.config import fieldtypes, sections
+from koordlet.model import nodeslo, strategies
 
 
 class NoLimits(sections.Section):
@@ -191,73 +192,36 @@ class CpuBurstLimits(sections.Section):
     )
 
 
-class CpuBurst(sections.Section):
+class CpuBurst(sections.StrategySection, of=(strategies.CpuBurst, "cpu_burst")):
     """CPU time beyond their limit for containers that are neither LSE, LSR nor BE."""
 
     mode: sections.PolicyModeField = "enforce"
     limits: CpuBurstLimits = Field(
         default_factory=CpuBurstLimits, description="Upper bounds that no source can exceed."
     )
-    policy: Literal["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"] = Field(
-        default="none",
-        description="`cpuBurstOnly` lets containers accumulate unused CPU time,"
-        " `cfsQuotaBurstOnly` raises the quota of throttled containers, `auto` does both. A"
-        " NodeSLO replaces this and all keys below.",
-    )
-    cpu_burst_percent: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=1000,
-        description="Burst that a container may accumulate, in percent of its CPU limit; the"
-        " kernel allows 100 at most.",
-    )
-    cfs_quota_burst_percent: Annotated[int, Field(ge=100)] = Field(
-        default=300, description="Highest raised quota, in percent of the CPU limit."
-    )
-    cfs_quota_burst_period_seconds: Annotated[int, Field(ge=-1)] = Field(
-        default=-1,
-        description="How long a container may keep the highest raised quota; -1 sets no time"
-        " limit.",
-    )
-    share_pool_threshold_percent: Annotated[int, Field(ge=0, le=100)] = Field(
-        default=50,
-        description="Use of the shared pool, in percent, above which koordlet lowers"
-        " raised quotas.",
-    )
 
 
-Identity = Annotated[int, Field(ge=-1, le=2)]
-Idle = Annotated[int, Field(ge=0, le=1)]
-
-
-class CpuQosClass(sections.Section):
+class CpuQosClass(
+    sections.StrategySection,
+    of=(strategies.CpuQos, "cpu_qos"),
+    usual=nodeslo.CLASSES["LS"].cpu,
+    but=("sched_idle",),
+):
     """CPU scheduler settings of a latency-sensitive class."""
 
-    enable: bool = Field(default=False, description="Apply the settings of this class.")
-    group_identity: Identity = Field(
-        default=2,
-        description="Group identity (`cpu.bvt_warp_ns`): 2 preempts other classes, -1"
-        " yields to all of them.",
-    )
 
-
-class BeCpuQosClass(sections.Section):
+class BeCpuQosClass(
+    sections.StrategySection,
+    of=(strategies.CpuQos, "cpu_qos"),
+    usual=nodeslo.CLASSES["BE"].cpu,
+):
     """CPU scheduler settings of best-effort pods."""
-
-    enable: bool = Field(default=False, description="Apply the settings of this class.")
-    group_identity: Identity = Field(
-        default=-1,
-        description="Group identity (`cpu.bvt_warp_ns`): -1 yields to all other classes.",
-    )
-    sched_idle: Idle = Field(
-        default=0,
-        description="1: run BE pods as `SCHED_IDLE` (`cpu.idle`, in cgroups that koordlet"
-        " created).",
-    )
 
 
 class CpuQosLimits(sections.Section):
     """Upper bounds that no source can exceed."""
 
-    max_identity: Identity = Field(
+    max_identity: Annotated[int, Field(ge=-1, le=2)] = Field(
         default=2,
         description="Highest group identity; larger values of a NodeSLO or a pod are"
         " reduced to it.",

@@ -8,35 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from koordlet.config import fieldtypes, sections
-from koordlet.model import quantity
+from koordlet.model import strategies
 
-#: Percent of the total as a number, or bits per second as a quantity.
-Part = Annotated[int | str | None, Field(examples=[40, "200M"])]
 Link = Annotated[str, Field(pattern=r"^[^/\s]{1,15}$")]
 
 
-class NetworkClass(sections.Section):
+class NetworkClass(sections.StrategySection, of=(strategies.NetworkQos, "network_qos")):
     """Guaranteed bandwidth (request) and bandwidth limit of a class."""
-
-    ingress_request: Part = Field(default=None, description="Guaranteed receive bandwidth.")
-    ingress_limit: Part = Field(default=None, description="Receive bandwidth limit.")
-    egress_request: Part = Field(default=None, description="Guaranteed send bandwidth.")
-    egress_limit: Part = Field(default=None, description="Send bandwidth limit.")
-
-    @field_validator("*")
-    @classmethod
-    def _is_part(cls, said: object) -> object:
-        if said is None:
-            return None
-        if isinstance(said, int):
-            if not 0 <= said <= 100:
-                fieldtypes.refuse(f"{said} is not a percentage", "a number is percent, 0 to 100")
-        elif quantity.units(str(said)) < 0:
-            fieldtypes.refuse(f"{said} is negative", "give bits per second")
-        return said
 
 
 class NetworkQosLimits(sections.Section):

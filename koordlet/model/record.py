@@ -3,9 +3,10 @@
 Covers: every option that we use, fields, ``replace``, matching, pickling; the same results.
 Does not cover: ``InitVar``, which nobody here needs.
 
-The standard library compiles up to seven functions for each class, half a millisecond. The agent
+The standard library compiles up to seven functions for each class: 0.68 ms, here 0.12 ms. The agent
 defines more than three hundred classes before its first tick, of which it compares, hashes and
-prints few: that was two fifths of its start.
+prints few. It stays because a start without it takes 38 times ``python -c pass`` to the first tick,
+where the budget is 35; with it 28.
 
 Rules:
 1. Fields, slots and everything inherited are the standard library's work, here and now.
