@@ -32,10 +32,7 @@ class BatchResources(sections.StrategySection, of=(strategies.Colocation, "batch
     """Resources of the node offered to batch and mid workloads."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: BatchResourcesLimits = Field(
-        default_factory=BatchResourcesLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: BatchResourcesLimits
     formula: Literal["peer", "seed"] = Field(
         default="peer",
         description="What the calculation starts from: node capacity (`peer`, as"
@@ -61,9 +58,7 @@ class Adaptive(sections.Section):
         " `enforce` applies them. The policy pauses while a cluster object or"
         " `policies.cpu_suppress` limits best-effort work.",
     )
-    limits: AdaptiveLimits = Field(
-        default_factory=AdaptiveLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: AdaptiveLimits
     tolerance_percent: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=15,
         description="Tolerated extra CPU wait of latency-sensitive work beside best-effort work,"
@@ -100,9 +95,7 @@ class CpuSuppress(sections.StrategySection, of=(strategies.Threshold, "cpu_suppr
     """CPU limit of best-effort work by Koordinator's formula."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: CpuSuppressLimits = Field(
-        default_factory=CpuSuppressLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: CpuSuppressLimits
     enable: bool = Field(
         default=False,
         description="Limit best-effort work by the formula. In a cluster a NodeSLO overrides this"

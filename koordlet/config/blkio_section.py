@@ -29,9 +29,7 @@ class Block(sections.Section):
     type: Literal["device", "volumegroup"] = Field(
         default="device", description="Whether `name` is a block device or an LVM volume group."
     )
-    io_cfg: IoConfig = Field(
-        default_factory=IoConfig, description="Limits, weight and cost model of the device."
-    )
+    io_cfg: IoConfig
 
 
 class BlkioClass(sections.StrategySection, of=(strategies.BlkioQos, "blkio_qos")):
@@ -57,11 +55,8 @@ class BlkioQos(sections.Section):
     """Limits of block devices. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: BlkioQosLimits = Field(
-        default_factory=BlkioQosLimits, description="Bounds that no source can exceed."
-    )
-    be_class: BlkioClass = Field(default_factory=BlkioClass, description="Settings of BE pods.")
+    limits: BlkioQosLimits
+    be_class: BlkioClass = Field(description="Settings of BE pods.")
     cgroup_root: BlkioClass = Field(
-        default_factory=BlkioClass,
-        description="Latency targets and cost models of whole devices (cgroup v2).",
+        description="Latency targets and cost models of whole devices (cgroup v2)."
     )

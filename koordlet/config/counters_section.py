@@ -49,4 +49,4 @@ class Cpi(sections.Section):
 class Counters(sections.Section):
     """Optional hardware counters."""
 
-    cpi: Cpi = Field(default_factory=Cpi, description="Cycles and instructions of containers.")
+    cpi: Cpi

@@ -15,17 +15,14 @@ from koordlet.model import nodeslo, strategies
 
 
 class NoLimits(sections.Section):
-    """Nothing here has an upper bound."""
+    """Upper bounds. They are applied last and override every other source; there are none."""
 
 
 class BoundQuota(sections.Section):
     """No CPU quota for pods with exclusive CPUs."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
 
 
 class CpuNormalizationLimits(sections.Section):
@@ -43,20 +40,14 @@ class CpuNormalization(sections.Section):
     """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
 
     mode: sections.PolicyModeField = "shadow"
-    limits: CpuNormalizationLimits = Field(
-        default_factory=CpuNormalizationLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: CpuNormalizationLimits
 
 
 class BatchLimits(sections.Section):
     """CPU shares, CPU quota and memory limits of pods that request batch or mid resources."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
 
 
 class ReservedCpusLimits(sections.Section):
@@ -71,9 +62,7 @@ class ReservedCpus(sections.Section):
     """CPUs reserved for the system and withheld from every pod."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: ReservedCpusLimits = Field(
-        default_factory=ReservedCpusLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: ReservedCpusLimits
     cpus: fieldtypes.CpuList = Field(default=None, description="CPUs to reserve, such as `0-1`.")
     quantity: fieldtypes.OptionalQuantity = Field(
         default=None,
@@ -89,9 +78,7 @@ class SharedPools(sections.Section):
     """CPU pools of workloads without exclusive CPUs."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: SharedPoolsLimits = Field(
-        default_factory=SharedPoolsLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: SharedPoolsLimits
     enable_controllers: bool = Field(
         default=False,
         description="Enable the cpuset controller in the parent cgroups of a workload (cgroup v2"
@@ -116,9 +103,7 @@ class ExclusiveCpus(sections.Section):
     """Exclusive CPUs of single workloads."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: ExclusiveCpusLimits = Field(
-        default_factory=ExclusiveCpusLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: ExclusiveCpusLimits
     choose: bool = Field(
         default=True,
         description="Choose exclusive CPUs for workloads that request a number of them and have"
@@ -140,10 +125,7 @@ class Housekeeping(sections.Section):
     """Keeps interrupts and kernel threads away from exclusive CPUs."""
 
     mode: sections.PolicyModeField = "off"
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
     interrupts: bool = Field(
         default=True,
         description="Move interrupts away from exclusive CPUs. Stop `irqbalance` first.",
@@ -171,10 +153,7 @@ class CoreScheduling(sections.Section):
         " `enforce` applies them. Core scheduling costs capacity: a thread idles while its"
         " core runs another group.",
     )
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
     classes: Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)] = Field(
         default=("LSR", "LS", "BE"),
         description="QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO"
@@ -196,9 +175,7 @@ class CpuBurst(sections.StrategySection, of=(strategies.CpuBurst, "cpu_burst")):
     """CPU time beyond their limit for containers that are neither LSE, LSR nor BE."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: CpuBurstLimits = Field(
-        default_factory=CpuBurstLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: CpuBurstLimits
 
 
 class CpuQosClass(
@@ -232,13 +209,7 @@ class CpuQos(sections.Section):
     """CPU scheduler settings by class. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: CpuQosLimits = Field(
-        default_factory=CpuQosLimits, description="Upper bounds that no source can exceed."
-    )
-    lsr_class: CpuQosClass = Field(
-        default_factory=CpuQosClass, description="Settings of LSE and LSR pods."
-    )
-    ls_class: CpuQosClass = Field(default_factory=CpuQosClass, description="Settings of LS pods.")
-    be_class: BeCpuQosClass = Field(
-        default_factory=BeCpuQosClass, description="Settings of BE pods."
-    )
+    limits: CpuQosLimits
+    lsr_class: CpuQosClass = Field(description="Settings of LSE and LSR pods.")
+    ls_class: CpuQosClass = Field(description="Settings of LS pods.")
+    be_class: BeCpuQosClass

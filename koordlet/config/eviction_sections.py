@@ -22,9 +22,7 @@ class Evict(sections.StrategySection):
     """Common fields of these sections."""
 
     mode: sections.PolicyModeField = "shadow"
-    limits: EvictLimits = Field(
-        default_factory=EvictLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: EvictLimits
     enable: bool = Field(
         default=False,
         description="Enable evictions by this policy. In a cluster a NodeSLO overrides this and"

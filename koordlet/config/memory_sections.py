@@ -32,18 +32,10 @@ class MemoryQos(sections.Section):
     """Protection and throttling of memory, by class. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: MemoryQosLimits = Field(
-        default_factory=MemoryQosLimits, description="Upper bounds that no source can exceed."
-    )
-    lsr_class: MemoryQosClass = Field(
-        default_factory=MemoryQosClass, description="Settings of LSE and LSR pods."
-    )
-    ls_class: MemoryQosClass = Field(
-        default_factory=MemoryQosClass, description="Settings of LS pods."
-    )
-    be_class: MemoryQosClass = Field(
-        default_factory=MemoryQosClass, description="Settings of BE pods."
-    )
+    limits: MemoryQosLimits
+    lsr_class: MemoryQosClass = Field(description="Settings of LSE and LSR pods.")
+    ls_class: MemoryQosClass = Field(description="Settings of LS pods.")
+    be_class: MemoryQosClass = Field(description="Settings of BE pods.")
 
 
 class PageCacheClass(sections.StrategySection, of=(strategies.MemoryQos, "page_cache_reclaim")):
@@ -62,28 +54,17 @@ class PageCacheReclaim(sections.Section):
     """Page cache limits of pods. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: PageCacheLimits = Field(
-        default_factory=PageCacheLimits, description="Bounds that no source can exceed."
-    )
-    lsr_class: PageCacheClass = Field(
-        default_factory=PageCacheClass, description="Settings of LSE and LSR pods."
-    )
-    ls_class: PageCacheClass = Field(
-        default_factory=PageCacheClass, description="Settings of LS pods."
-    )
-    be_class: PageCacheClass = Field(
-        default_factory=PageCacheClass, description="Settings of BE pods."
-    )
+    limits: PageCacheLimits
+    lsr_class: PageCacheClass = Field(description="Settings of LSE and LSR pods.")
+    ls_class: PageCacheClass = Field(description="Settings of LS pods.")
+    be_class: PageCacheClass = Field(description="Settings of BE pods.")
 
 
 class OomScore(sections.Section):
     """``oom_score_adj`` of every workload's processes, by its class or its annotation."""
 
     mode: sections.PolicyModeField = "off"
-    limits: cpu_sections.NoLimits = Field(
-        default_factory=cpu_sections.NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: cpu_sections.NoLimits
 
 
 class SystemQosLimits(sections.Section):
@@ -99,6 +80,4 @@ class SystemQos(sections.StrategySection, of=(strategies.System, "system_qos")):
     """Knobs of the whole kernel; null leaves one alone. A NodeSLO replaces them."""
 
     mode: sections.PolicyModeField = "off"
-    limits: SystemQosLimits = Field(
-        default_factory=SystemQosLimits, description="Bounds that no source can exceed."
-    )
+    limits: SystemQosLimits

@@ -33,9 +33,7 @@ class NetworkQos(sections.Section):
     """Bandwidth by class. A NodeSLO replaces classes and total."""
 
     mode: sections.PolicyModeField = "off"
-    limits: NetworkQosLimits = Field(
-        default_factory=NetworkQosLimits, description="Bounds that no source can exceed."
-    )
+    limits: NetworkQosLimits
     total_network_bandwidth: fieldtypes.OptionalQuantity = Field(
         default=None,
         description="Bandwidth of each network interface in bits per second; null"
@@ -49,13 +47,9 @@ class NetworkQos(sections.Section):
         default=True, description="Also shape received traffic (needs the `ifb` module)."
     )
     system_class: NetworkClass = Field(
-        default_factory=NetworkClass,
-        description="Traffic of no pod; 40 % is guaranteed by default.",
+        description="Traffic of no pod; 40 % is guaranteed by default."
     )
     ls_class: NetworkClass = Field(
-        default_factory=NetworkClass,
-        description="LSE, LSR and LS pods; 30 % is guaranteed by default.",
+        description="LSE, LSR and LS pods; 30 % is guaranteed by default."
     )
-    be_class: NetworkClass = Field(
-        default_factory=NetworkClass, description="BE pods; 30 % is guaranteed by default."
-    )
+    be_class: NetworkClass = Field(description="BE pods; 30 % is guaranteed by default.")

@@ -77,9 +77,7 @@ class NodePressure(sections.Section):
     """Evictions and conditions when memory, disk, inodes or processes run out."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: NodePressureLimits = Field(
-        default_factory=NodePressureLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: NodePressureLimits
     act: bool | None = Field(
         default=None,
         description="Evict pods; null is true only on machines without a kubelet. Beside a"
@@ -223,10 +221,7 @@ class LocalStorageEvict(sections.Section):
     """Evictions of pods that exceed their local-storage limits."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: LocalStorageEvictLimits = Field(
-        default_factory=LocalStorageEvictLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: LocalStorageEvictLimits
     act: bool | None = Field(
         default=None,
         description="Evict pods that exceed their local-storage limits; null is true only on"

@@ -31,9 +31,9 @@ class Section:
         for name, value in zip(self.names, values, strict=True):
             object.__setattr__(self, name, value)
 
-    def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Values by field."""
-        return {name: getattr(self, name) for name in self.names if name not in but}
+        return {name: getattr(self, name) for name in self.names}
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a section is frozen: {name} cannot be set")

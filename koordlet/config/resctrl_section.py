@@ -64,9 +64,7 @@ class Resctrl(sections.Section):
     """Cache ways and memory bandwidth of each class."""
 
     mode: sections.PolicyModeField = "shadow"
-    limits: ResctrlLimits = Field(
-        default_factory=ResctrlLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: ResctrlLimits
     mount: bool = Field(
         default=False, description="Mount resctrl if it is not mounted, and unmount it on stop."
     )
@@ -114,11 +112,9 @@ class Resctrl(sections.Section):
     partitions: Annotated[tuple[Partition, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = (
         Field(default=(), description="Parts of every cache that only the listed classes use.")
     )
-    lsr_class: ResctrlQos = Field(
-        default_factory=ResctrlQos, description="Settings of LSE and LSR pods."
-    )
-    ls_class: ResctrlQos = Field(default_factory=ResctrlQos, description="Settings of LS pods.")
-    be_class: BeResctrlQos = Field(default_factory=BeResctrlQos, description="Settings of BE pods.")
+    lsr_class: ResctrlQos = Field(description="Settings of LSE and LSR pods.")
+    ls_class: ResctrlQos = Field(description="Settings of LS pods.")
+    be_class: BeResctrlQos
 
     @model_validator(mode="after")
     def _apart(self) -> Resctrl:

@@ -67,16 +67,17 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
-        """Build absent sections from defaults, without a validator of their own."""
+        """Build absent sections from defaults, and let them say themselves what they are."""
         for field in cls.model_fields.values():
-            if isinstance(field.default_factory, type) and issubclass(
-                field.default_factory, Section
-            ):
-                field.default_factory = _Unwritten(field.default_factory)
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, Section) and field.is_required():
+                field.default_factory = _Unwritten(kind)
+                said = inspect.cleandoc(kind.__doc__ or "").replace("``", "`")
+                field.description = field.description or " ".join(said.split())
 
-    def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Values by field, as in its record (``plain``)."""
-        return {name: value for name, value in self if name not in but}
+        return dict(self)
 
     def record(self) -> plain.Section:
         """Values without model and validator."""

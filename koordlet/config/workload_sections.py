@@ -87,7 +87,7 @@ class Workload(Section):
 
 
 class Manifests(sections.Section):
-    """Pod manifests with the annotation ``koordlet.io/match``."""
+    """More workloads of a machine without a cluster, as Pod manifests."""
 
     directory: fieldtypes.Directory = Field(
         default=places.MANIFESTS,
