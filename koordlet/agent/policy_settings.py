@@ -135,9 +135,9 @@ def settings(config: schema.Config) -> Mapping[str, object]:
 
 
 def _network(section: network_section.NetworkQos) -> network_qos.Settings:
-    said = section.total_network_bandwidth
+    total = section.total_network_bandwidth
     return network_qos.Settings(
-        total=0 if said is None else quantity.units(said),
+        total=0 if total is None else quantity.units(total),
         interfaces=section.interfaces,
         ingress=section.ingress,
         least=section.limits.least_bps,
@@ -189,8 +189,8 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
 
 def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
     def blocks(own: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
-        said = strategy_field.configured(strategies.BlkioQos, own)
-        return said.blocks or () if said.enable else ()
+        blkio = strategy_field.configured(strategies.BlkioQos, own)
+        return blkio.blocks or () if blkio.enable else ()
 
     return blkio_qos.Settings(
         be=blocks(section.be_class),

@@ -58,15 +58,15 @@ def fields() -> tuple[Field, ...]:
 
 def section_at(loc: places.Loc) -> type[BaseModel] | None:
     """The model whose keys are at a location; ``None`` for values and free-form maps."""
-    found: object = schema.Config
+    section: object = schema.Config
     for part in loc:
         if isinstance(part, int):
-            found = next(iter(typing.get_args(found)), None)
-        elif isinstance(found, type) and issubclass(found, BaseModel):
-            found = next((i.annotation for a, i in _aliased(found) if a == part), None)
+            section = next(iter(typing.get_args(section)), None)
+        elif isinstance(section, type) and issubclass(section, BaseModel):
+            section = next((i.annotation for a, i in _aliased(section) if a == part), None)
         else:
             return None
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+    return section if isinstance(section, type) and issubclass(section, BaseModel) else None
 
 
 def known_keys(loc: places.Loc) -> list[str]:

@@ -206,8 +206,8 @@ class NodePressure(sections.Section):
 
 _FIX = 'write quantities such as "100Mi", percentages such as "10%", durations such as "1m30s"'
 _STALLS = frozenset(
-    f"{one}.{degree}.avg{seconds}"
-    for one in ("cpu", "memory", "io")
+    f"{resource}.{degree}.avg{seconds}"
+    for resource in ("cpu", "memory", "io")
     for degree in ("some", "full")
     for seconds in (10, 60, 300)
 )

@@ -45,8 +45,8 @@ class Section:
         raise TypeError("a section has no hash: there are maps in it")
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self.values().items())
-        return f"{type(self).__name__}({said})"
+        values = ", ".join(f"{name}={value!r}" for name, value in self.values().items())
+        return f"{type(self).__name__}({values})"
 
 
 def _said(section: Section) -> tuple[type[Section], dict[str, Any]]:
@@ -77,8 +77,8 @@ def changes(
 def document(value: object) -> Any:
     """Section as JSON types, with the keys of the file."""
     if isinstance(value, Section):
-        found = zip(value.aliases, value.names, strict=True)
-        return {alias: document(getattr(value, name)) for alias, name in found}
+        columns = zip(value.aliases, value.names, strict=True)
+        return {alias: document(getattr(value, name)) for alias, name in columns}
     if isinstance(value, Mapping):
         return {key: document(one) for key, one in value.items()}
     return [document(one) for one in value] if isinstance(value, tuple) else value
@@ -88,30 +88,32 @@ def packed(value: object) -> dict[str, object]:
     """Section as JSON types for ``unpacked``."""
     kinds: dict[type[Section], int] = {}
 
-    def pack(one: object) -> object:
-        if isinstance(one, Section):
-            number = kinds.setdefault(type(one), len(kinds))
-            return {"kind": number, "values": [pack(getattr(one, name)) for name in one.names]}
-        if isinstance(one, Mapping):
-            return {"map": {key: pack(each) for key, each in one.items()}}
-        return [pack(each) for each in one] if isinstance(one, tuple) else one
+    def pack(value: object) -> object:
+        if isinstance(value, Section):
+            number = kinds.setdefault(type(value), len(kinds))
+            return {"kind": number, "values": [pack(getattr(value, name)) for name in value.names]}
+        if isinstance(value, Mapping):
+            return {"map": {key: pack(each) for key, each in value.items()}}
+        return [pack(each) for each in value] if isinstance(value, tuple) else value
 
-    said = pack(value)
-    shapes = [(one.__name__, one.names, one.aliases, one.at_start) for one in kinds]
-    return {"kinds": shapes, "said": said}
+    body = pack(value)
+    shapes = [
+        (section.__name__, section.names, section.aliases, section.at_start) for section in kinds
+    ]
+    return {"kinds": shapes, "said": body}
 
 
 def unpacked(parcel: Mapping[str, Any]) -> Any:
     """Section from packed JSON types."""
     kinds = [kind(name, *map(tuple, columns)) for name, *columns in parcel["kinds"]]
 
-    def unpack(one: Any) -> object:
-        if isinstance(one, list):
-            return tuple(unpack(each) for each in one)
-        if not isinstance(one, dict):
-            return one
-        if "map" in one:
-            return {key: unpack(each) for key, each in one["map"].items()}
-        return kinds[one["kind"]](unpack(each) for each in one["values"])
+    def unpack(value: Any) -> object:
+        if isinstance(value, list):
+            return tuple(unpack(each) for each in value)
+        if not isinstance(value, dict):
+            return value
+        if "map" in value:
+            return {key: unpack(each) for key, each in value["map"].items()}
+        return kinds[value["kind"]](unpack(each) for each in value["values"])
 
     return unpack(parcel["said"])

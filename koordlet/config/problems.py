@@ -42,8 +42,8 @@ _BOUNDS = {
 class ConfigErrors(errors.ConfigError):
     """Several problems of one source, shown together."""
 
-    def __init__(self, found: Sequence[errors.ConfigError], source: str) -> None:
-        self.problems = tuple(found)
+    def __init__(self, refused: Sequence[errors.ConfigError], source: str) -> None:
+        self.problems = tuple(refused)
         shown = [printable.escaped(str(problem)) for problem in self.problems[:MAX_SHOWN]]
         more = len(self.problems) - len(shown)
         if more:
@@ -52,9 +52,9 @@ class ConfigErrors(errors.ConfigError):
         super().__init__(f"{len(self.problems)} problems:{lines}", culprit=source)
 
 
-def raise_any(found: Iterable[errors.ConfigError], source: str) -> None:
+def raise_any(refused: Iterable[errors.ConfigError], source: str) -> None:
     """Raise one error for all problems of a source, in the order of its lines."""
-    ordered = sorted(found, key=lambda problem: _line_order(problem.culprit))
+    ordered = sorted(refused, key=lambda problem: _line_order(problem.culprit))
     if len(ordered) == 1:
         raise ordered[0]
     if ordered:
@@ -80,7 +80,7 @@ def _one(detail: Any, locate: Locate) -> errors.ConfigError:
 
 
 def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, str]:
-    found = detail.get("input")
+    value = detail.get("input")
     match kind:
         case fieldtypes.REFUSED:
             words = str(context["message"]), str(context["fix"])
@@ -90,14 +90,14 @@ def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, 
             words = f"the key {places.show(str(loc[-1]))} is missing", "add it"
         case "literal_error":
             # pydantic spells the choices as 'a', 'b' or 'c'.
-            words = _wrong_word(found, re.findall(r"'([^']*)'", str(context["expected"])))
+            words = _wrong_word(value, re.findall(r"'([^']*)'", str(context["expected"])))
         case _ if kind in _BOUNDS:
             key, bound = _BOUNDS[kind]
-            words = f"{bound} {context[key]} is needed, found {noun(found)}", ""
+            words = f"{bound} {context[key]} is needed, found {noun(value)}", ""
         case _ if kind in _EXPECTED:
-            quote = kind == "string_type" and isinstance(found, int | float)
+            quote = kind == "string_type" and isinstance(value, int | float)
             fix = "put it in quotes" if quote else ""
-            words = f"expected {_EXPECTED[kind]}, found {noun(found)}", fix
+            words = f"expected {_EXPECTED[kind]}, found {noun(value)}", fix
         case _:
             words = str(detail["msg"]), ""
     return words
@@ -109,22 +109,22 @@ def _unknown_key(loc: places.Loc) -> tuple[str, str]:
     return f"unknown key {places.show(key)}", errors.suggest(key, known, "known here")
 
 
-def _wrong_word(found: object, choices: list[str]) -> tuple[str, str]:
+def _wrong_word(value: object, choices: list[str]) -> tuple[str, str]:
     listed = " or ".join(", ".join(choices).rsplit(", ", 1))
     if len(choices) == 1:
-        return f"expected {choices[0]}, found {noun(found)}", f'write "{choices[0]}"'
-    close = errors.nearest(found, choices) if isinstance(found, str) else None
-    message = f"expected {listed}, found {noun(found)}"
+        return f"expected {choices[0]}, found {noun(value)}", f'write "{choices[0]}"'
+    close = errors.nearest(value, choices) if isinstance(value, str) else None
+    message = f"expected {listed}, found {noun(value)}"
     return message, f'did you mean "{close}"?' if close else ""
 
 
-def noun(found: object) -> str:
+def noun(value: object) -> str:
     """A found value in the words of an error."""
-    if isinstance(found, dict):
+    if isinstance(value, dict):
         return "a section with keys"
-    if isinstance(found, list | tuple):
+    if isinstance(value, list | tuple):
         return "a list"
-    return places.show(found)
+    return places.show(value)
 
 
 def _culprit(where: str, loc: places.Loc) -> str:

@@ -116,15 +116,15 @@ class Reloader:
     def _heard(self, asked: _Asked) -> parcel.Answer | None:
         # A question whose answer raises is over as well: the next look is at the next change.
         self._asked = None
-        found = asked.examination.answer()
-        if found is None:
+        answered = asked.examination.answer()
+        if answered is None:
             self._asked = asked
             return None
-        if isinstance(found, errors.ConfigError):
-            return self._once(asked.content, found, again=asked.again)
-        unchanged = found == self.effective
-        self._content, self.effective, self.error = asked.content, found, None
-        return None if unchanged and not asked.again else found
+        if isinstance(answered, errors.ConfigError):
+            return self._once(asked.content, answered, again=asked.again)
+        unchanged = answered == self.effective
+        self._content, self.effective, self.error = asked.content, answered, None
+        return None if unchanged and not asked.again else answered
 
     def _once(
         self, content: object, error: errors.ConfigError, *, again: bool

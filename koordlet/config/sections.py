@@ -72,8 +72,8 @@ class Section(BaseModel):
             kind = field.annotation
             if isinstance(kind, type) and issubclass(kind, Section) and field.is_required():
                 field.default_factory = _Unwritten(kind)
-                said = inspect.cleandoc(kind.__doc__ or "").replace("``", "`")
-                field.description = field.description or " ".join(said.split())
+                words = inspect.cleandoc(kind.__doc__ or "").replace("``", "`")
+                field.description = field.description or " ".join(words.split())
 
     def values(self) -> dict[str, Any]:
         """Values by field, as in its record (``plain``)."""
@@ -163,7 +163,7 @@ def _recorded(value: object) -> object:
     if isinstance(value, Section):
         return value.record()
     if isinstance(value, Mapping):
-        return {key: _recorded(one) for key, one in value.items()}
+        return {key: _recorded(item) for key, item in value.items()}
     return tuple(map(_recorded, value)) if isinstance(value, list | tuple) else value
 
 

@@ -29,8 +29,8 @@ class Match(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> Match:
         if (self.unit is None) == (self.cgroup is None):
-            found = "neither" if self.unit is None else "both"
-            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {found}")
+            named = "neither" if self.unit is None else "both"
+            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {named}")
         return self
 
 

@@ -89,7 +89,7 @@ def word(*words: str, default: str | None = None, **more: Any) -> Any:
 
 def rows(strategy: type) -> Mapping[str, StrategyField]:
     """The fields of a strategy by name, in order."""
-    return {one.name: one.metadata[_ROW] for one in dataclasses.fields(strategy)}
+    return {declared.name: declared.metadata[_ROW] for declared in dataclasses.fields(strategy)}
 
 
 def key(strategy: type, name: str) -> str:
@@ -113,8 +113,8 @@ def defaults(strategy: type[_T]) -> _T:
 def configured(strategy: type[_T], section: Any) -> _T:
     """The strategy that a section of the configuration says; its other keys are left out."""
     known = rows(strategy)
-    said = {name: value for name, value in section.values().items() if name in known}
-    return strategy(**{name: _value(known[name], value) for name, value in said.items()})
+    values = {name: value for name, value in section.values().items() if name in known}
+    return strategy(**{name: _value(known[name], value) for name, value in values.items()})
 
 
 def _value(row: StrategyField, value: Any) -> object:
@@ -127,7 +127,7 @@ def _value(row: StrategyField, value: Any) -> object:
         return row.of(**part)
     if row.form == "part":
         return configured(row.of, value)
-    return tuple(configured(row.of, one) for one in value) if row.form == "parts" else value
+    return tuple(configured(row.of, item) for item in value) if row.form == "parts" else value
 
 
 def overlay(below: _T, above: _T | None) -> _T:

@@ -19,19 +19,19 @@ Row = tuple[str, object, str]
 
 def rows(slo: nodeslo.NodeSlo) -> list[Row]:
     """Key, value and origin of everything that is in force."""
-    found: list[Row] = []
+    listed: list[Row] = []
     for ours, theirs in nodeslo.SECTIONS.items():
-        found += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
+        listed += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
     for ours, theirs in nodeslo.KEYS.items():
         kind = slo.classes.get(ours, nodeslo.NEUTRAL)
         # A section that is off is neutral; one that is on has the defaults of its class.
         usual = (nodeslo.DEFAULTS.classes[ours], nodeslo.CLASSES[ours])
         for part in dataclasses.fields(kind):
             key = f"resourceQOSStrategy.{theirs}.{part.name}QOS"
-            found += _leaves(
-                key, getattr(kind, part.name), [getattr(one, part.name) for one in usual], slo
+            listed += _leaves(
+                key, getattr(kind, part.name), [getattr(below, part.name) for below in usual], slo
             )
-    return found
+    return listed
 
 
 def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
@@ -47,11 +47,11 @@ def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
 
 
 def _leaves(
-    prefix: str, said: object, usual: Sequence[object], slo: nodeslo.NodeSlo
+    prefix: str, strategy: object, usual: Sequence[object], slo: nodeslo.NodeSlo
 ) -> Iterator[Row]:
     """Set values of one section."""
-    for field in dataclasses.fields(said):  # type: ignore[arg-type] # sections are dataclasses
-        value = getattr(said, field.name)
+    for field in dataclasses.fields(strategy):  # type: ignore[arg-type] # sections are dataclasses
+        value = getattr(strategy, field.name)
         if value is not None:
             known = any(value == getattr(below, field.name) for below in usual)
             origin = "default" if known else slo.source or "default"
@@ -68,7 +68,7 @@ def _plain(value: object) -> object:
             strategy_field.spelled(name): _plain(part) for name, part in parts if part is not None
         }
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     return value

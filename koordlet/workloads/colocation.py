@@ -51,30 +51,30 @@ def of_node(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> strategies.Colocation | None:
     """Settings of the node's own labels and annotations; ``None`` for none."""
-    said: list[strategies.Colocation] = []
+    layers: list[strategies.Colocation] = []
     inner: list[str] = []
     if ANNOTATION in notes:
         try:
-            said.append(read(shapes.parse(notes[ANNOTATION]), inner))
+            layers.append(read(shapes.parse(notes[ANNOTATION]), inner))
         except ValueError as error:
             inner.append(str(error))
-    problems.extend(f"annotation {ANNOTATION}: {one}" for one in inner)
+    problems.extend(f"annotation {ANNOTATION}: {problem}" for problem in inner)
     for key, field in LABELS.items():
         if key in labels:
             try:
                 percent: dict[str, Any] = {field: _percent(labels[key])}
-                said.append(strategies.Colocation(**percent))
+                layers.append(strategies.Colocation(**percent))
             except ValueError as error:
                 problems.append(f"label {key}: {error}")
-    return functools.reduce(strategies.overlay, said) if said else None
+    return functools.reduce(strategies.overlay, layers) if layers else None
 
 
-def _percent(said: str) -> int:
+def _percent(text: str) -> int:
     try:
-        part = math.nan if "_" in said else float(said)
+        part = math.nan if "_" in text else float(text)
     except ValueError:
         part = math.nan
     if not 0 <= part <= _MOST:
-        msg = f"expected a fraction such as 0.6, found {shapes.shown(said)}"
+        msg = f"expected a fraction such as 0.6, found {shapes.shown(text)}"
         raise ValueError(msg)
     return int(part * 100)

@@ -44,8 +44,8 @@ _POLICIES = shapes.record(
 )
 
 
-def _class_table(**said: strategies.ClassQos | tuple[str, str]) -> dict[str, object]:
-    return dict(said)
+def _class_table(**strategy: strategies.ClassQos | tuple[str, str]) -> dict[str, object]:
+    return dict(strategy)
 
 
 _QOS = shapes.record(
@@ -141,12 +141,12 @@ def decode(
     problems: list[str] = []
     meta = body.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
-    found = spec(shapes.find(body, "spec"), source, problems, before=before)
-    said = meta if isinstance(meta, dict) else {}
-    revision, uid = (str(said.get(key) or "") for key in ("resourceVersion", "uid"))
+    slo = spec(shapes.find(body, "spec"), source, problems, before=before)
+    metadata = meta if isinstance(meta, dict) else {}
+    revision, uid = (str(metadata.get(key) or "") for key in ("resourceVersion", "uid"))
     culprit = f"{where} {shapes.plain(name)}" if name else where
     return replace(
-        found,
+        slo,
         revision=revision,
         uid=uid,
         problems=tuple(f"{culprit}: {problem}" for problem in problems),
@@ -163,17 +163,17 @@ def spec(
 ) -> nodeslo.NodeSlo:
     """Merge a spec over the defaults; ``broken``: sections with unreadable text."""
     complaints = shapes.Problems()
-    complaints.unread.extend((one,) for one in broken)
+    complaints.unread.extend((section_name,) for section_name in broken)
     body: Mapping[str, object] = {}
     try:
         body = shapes.mapping(value) if value is not None else {}
     except ValueError as error:
         complaints.append(f"spec: {error}")
-        complaints.unread.extend((one,) for one in strategy_holding.SECTIONS)
-    found = _in_force(body, source, complaints)
+        complaints.unread.extend((section_name,) for section_name in strategy_holding.SECTIONS)
+    slo = _in_force(body, source, complaints)
     problems += complaints
     if not complaints.unread:
-        return replace(found, said=body)
+        return replace(slo, said=body)
     body = strategy_holding.mended(body, complaints.unread, before)
     return replace(_in_force(body, source, []), said=body, unread=frozenset(complaints.unread))
 
@@ -183,8 +183,8 @@ def _in_force(body: Mapping[str, object], source: str, problems: list[str]) -> n
         return shapes.guarded(reader, shapes.find(body, key), key, problems)
 
     qos_said = section(strategy_holding.CLASSES, _QOS)
-    said = qos_said if isinstance(qos_said, dict) else {}
-    cpu_policy, network_policy = said.get("policies") or _policies()
+    classes_said = qos_said if isinstance(qos_said, dict) else {}
+    cpu_policy, network_policy = classes_said.get("policies") or _policies()
     base = nodeslo.DEFAULTS
     applications = section("hostApplications", _APPLICATIONS)
     in_force: dict[str, Any] = {
@@ -194,7 +194,7 @@ def _in_force(body: Mapping[str, object], source: str, problems: list[str]) -> n
     return nodeslo.NodeSlo(
         source=source,
         classes={
-            name: nodeslo.in_force(name, said.get(name) or strategies.ClassQos())
+            name: nodeslo.in_force(name, classes_said.get(name) or strategies.ClassQos())
             for name in nodeslo.KEYS
         },
         cpu_policy=cpu_policy,
