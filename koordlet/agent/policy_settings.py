@@ -58,11 +58,9 @@ from koordlet.workloads import declared
 if typing.TYPE_CHECKING:
     from koordlet.config import (
         best_effort_sections,
-        blkio_section,
         cpu_sections,
         eviction_sections,
-        memory_sections,
-        network_section,
+        memory_io_sections,
         schema,
         workload_sections,
     )
@@ -134,7 +132,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
     }
 
 
-def _network(section: network_section.NetworkQos) -> network_qos.Settings:
+def _network(section: memory_io_sections.NetworkQos) -> network_qos.Settings:
     total = section.total_network_bandwidth
     return network_qos.Settings(
         total=0 if total is None else quantity.units(total),
@@ -149,7 +147,7 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
     )
 
 
-def _bandwidth(section: network_section.NetworkClass) -> strategies.NetworkQos:
+def _bandwidth(section: memory_io_sections.NetworkClass) -> strategies.NetworkQos:
     return replace(strategy_field.configured(strategies.NetworkQos, section), enable=True)
 
 
@@ -157,7 +155,7 @@ def _threshold(section: eviction_sections.Evict) -> strategies.Threshold:
     return strategy_field.configured(strategies.Threshold, section)
 
 
-def _memory_qos(section: memory_sections.MemoryQos) -> memory_qos.Settings:
+def _memory_qos(section: memory_io_sections.MemoryQos) -> memory_qos.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return memory_qos.Settings(
         classes={
@@ -187,8 +185,8 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
     )
 
 
-def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
-    def blocks(own: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
+def _blkio(section: memory_io_sections.BlkioQos) -> blkio_qos.Settings:
+    def blocks(own: memory_io_sections.BlkioClass) -> tuple[strategies.Block, ...]:
         blkio = strategy_field.configured(strategies.BlkioQos, own)
         return blkio.blocks or () if blkio.enable else ()
 
@@ -200,7 +198,7 @@ def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
     )
 
 
-def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim.Settings:
+def _page_cache(section: memory_io_sections.PageCacheReclaim) -> page_cache_reclaim.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return page_cache_reclaim.Settings(
         classes={
@@ -212,7 +210,7 @@ def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim
     )
 
 
-def _system(section: memory_sections.SystemQos) -> system_qos.Settings:
+def _system(section: memory_io_sections.SystemQos) -> system_qos.Settings:
     return system_qos.Settings(
         system=strategy_field.configured(strategies.System, section),
         max_free_percent=section.limits.max_free_percent,

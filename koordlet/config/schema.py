@@ -20,14 +20,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from koordlet.config import (
     best_effort_sections,
-    blkio_section,
     cluster_sections,
-    counters_section,
     cpu_sections,
     eviction_sections,
     fieldtypes,
-    memory_sections,
-    network_section,
+    memory_io_sections,
     node_pressure_section,
     places,
     report_sections,
@@ -35,7 +32,6 @@ from koordlet.config import (
     sections,
     workload_sections,
 )
-from koordlet.config import scheduler as scheduler_section
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
@@ -74,6 +70,48 @@ class Cgroups(Section):
     )
 
 
+class Cpi(Section):
+    """Cycles and instructions of containers, by the processor's counters."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Count cycles and instructions where kernel and processor allow it. While a"
+        " cgroup is counted, each switch to or from it costs its CPU about a microsecond.",
+    )
+    window_seconds: int = Field(
+        default=10, ge=1, le=60, description="Length of one counting window of a cgroup."
+    )
+    interval_seconds: int = Field(
+        default=60,
+        ge=1,
+        le=60,
+        description="Time between two windows of a cgroup, if all cgroups fit into one window.",
+    )
+    descriptors: int = Field(
+        default=1024,
+        ge=2,
+        le=16384,
+        description="Upper bound of open perf file descriptors. A cgroup needs two for each"
+        " online CPU; cgroups that do not fit into one window take turns.",
+    )
+
+    @model_validator(mode="after")
+    def _window_fits(self) -> Cpi:
+        if self.window_seconds > self.interval_seconds:
+            fieldtypes.refuse(
+                f"a window of {self.window_seconds} s does not fit into {self.interval_seconds} s",
+                "make intervalSeconds at least windowSeconds",
+                at=("windowSeconds",),
+            )
+        return self
+
+
+class Counters(Section):
+    """Optional hardware counters."""
+
+    cpi: Cpi
+
+
 class Guard(Section):
     """Undoes changes that hurt latency-sensitive work."""
 
@@ -98,12 +136,12 @@ class Policies(Section):
     cpu_normalization: cpu_sections.CpuNormalization
     batch_limits: cpu_sections.BatchLimits
     batch_resources: best_effort_sections.BatchResources
-    blkio_qos: blkio_section.BlkioQos
-    network_qos: network_section.NetworkQos
+    blkio_qos: memory_io_sections.BlkioQos
+    network_qos: memory_io_sections.NetworkQos
     core_scheduling: cpu_sections.CoreScheduling
     cpu_suppress: best_effort_sections.CpuSuppress
     housekeeping: cpu_sections.Housekeeping
-    oom_score: memory_sections.OomScore
+    oom_score: memory_io_sections.OomScore
     resctrl: resctrl_section.Resctrl
     cpu_burst: cpu_sections.CpuBurst
     local_storage_evict: node_pressure_section.LocalStorageEvict
@@ -112,9 +150,9 @@ class Policies(Section):
     memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict
     memory_evict: eviction_sections.MemoryEvict
     cpu_qos: cpu_sections.CpuQos
-    memory_qos: memory_sections.MemoryQos
-    page_cache_reclaim: memory_sections.PageCacheReclaim
-    system_qos: memory_sections.SystemQos
+    memory_qos: memory_io_sections.MemoryQos
+    page_cache_reclaim: memory_io_sections.PageCacheReclaim
+    system_qos: memory_io_sections.SystemQos
     node_pressure: node_pressure_section.NodePressure
 
 
@@ -183,7 +221,7 @@ class Config(Section):
     cgroups: Cgroups
     kubelet: Annotated[cluster_sections.Kubelet, sections.AT_START]
     kube: Annotated[cluster_sections.Kube, sections.AT_START]
-    scheduler: Annotated[scheduler_section.Scheduler, sections.AT_START] = Field(
+    scheduler: Annotated[cluster_sections.Scheduler, sections.AT_START] = Field(
         description="The standalone scheduler that this machine belongs to."
     )
     nri: Annotated[cluster_sections.Nri, sections.AT_START] = Field(
@@ -195,7 +233,7 @@ class Config(Section):
     ] = Field(default=(), description="The workloads of a machine without a cluster.")
     manifests: Annotated[workload_sections.Manifests, sections.AT_START]
     policies: Policies
-    counters: counters_section.Counters
+    counters: Counters
     guard: Guard
     report: Annotated[Report, sections.AT_START]
     eviction: eviction_sections.Eviction

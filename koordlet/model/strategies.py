@@ -35,10 +35,7 @@ __all__ = ("Colocation", "overlay")
 
 _ENABLE = "Apply the settings of this class."
 _LOWER = "Stop evicting at this percent; null is two percent below the threshold."
-_ALLOCATABLE = (
-    "Evict pods when requests exceed this percent of the offered resources; null disables this"
-    " reason."
-)
+_ALLOCATABLE = "Evict pods when requests exceed this percent of what is offered; null never does."
 _STOP = "Stop evicting at this percent."
 _SHARE = 1_000_000
 #: More than any device does; the kernel's own numbers have 64 bits.
