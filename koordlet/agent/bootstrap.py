@@ -21,7 +21,7 @@ from koordlet.config import examiner, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import roots
-from koordlet.model import cgroup, errors, knob, pod
+from koordlet.model import cgroup, errors, knob, pod, remember
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import registry
 from koordlet.state import last_config, paths
@@ -29,6 +29,7 @@ from koordlet.state import last_config, paths
 if typing.TYPE_CHECKING:
     from koordlet.agent import lifecycle, neighbours
     from koordlet.apply import evictor
+    from koordlet.config import eviction_sections
     from koordlet.model import observed
 
 #: What stays in force where a running agent refuses a file.
@@ -207,19 +208,21 @@ def _evictor(
 ) -> evictor.Evictor:
     from koordlet.apply import evictor  # noqa: PLC0415 -- a command that runs once evicts nothing
 
-    limits = observing.effective.config.policies.node_pressure.limits
+    backend = remember.last(functools.partial(_eviction_backend, sources, observing))
+
+    def limits() -> evictor.Limits:
+        section = observing.effective.config.policies.node_pressure.limits
+        return evictor.Limits(in_flight=section.in_flight, per_minute=section.per_minute)
+
     return evictor.Evictor(
-        _eviction_backend(sources, observing),
-        report=report,
-        limits=evictor.Limits(in_flight=limits.in_flight, per_minute=limits.per_minute),
+        lambda: backend(observing.effective.config.eviction), report=report, limits=limits
     )
 
 
 def _eviction_backend(
-    sources: neighbours.Sources | None, observing: tick.Tick
+    sources: neighbours.Sources | None, observing: tick.Tick, eviction: eviction_sections.Eviction
 ) -> evictor.Way | str:
     """Choose who evicts: the API server, or this machine; or say why nothing can."""
-    eviction = observing.effective.config.eviction
     alone = sources is None or sources.alone
     by = eviction.by if eviction.by != "auto" else ("local" if alone else "api")
     if by == "local":

@@ -108,10 +108,10 @@ class Agent:
         self.book = journal.Journal(
             where.journal, **ids, root=self._base, on=first, refusal=may.refusal
         )
-        mode = "enforce" if self.enforce else "observe"
-        self.publisher = publisher.Publisher(
-            audit.Audit(where.audit, self.tick.effective.config.state.audit_bytes, other), mode=mode
+        log = audit.Audit(
+            where.audit, lambda: self.tick.effective.config.state.audit_bytes, on=other
         )
+        self.publisher = publisher.Publisher(log, mode="enforce" if self.enforce else "observe")
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
         self.saved_history = saved_history.SavedHistory(
             self.tick.history, self.checkpoints, self.tick.clock

@@ -88,7 +88,7 @@ class Observation:
         self.history = series.History()
         self.usage = usage.UsageReader(host)
         self.pressure = pressure.PressureReader(host)
-        self.units = units.Manager(host, wanted=effective.config.cgroups.systemd == "auto")
+        self.units = units.Manager(host)
         #: Finds containers that no source lists.
         self._unmanaged = unmanaged.Finder(host)
         self._disks: Mapping[str, FileSystem] = {}
@@ -113,6 +113,7 @@ class Observation:
         config = effective.config
         #: Which directories and groups stand for what the node may run out of.
         self.places = pressure_settings.places(config, self.observer.base)
+        self.units.use(wanted=config.cgroups.systemd == "auto")
         self.usage.count(policy_settings.counting(config))
         self.observer.ask_for(
             kernel_work=config.policies.housekeeping.mode != "off",

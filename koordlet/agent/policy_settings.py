@@ -20,6 +20,7 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
+    strategy_field,
     wishes,
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
@@ -57,11 +58,9 @@ from koordlet.workloads import declared
 if typing.TYPE_CHECKING:
     from koordlet.config import (
         best_effort_sections,
-        blkio_section,
         cpu_sections,
         eviction_sections,
-        memory_sections,
-        network_section,
+        memory_io_sections,
         schema,
         workload_sections,
     )
@@ -133,10 +132,10 @@ def settings(config: schema.Config) -> Mapping[str, object]:
     }
 
 
-def _network(section: network_section.NetworkQos) -> network_qos.Settings:
-    said = section.total_network_bandwidth
+def _network(section: memory_io_sections.NetworkQos) -> network_qos.Settings:
+    total = section.total_network_bandwidth
     return network_qos.Settings(
-        total=0 if said is None else quantity.units(said),
+        total=0 if total is None else quantity.units(total),
         interfaces=section.interfaces,
         ingress=section.ingress,
         least=section.limits.least_bps,
@@ -148,29 +147,19 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
     )
 
 
-def _bandwidth(network_class: network_section.NetworkClass) -> strategies.NetworkQos:
-    return strategies.NetworkQos(
-        enable=True, **{name: _share(value) for name, value in network_class.values().items()}
-    )
-
-
-def _share(said: int | str | None) -> strategies.Share | None:
-    if said is None:
-        return None
-    if isinstance(said, int):
-        return strategies.Share(percent=said)
-    return strategies.Share(bits=quantity.units(said))
+def _bandwidth(section: memory_io_sections.NetworkClass) -> strategies.NetworkQos:
+    return replace(strategy_field.configured(strategies.NetworkQos, section), enable=True)
 
 
 def _threshold(section: eviction_sections.Evict) -> strategies.Threshold:
-    return strategies.Threshold(**section.values(but=("mode", "limits")))
+    return strategy_field.configured(strategies.Threshold, section)
 
 
-def _memory_qos(section: memory_sections.MemoryQos) -> memory_qos.Settings:
+def _memory_qos(section: memory_io_sections.MemoryQos) -> memory_qos.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return memory_qos.Settings(
         classes={
-            name: strategies.MemoryQos(**own.values())
+            name: strategy_field.configured(strategies.MemoryQos, own)
             for name, own in classes.items()
             if own.enable
         },
@@ -187,24 +176,19 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
     }
     return cpu_qos.Settings(
         classes={
-            name: strategies.CpuQos(**own.values()) for name, own in classes.items() if own.enable
+            name: strategy_field.configured(strategies.CpuQos, own)
+            for name, own in classes.items()
+            if own.enable
         },
         most=section.limits.max_identity,
         cores=config.policies.core_scheduling.mode != "off",
     )
 
 
-def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
-    def blocks(own: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
-        said = own.blocks if own.enable else ()
-        return tuple(
-            strategies.Block(
-                name=each.name,
-                type=each.type,
-                io_cfg=strategies.IoLimits(**each.io_cfg.values()),
-            )
-            for each in said
-        )
+def _blkio(section: memory_io_sections.BlkioQos) -> blkio_qos.Settings:
+    def blocks(own: memory_io_sections.BlkioClass) -> tuple[strategies.Block, ...]:
+        blkio = strategy_field.configured(strategies.BlkioQos, own)
+        return blkio.blocks or () if blkio.enable else ()
 
     return blkio_qos.Settings(
         be=blocks(section.be_class),
@@ -214,17 +198,11 @@ def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
     )
 
 
-def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim.Settings:
+def _page_cache(section: memory_io_sections.PageCacheReclaim) -> page_cache_reclaim.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return page_cache_reclaim.Settings(
         classes={
-            name: strategies.MemoryQos(
-                page_cache_limit_enable=True,
-                page_cache_limit_size=None
-                if own.page_cache_limit_size is None
-                else quantity.milli(own.page_cache_limit_size) // 1000,
-                page_cache_limit_percent=own.page_cache_limit_percent,
-            )
+            name: strategy_field.configured(strategies.MemoryQos, own)
             for name, own in classes.items()
             if own.page_cache_limit_enable
         },
@@ -232,22 +210,15 @@ def _page_cache(section: memory_sections.PageCacheReclaim) -> page_cache_reclaim
     )
 
 
-def _system(section: memory_sections.SystemQos) -> system_qos.Settings:
-    said = section.values(but=("mode", "limits"))
+def _system(section: memory_io_sections.SystemQos) -> system_qos.Settings:
     return system_qos.Settings(
-        system=strategies.System(**said), max_free_percent=section.limits.max_free_percent
+        system=strategy_field.configured(strategies.System, section),
+        max_free_percent=section.limits.max_free_percent,
     )
 
 
 def _batch(section: best_effort_sections.BatchResources) -> batch_resources.Settings:
-    colocation = strategies.Colocation(
-        enable=section.enable,
-        cpu_reclaim_threshold_percent=section.cpu_reclaim_threshold_percent,
-        memory_reclaim_threshold_percent=section.memory_reclaim_threshold_percent,
-        cpu_calculate_policy=section.cpu_calculate_policy,
-        memory_calculate_policy=section.memory_calculate_policy,
-        degrade_time_minutes=section.degrade_time_minutes,
-    )
+    colocation = strategy_field.configured(strategies.Colocation, section)
     return batch_resources.Settings(
         strategy=strategies.overlay(batch_resources.Settings().strategy, colocation),
         seed=section.formula == "seed",
@@ -279,13 +250,7 @@ def _suppress(section: best_effort_sections.CpuSuppress) -> cpu_suppress.Setting
 
 def _cpu_burst(section: cpu_sections.CpuBurst) -> cpu_burst.Settings:
     return cpu_burst.Settings(
-        strategy=strategies.CpuBurst(
-            policy=section.policy,
-            cpu_burst_percent=section.cpu_burst_percent,
-            cfs_quota_burst_percent=section.cfs_quota_burst_percent,
-            cfs_quota_burst_period_seconds=section.cfs_quota_burst_period_seconds,
-            share_pool_threshold_percent=section.share_pool_threshold_percent,
-        ),
+        strategy=strategy_field.configured(strategies.CpuBurst, section),
         max_percent=section.limits.max_percent,
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import typing
 from dataclasses import replace
 
-from koordlet.config import eviction_texts
 from koordlet.host.counters import pressure
 from koordlet.model import duration, grouppath, pod, remember, slices, thresholds
 from koordlet.policy.eviction import node_pressure
@@ -24,7 +23,7 @@ def of(config: schema.Config) -> node_pressure.Settings:
     swap = section.swap_available
     local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
     return node_pressure.Settings(
-        limits=thresholds.parse(eviction_texts.of(section)),
+        limits=thresholds.parse(thresholds.Texts.of(section)),
         transition=duration.parse(section.eviction_pressure_transition_period),
         max_grace=section.eviction_max_pod_grace_period,
         own=thresholds.own(section.eviction_own, duration.parse(section.eviction_own_grace_period)),

@@ -16,25 +16,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from koordlet import log
 from koordlet.agent import bootstrap, lifecycle
-from koordlet.config import reloader, sourced
+from koordlet.config import plain, reloader, sourced
 from koordlet.model import errors
 from koordlet.state import disk, last_config
 
-#: Keys that are read only when the agent starts.
-_AT_START = (
-    "report.",
-    "state.dir",
-    "cgroups.root",
-    "kubelet.",
-    "kube.",
-    "scheduler.",
-    "eviction.",
-    "nri.",
-    "manifests.",
-)
 _ERRAND = "the last good configuration"
 
 
@@ -57,6 +46,9 @@ class LiveConfig:
         #: The agent is to start again, with a configuration (rule 3).
         self.again = False
         self._keep_at = keep
+        #: Fields that only a start reads, and that differ from what this agent started with.
+        self.waiting: list[str] = []
+        self._started = cast("plain.Section", agent.tick.effective.config)
         #: A good configuration that is not on disk yet.
         self._unkept: sourced.Effective | None = None
         self._instead = "" if start is None else start.instead
@@ -109,15 +101,16 @@ class LiveConfig:
     def _apply(self, effective: sourced.Effective) -> None:
         """Take a new configuration, and log which changes wait for a restart."""
         tick = self.agent.tick
-        changed = reloader.changes(tick.effective.config, effective.config)
-        waiting = [path for path in changed if path.startswith(_AT_START)]
+        # Both are records, whatever their type says (``sourced.Effective``).
+        changed = plain.changes(self._started, cast("plain.Section", effective.config))
+        self.waiting = [path for path, at_start in changed if at_start]
         tick.configure(effective)
         log.configure(effective.config.log.level, effective.config.log.format)
         self.publisher.log.info("config.applied", file=effective.path or "built-in")
         for warning in effective.warnings:
             self.publisher.log.warning("config.warning", detail=warning)
-        if waiting:
-            self.publisher.log.warning("config.needs_restart", fields=waiting)
+        if self.waiting:
+            self.publisher.log.warning("config.needs_restart", fields=self.waiting)
         why = bootstrap.why_observe(effective, tick.observer.layout, live=tick.host.live)
         if self.agent.enforce is bool(why):
             try:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from koordlet import log
-from koordlet.config import file_source, sourced
+from koordlet.config import file_source, places
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.model.record import dataclass
@@ -168,7 +168,7 @@ def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reserv
 def _declared(config: schema.Config, host: root.HostRoot) -> manifest_directory.Directory | None:
     """Build the source of manifests; ``None`` where the default directory does not exist."""
     where = config.manifests.directory
-    if where is None or (where == sourced.MANIFESTS and not host.exists(host.at(where))):
+    if where is None or (where == places.MANIFESTS and not host.exists(host.at(where))):
         return None
     from koordlet.workloads import manifest_directory  # noqa: PLC0415 -- rule 2
 

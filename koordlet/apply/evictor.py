@@ -96,14 +96,14 @@ class Evictor:
 
     def __init__(
         self,
-        way: Way | str,
+        backend: Callable[[], Way | str],
         *,
         report: Report = lambda _: None,
-        limits: Limits = Limits(),  # noqa: B008 -- frozen
+        limits: Callable[[], Limits] = Limits,
         spawn: Spawn | None = None,
     ) -> None:
-        #: A text is why there is none.
-        self._way = way
+        #: The backend and limits in force, which a reload may change. A text is why there is none.
+        self._backend = backend
         self._report = report
         self._limits = limits
         self._spawn = spawn or self._task
@@ -146,8 +146,8 @@ class Evictor:
             return result.Verdict.REFUSED, "critical and static pods are never evicted"
         if pod.stale:
             return result.Verdict.WAITING, "the pod's source is out of date"
-        if isinstance(self._way, str):
-            return result.Verdict.REFUSED, self._way
+        if isinstance(backend := self._backend(), str):
+            return result.Verdict.REFUSED, backend
         return result.Verdict.WAITING, self._busy(victim, now.at)
 
     def _busy(self, victim: eviction.Eviction, at: float) -> str:
@@ -164,12 +164,13 @@ class Evictor:
             for each in self._known.values()
             if each.victim.signal == victim.signal and each.victim.uid != victim.uid
         ]
-        if sum(each.under_way(at) for each in others) >= self._limits.in_flight:
+        limits = self._limits()
+        if sum(each.under_way(at) for each in others) >= limits.in_flight:
             return f"another eviction for {victim.signal} is in flight"
         while self._recent and at - self._recent[0] >= _MINUTE:
             self._recent.popleft()
-        if len(self._recent) >= self._limits.per_minute:
-            return f"limit of {self._limits.per_minute} evictions per minute reached"
+        if len(self._recent) >= limits.per_minute:
+            return f"limit of {limits.per_minute} evictions per minute reached"
         return ""
 
     def _forget(self, now: snapshot.Snapshot) -> None:
@@ -184,9 +185,12 @@ class Evictor:
         victim = begun.victim
         seconds = (victim.grace_seconds or 0) + _DEADLINE
         begun.tries += 1
-        assert not isinstance(self._way, str)  # noqa: S101 -- it was asked before
+        backend = self._backend()
         try:
-            came = await asyncio.wait_for(self._way(victim), seconds)
+            if isinstance(backend, str):
+                came = Outcome(done=False, detail=backend)
+            else:
+                came = await asyncio.wait_for(backend(victim), seconds)
         except TimeoutError:
             came = Outcome(done=False, detail=f"no answer within {seconds:.0f} s")
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs this attempt

@@ -42,7 +42,6 @@ class Manager:
         self,
         host: root.HostRoot,
         *,
-        wanted: bool = True,
         connect: Callable[[], bus.BusConnection] = bus.BusConnection,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
@@ -51,8 +50,8 @@ class Manager:
         self._clock = clock
         self.pause = pause
         # sd_booted(3): this directory is there exactly when systemd is the init.
-        there = host.live and host.exists(host.at("/run/systemd/system"))
-        self._there = wanted and there
+        self._there = host.live and host.exists(host.at("/run/systemd/system"))
+        self._wanted = True
         self._silent_until = 0.0
         #: It takes ``CPUWeight=idle`` (since 252), until it has refused that.
         self.idles = True
@@ -62,7 +61,11 @@ class Manager:
     @property
     def ready(self) -> bool:
         """Whether systemd is to be asked."""
-        return self._there and self._clock() >= self._silent_until
+        return self._there and self._wanted and self._clock() >= self._silent_until
+
+    def use(self, *, wanted: bool) -> None:
+        """Use systemd from now on, or write files directly, as ``cgroups.systemd`` says."""
+        self._wanted = wanted
 
     def manages(self, layout: cgroup.Layout) -> bool:
         """Whether limits of units go through systemd: on cgroup v2, in its own tree."""

@@ -153,7 +153,7 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             option = next((one for one in unknown if one.startswith("-")), None)
             known = list(self._option_string_actions)
-            near = _nearest(option.partition("=")[0], known) if option is not None else None
+            near = errors.nearest(option.partition("=")[0], known) if option is not None else None
             meant = f' (did you mean "{near}"?)' if near else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         return found, []
@@ -166,7 +166,7 @@ def check_command(words: Sequence[str], known: Iterable[str]) -> None:
     if not words:
         raise errors.UsageError("no command", fix="koordlet --help lists them")
     if words[0] not in known:
-        near = _nearest(words[0], known)
+        near = errors.nearest(words[0], known)
         fix = f'did you mean "{near}"?' if near else "koordlet --help lists them"
         raise errors.UsageError("no such command", culprit=words[0], fix=fix)
 
@@ -177,9 +177,3 @@ def check_options(args: argparse.Namespace) -> None:
         raise errors.UsageError(
             "this machine has its own clock", culprit="--now", fix="name a recording with --root"
         )
-
-
-def _nearest(word: str, known: Iterable[str]) -> str | None:
-    from koordlet.config import problems  # noqa: PLC0415 -- only who mistypes pays
-
-    return problems.nearest(word, known)

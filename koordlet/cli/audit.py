@@ -9,7 +9,6 @@ from pathlib import Path
 
 from koordlet.agent import bootstrap
 from koordlet.cli import options, output
-from koordlet.config import problems
 from koordlet.model import errors
 from koordlet.policy.framework import registry
 from koordlet.report import audit_json
@@ -69,7 +68,7 @@ def _why_nothing(where: Path, stem: str | None) -> list[str]:
     known = {row.stem for row in registry.POLICIES}
     if stem is None or stem in known:
         return []
-    near = problems.nearest(stem, known)
+    near = errors.nearest(stem, known)
     return [f'no policy has the name {stem}: did you mean "{near}"?'] if near else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from koordlet.config import catalog, problems, sourced
+from koordlet.config import catalog, sourced
 from koordlet.model import errors
 
 
@@ -30,7 +30,7 @@ def read(args: argparse.Namespace) -> dict[str, object]:
         if not equals or key not in known:
             why = "is not KEY=VALUE" if not equals else f"no key {key} in the configuration"
             # There are hundreds: a list of all is no help.
-            near = problems.nearest(key, known)
+            near = errors.nearest(key, known)
             fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
             raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
         found[key] = sourced.Flag(value, "--set")

@@ -13,7 +13,7 @@ import os
 from koordlet import log
 from koordlet.agent import bootstrap, handover_keeper, lifecycle, restore
 from koordlet.cli import options, output
-from koordlet.config import loader, sourced
+from koordlet.config import loader, places, sourced
 from koordlet.host import machine
 from koordlet.model import errors
 from koordlet.report import plan_json
@@ -104,7 +104,7 @@ def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Eff
     try:
         return bootstrap.start(args, {}).config
     except errors.ConfigError:
-        return loader.from_text(None, sourced.DEFAULT_PATH, {}, {})
+        return loader.from_text(None, places.DEFAULT_PATH, {}, {})
 
 
 class _Job:

@@ -23,7 +23,7 @@ from koordlet.agent import tick as ticks
 from koordlet.apply import trace
 from koordlet.cli import changes, explain_write, options, output, record, trace_table
 from koordlet.cli import plan as plan_command
-from koordlet.config import problems, sourced
+from koordlet.config import sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import player, read_log
@@ -88,7 +88,7 @@ def _choice(args: argparse.Namespace, traced: trace_json.Traced) -> trace_json.C
         raise errors.UsageError(
             "no policy has this stem",
             culprit=f"--policy {args.policy}",
-            fix=problems.suggest(args.policy, stems, "one of"),
+            fix=errors.suggest(args.policy, stems, "one of"),
         )
     if args.group is None:
         return trace_json.Choice(policy=args.policy)

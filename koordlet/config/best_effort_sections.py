@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from koordlet.config import sections
+from koordlet.model import strategies
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 
@@ -27,40 +28,11 @@ class BatchResourcesLimits(sections.Section):
     )
 
 
-class BatchResources(sections.Section):
+class BatchResources(sections.StrategySection, of=(strategies.Colocation, "batch_resources")):
     """Resources of the node offered to batch and mid workloads."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: BatchResourcesLimits = Field(
-        default_factory=BatchResourcesLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
-    enable: bool = Field(
-        default=False,
-        description="Compute batch and mid resources. In a cluster the slo-controller-config"
-        " ConfigMap overrides this key and the other keys with Koordinator's names.",
-    )
-    cpu_reclaim_threshold_percent: Percent = Field(
-        default=60,
-        description="Target use of the node's CPU by all workloads together, in percent.",
-    )
-    memory_reclaim_threshold_percent: Percent = Field(
-        default=65,
-        description="Target use of the node's memory by all workloads together, in percent.",
-    )
-    cpu_calculate_policy: Literal["usage", "maxUsageRequest"] = Field(
-        default="usage",
-        description="What is subtracted for prod workloads: their usage, or the"
-        " larger of usage and request.",
-    )
-    memory_calculate_policy: Literal["usage", "request", "maxUsageRequest"] = Field(
-        default="usage",
-        description="What is subtracted for prod workloads: their usage, their"
-        " request, or the larger of both.",
-    )
-    degrade_time_minutes: Annotated[int, Field(ge=1, le=1440)] = Field(
-        default=15, description="How long an offer stays valid without new measurements."
-    )
+    limits: BatchResourcesLimits
     formula: Literal["peer", "seed"] = Field(
         default="peer",
         description="What the calculation starts from: node capacity (`peer`, as"
@@ -86,9 +58,7 @@ class Adaptive(sections.Section):
         " `enforce` applies them. The policy pauses while a cluster object or"
         " `policies.cpu_suppress` limits best-effort work.",
     )
-    limits: AdaptiveLimits = Field(
-        default_factory=AdaptiveLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: AdaptiveLimits
     tolerance_percent: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=15,
         description="Tolerated extra CPU wait of latency-sensitive work beside best-effort work,"
@@ -121,29 +91,15 @@ class CpuSuppressLimits(sections.Section):
     )
 
 
-class CpuSuppress(sections.Section):
+class CpuSuppress(sections.StrategySection, of=(strategies.Threshold, "cpu_suppress")):
     """CPU limit of best-effort work by Koordinator's formula."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: CpuSuppressLimits = Field(
-        default_factory=CpuSuppressLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: CpuSuppressLimits
     enable: bool = Field(
         default=False,
         description="Limit best-effort work by the formula. In a cluster a NodeSLO overrides this"
         " and the three `cpuSuppress…` keys.",
-    )
-    cpu_suppress_threshold_percent: Percent = Field(
-        default=65,
-        description="Target use of the node's CPU by all workloads together, in percent.",
-    )
-    cpu_suppress_min_percent: Percent | None = Field(
-        default=None, description="Least CPU of best-effort work, in percent of the node's CPU."
-    )
-    cpu_suppress_policy: Literal["cpuset", "cfsQuota"] = Field(
-        default="cpuset",
-        description="How the limit is enforced: `cpuset` limits the CPUs,"
-        " `cfsQuota` limits the CPU time.",
     )
     formula: Literal["peer", "seed"] = Field(
         default="peer",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from koordlet.config import places, schema
+from koordlet.config import places, schema, sections
 from koordlet.model.record import dataclass
 
 PREFIX = "KOORDLET_"
@@ -26,6 +26,8 @@ class Field:
 
     loc: places.Loc
     info: FieldInfo
+    #: Only a start reads it: a reload names it in ``config.needs_restart``.
+    at_start: bool = False
 
     @property
     def path(self) -> str:
@@ -56,15 +58,15 @@ def fields() -> tuple[Field, ...]:
 
 def section_at(loc: places.Loc) -> type[BaseModel] | None:
     """The model whose keys are at a location; ``None`` for values and free-form maps."""
-    found: object = schema.Config
+    section: object = schema.Config
     for part in loc:
         if isinstance(part, int):
-            found = next(iter(typing.get_args(found)), None)
-        elif isinstance(found, type) and issubclass(found, BaseModel):
-            found = next((i.annotation for a, i in _aliased(found) if a == part), None)
+            section = next(iter(typing.get_args(section)), None)
+        elif isinstance(section, type) and issubclass(section, BaseModel):
+            section = next((i.annotation for a, i in _aliased(section) if a == part), None)
         else:
             return None
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+    return section if isinstance(section, type) and issubclass(section, BaseModel) else None
 
 
 def known_keys(loc: places.Loc) -> list[str]:
@@ -78,14 +80,14 @@ def section_fields(section: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
     return list(_aliased(section))
 
 
-def _walk(model: type[BaseModel], above: places.Loc) -> Iterator[Field]:
+def _walk(model: type[BaseModel], above: places.Loc, *, at_start: bool = False) -> Iterator[Field]:
     for alias, info in _aliased(model):
-        loc = (*above, alias)
-        inner = info.annotation
+        loc, inner = (*above, alias), info.annotation
+        starts = at_start or sections.AT_START in info.metadata
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from _walk(inner, loc)
+            yield from _walk(inner, loc, at_start=starts)
         else:
-            yield Field(loc, info)
+            yield Field(loc, info, starts)
 
 
 def _aliased(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:

@@ -1,13 +1,15 @@
-"""The sections ``kubelet``, ``kube`` and ``nri``: connections to kubelet, API server and runtime.
+"""The sections ``kubelet``, ``kube``, ``nri`` and ``scheduler``: who else is there.
 
-Covers: fields and defaults. Does not cover: when ``auto`` is on (``agent.sources``).
+Covers: fields and defaults of the kubelet, the API server, the runtime, a standalone scheduler.
+Does not cover: when ``auto`` is on (``agent.sources``), running a scheduler
+(``agent.scheduler_child``).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from koordlet.config import fieldtypes, sections
 
@@ -135,3 +137,36 @@ class Nri(sections.Section):
         description="Stop adjusting after this many adjusted containers failed to start within an"
         " hour, until SIGHUP reloads the agent.",
     )
+
+
+class Scheduler(sections.Section):
+    """A scheduler without a cluster."""
+
+    socket: fieldtypes.Directory = Field(
+        default=None,
+        description="Socket of the standalone scheduler, such as `/run/koordlet/scheduler.sock`."
+        " The agent then holds what is reserved on this node. Null uses no scheduler; in a"
+        " cluster the API server lists the reservations.",
+    )
+    run: bool = Field(
+        default=False,
+        description="Run a scheduler as a child process of the agent. The agent reports to it and"
+        " asks it for reservations. Objects are kept in `scheduler.db`.",
+    )
+    config: fieldtypes.Directory = Field(
+        default=None,
+        description="KubeSchedulerConfiguration file of the scheduler that `run` starts.",
+    )
+    http: fieldtypes.Address = Field(
+        default="127.0.0.1:9317", description="HTTP address of the scheduler that `run` starts."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Scheduler:
+        if self.run and self.socket is not None:
+            fieldtypes.refuse(
+                "the scheduler that is run here has its own socket",
+                "leave scheduler.socket out, or scheduler.run",
+                at=("socket",),
+            )
+        return self

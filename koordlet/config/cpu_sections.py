@@ -11,20 +11,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from koordlet.config import fieldtypes, sections
+from koordlet.model import nodeslo, strategies
 
 
 class NoLimits(sections.Section):
-    """Nothing here has an upper bound."""
+    """Upper bounds. They are applied last and override every other source; there are none."""
 
 
 class BoundQuota(sections.Section):
     """No CPU quota for pods with exclusive CPUs."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
 
 
 class CpuNormalizationLimits(sections.Section):
@@ -42,20 +40,14 @@ class CpuNormalization(sections.Section):
     """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
 
     mode: sections.PolicyModeField = "shadow"
-    limits: CpuNormalizationLimits = Field(
-        default_factory=CpuNormalizationLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: CpuNormalizationLimits
 
 
 class BatchLimits(sections.Section):
     """CPU shares, CPU quota and memory limits of pods that request batch or mid resources."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
 
 
 class ReservedCpusLimits(sections.Section):
@@ -70,9 +62,7 @@ class ReservedCpus(sections.Section):
     """CPUs reserved for the system and withheld from every pod."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: ReservedCpusLimits = Field(
-        default_factory=ReservedCpusLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: ReservedCpusLimits
     cpus: fieldtypes.CpuList = Field(default=None, description="CPUs to reserve, such as `0-1`.")
     quantity: fieldtypes.OptionalQuantity = Field(
         default=None,
@@ -88,9 +78,7 @@ class SharedPools(sections.Section):
     """CPU pools of workloads without exclusive CPUs."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: SharedPoolsLimits = Field(
-        default_factory=SharedPoolsLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: SharedPoolsLimits
     enable_controllers: bool = Field(
         default=False,
         description="Enable the cpuset controller in the parent cgroups of a workload (cgroup v2"
@@ -115,9 +103,7 @@ class ExclusiveCpus(sections.Section):
     """Exclusive CPUs of single workloads."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: ExclusiveCpusLimits = Field(
-        default_factory=ExclusiveCpusLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: ExclusiveCpusLimits
     choose: bool = Field(
         default=True,
         description="Choose exclusive CPUs for workloads that request a number of them and have"
@@ -139,10 +125,7 @@ class Housekeeping(sections.Section):
     """Keeps interrupts and kernel threads away from exclusive CPUs."""
 
     mode: sections.PolicyModeField = "off"
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
     interrupts: bool = Field(
         default=True,
         description="Move interrupts away from exclusive CPUs. Stop `irqbalance` first.",
@@ -170,10 +153,7 @@ class CoreScheduling(sections.Section):
         " `enforce` applies them. Core scheduling costs capacity: a thread idles while its"
         " core runs another group.",
     )
-    limits: NoLimits = Field(
-        default_factory=NoLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: NoLimits
     classes: Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)] = Field(
         default=("LSR", "LS", "BE"),
         description="QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO"
@@ -191,73 +171,34 @@ class CpuBurstLimits(sections.Section):
     )
 
 
-class CpuBurst(sections.Section):
+class CpuBurst(sections.StrategySection, of=(strategies.CpuBurst, "cpu_burst")):
     """CPU time beyond their limit for containers that are neither LSE, LSR nor BE."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: CpuBurstLimits = Field(
-        default_factory=CpuBurstLimits, description="Upper bounds that no source can exceed."
-    )
-    policy: Literal["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"] = Field(
-        default="none",
-        description="`cpuBurstOnly` lets containers accumulate unused CPU time,"
-        " `cfsQuotaBurstOnly` raises the quota of throttled containers, `auto` does both. A"
-        " NodeSLO replaces this and all keys below.",
-    )
-    cpu_burst_percent: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=1000,
-        description="Burst that a container may accumulate, in percent of its CPU limit; the"
-        " kernel allows 100 at most.",
-    )
-    cfs_quota_burst_percent: Annotated[int, Field(ge=100)] = Field(
-        default=300, description="Highest raised quota, in percent of the CPU limit."
-    )
-    cfs_quota_burst_period_seconds: Annotated[int, Field(ge=-1)] = Field(
-        default=-1,
-        description="How long a container may keep the highest raised quota; -1 sets no time"
-        " limit.",
-    )
-    share_pool_threshold_percent: Annotated[int, Field(ge=0, le=100)] = Field(
-        default=50,
-        description="Use of the shared pool, in percent, above which koordlet lowers"
-        " raised quotas.",
-    )
+    limits: CpuBurstLimits
 
 
-Identity = Annotated[int, Field(ge=-1, le=2)]
-Idle = Annotated[int, Field(ge=0, le=1)]
-
-
-class CpuQosClass(sections.Section):
+class CpuQosClass(
+    sections.StrategySection,
+    of=(strategies.CpuQos, "cpu_qos"),
+    usual=nodeslo.CLASSES["LS"].cpu,
+    but=("sched_idle",),
+):
     """CPU scheduler settings of a latency-sensitive class."""
 
-    enable: bool = Field(default=False, description="Apply the settings of this class.")
-    group_identity: Identity = Field(
-        default=2,
-        description="Group identity (`cpu.bvt_warp_ns`): 2 preempts other classes, -1"
-        " yields to all of them.",
-    )
 
-
-class BeCpuQosClass(sections.Section):
+class BeCpuQosClass(
+    sections.StrategySection,
+    of=(strategies.CpuQos, "cpu_qos"),
+    usual=nodeslo.CLASSES["BE"].cpu,
+):
     """CPU scheduler settings of best-effort pods."""
-
-    enable: bool = Field(default=False, description="Apply the settings of this class.")
-    group_identity: Identity = Field(
-        default=-1,
-        description="Group identity (`cpu.bvt_warp_ns`): -1 yields to all other classes.",
-    )
-    sched_idle: Idle = Field(
-        default=0,
-        description="1: run BE pods as `SCHED_IDLE` (`cpu.idle`, in cgroups that koordlet"
-        " created).",
-    )
 
 
 class CpuQosLimits(sections.Section):
     """Upper bounds that no source can exceed."""
 
-    max_identity: Identity = Field(
+    max_identity: Annotated[int, Field(ge=-1, le=2)] = Field(
         default=2,
         description="Highest group identity; larger values of a NodeSLO or a pod are"
         " reduced to it.",
@@ -268,13 +209,7 @@ class CpuQos(sections.Section):
     """CPU scheduler settings by class. A NodeSLO replaces the classes."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: CpuQosLimits = Field(
-        default_factory=CpuQosLimits, description="Upper bounds that no source can exceed."
-    )
-    lsr_class: CpuQosClass = Field(
-        default_factory=CpuQosClass, description="Settings of LSE and LSR pods."
-    )
-    ls_class: CpuQosClass = Field(default_factory=CpuQosClass, description="Settings of LS pods.")
-    be_class: BeCpuQosClass = Field(
-        default_factory=BeCpuQosClass, description="Settings of BE pods."
-    )
+    limits: CpuQosLimits
+    lsr_class: CpuQosClass = Field(description="Settings of LSE and LSR pods.")
+    ls_class: CpuQosClass = Field(description="Settings of LS pods.")
+    be_class: BeCpuQosClass

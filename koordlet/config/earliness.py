@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from koordlet.config import eviction_texts, kubelet_file, places, problems, schema, sourced
+from koordlet.config import kubelet_file, places, problems, schema, sourced
 from koordlet.model import earlier, errors, thresholds
 
 _WHERE = ("policies", "node_pressure")
@@ -26,19 +26,19 @@ def check(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
     if not section.act or section.mode == "off":
         return []
     refused, unsure = [], []
-    for one in thresholds.parse(replace(eviction_texts.of(section), enforce_pods=False)):
-        rival, certain = earlier.rival(one, theirs, None)
+    for threshold in thresholds.parse(replace(thresholds.Texts.of(section), enforce_pods=False)):
+        rival, certain = earlier.rival(threshold, theirs, None)
         if rival is None:
             continue
-        text = earlier.words(one, rival)
+        text = earlier.words(threshold, rival)
         if certain:
-            key = "evictionHard" if one.hard else "evictionSoft"
-            where = places.dotted((*_WHERE, key, one.signal))
+            key = "evictionHard" if threshold.hard else "evictionSoft"
+            where = places.dotted((*_WHERE, key, threshold.signal))
             culprit = f"{origins.get(where, sourced.BUILT_IN)}: {where}"
             refused.append(errors.ConfigError(f"{text} ({path})", culprit=culprit, fix=_FIX))
         else:
             unsure.append(
-                f"whether {one.signal}<{one.value.text} is earlier than the kubelet's"
+                f"whether {threshold.signal}<{threshold.value.text} is earlier than the kubelet's"
                 f" {rival.value.text} ({path}) depends on the machine"
             )
     problems.raise_any(refused, path)

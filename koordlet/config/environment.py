@@ -27,22 +27,24 @@ _WORDS |= {"false": False, "no": False, "off": False, "0": False}
 def layer(env: Mapping[str, str]) -> layers.Layer:
     """The values that the environment sets; unknown variables raise ``ConfigError``."""
     built = layers.Layer(layers.Name.ENVIRONMENT)
-    found: list[errors.ConfigError] = []
+    refused: list[errors.ConfigError] = []
     names = sorted(name for name in env if name.startswith(catalog.PREFIX) and _ours(name))
     known = {field.variable: field for field in catalog.fields()} if names else {}
     for name in names:
         field = known.get(name)
         if field is None:
-            scalars = [variable for variable, one in known.items() if one.scalar]
-            fix = problems.suggest(name, scalars, "see koordlet config --help; known")
-            found.append(errors.ConfigError("unknown variable", culprit=name[:200], fix=fix))
+            scalars = [
+                variable for variable, variable_field in known.items() if variable_field.scalar
+            ]
+            fix = errors.suggest(name, scalars, "see koordlet config --help; known")
+            refused.append(errors.ConfigError("unknown variable", culprit=name[:200], fix=fix))
         elif not field.scalar:
             message = f"{field.path} cannot be set by a variable"
             fix = "set it in the configuration file"
-            found.append(errors.ConfigError(message, culprit=name, fix=fix))
+            refused.append(errors.ConfigError(message, culprit=name, fix=fix))
         else:
             built.put(field.loc, typed(field, env[name]), name)
-    problems.raise_any(found, "environment")
+    problems.raise_any(refused, "environment")
     return built
 
 

@@ -74,10 +74,10 @@ def load(
 ) -> sourced.Effective:
     """Load like ``loader.load``, in another process."""
     text, where = file_source.configured(path)
-    found = apart(parcel.Question(text=text, path=where, env=env, flags=flags)).answer(wait=True)
-    if isinstance(found, sourced.Effective):
-        return found
-    raise found or errors.BugError("whoever waits has an answer", culprit=where)
+    answered = apart(parcel.Question(text=text, path=where, env=env, flags=flags)).answer(wait=True)
+    if isinstance(answered, sourced.Effective):
+        return answered
+    raise answered or errors.BugError("whoever waits has an answer", culprit=where)
 
 
 def here(question: parcel.Question) -> Examination:
@@ -132,7 +132,7 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """A fresh interpreter."""
     home = str(Path(koordlet.__file__).absolute().parent.parent)
-    places = [home, *(one for one in sys.path if one and one != home)]
+    places = [home, *(path for path in sys.path if path and path != home)]
     words = [sys.executable, *_OPTIONS, program, *places]
     with _memory("question") as asked:
         os.pwrite(asked.fileno(), parcel.of_question(question), 0)
@@ -208,10 +208,10 @@ class _Apart:
             status = self._process.wait()
         with self._answer as file:
             file.seek(0)
-            said = file.read()
+            answer = file.read()
         try:
             if status == 0:
-                return parcel.answer(said, self._question)
+                return parcel.answer(answer, self._question)
         except (ValueError, LookupError, TypeError):
             pass  # rule 4
         return _answered(self._question)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, NoReturn
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from koordlet.config import places
@@ -101,6 +101,15 @@ def _quantity(value: object) -> object:
     if text.startswith("-"):
         refuse(f"a quantity must not be negative, found {places.show(text)}")
     return text
+
+
+def _part(value: int | str) -> object:
+    if isinstance(value, int):
+        if not 0 <= value <= 100:
+            refuse(f"{value} is not a percentage", "a number is percent, 0 to 100")
+    elif quantity.units(value) < 0:
+        refuse(f"{value} is negative", "give bits per second")
+    return value
 
 
 def _unit(value: object) -> object:
@@ -220,6 +229,8 @@ OptionalQuantity = Annotated[
     BeforeValidator(_quantity),
     WithJsonSchema({"type": ["string", "number", "null"], "examples": ["2", "1500m"]}),
 ]
+#: Percent of the total as a number, or bits per second as a quantity.
+Part = Annotated[int | str, Field(examples=[40, "200M"]), AfterValidator(_part)]
 Unit = Annotated[str | None, BeforeValidator(_unit), WithJsonSchema(_NULL_OR_TEXT)]
 CgroupPath = Annotated[str | None, BeforeValidator(_cgroup), WithJsonSchema(_NULL_OR_TEXT)]
 CgroupRoot = Annotated[str | None, BeforeValidator(_cgroup_root), WithJsonSchema(_NULL_OR_TEXT)]

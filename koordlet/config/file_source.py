@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 
-from koordlet.config import sourced
+from koordlet.config import places
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 
@@ -60,7 +60,7 @@ def read(path: str) -> str | None:
 
 def configured(path: str | None) -> tuple[str | None, str]:
     """Text and place of the configuration; ``None`` is the usual place, where none need be."""
-    where = sourced.DEFAULT_PATH if path is None else path
+    where = places.DEFAULT_PATH if path is None else path
     text = read(where)
     if text is None and path is not None:
         raise errors.ConfigError("no such file", culprit=where, fix="name an existing file")

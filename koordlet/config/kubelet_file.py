@@ -96,19 +96,21 @@ def texts(path: str) -> thresholds.Texts:
         )
     data = document.data
     hard = data.get("evictionHard")
-    found = thresholds.Texts(
+    texts = thresholds.Texts(
         hard=None if hard is None else _texts(hard),
         soft=_texts(data.get("evictionSoft")),
         soft_grace=_texts(data.get("evictionSoftGracePeriod")),
         merge_defaults=data.get("mergeDefaultEvictionSettings") is True,
     )
     try:
-        thresholds.parse(found)
+        thresholds.parse(texts)
     except thresholds.ThresholdError as error:
         where = ": ".join((path, *error.where))
         raise errors.ConfigError(str(error), culprit=where, fix="repair it there") from error
-    return found
+    return texts
 
 
 def _texts(value: object) -> dict[str, str]:
-    return {str(key): str(one) for key, one in value.items()} if isinstance(value, dict) else {}
+    return (
+        {str(key): str(amount) for key, amount in value.items()} if isinstance(value, dict) else {}
+    )

@@ -60,10 +60,10 @@ class Merged:
         return self.origins.get(loc, sourced.BUILT_IN)
 
 
-def merge(found: Iterable[Layer]) -> Merged:
+def merge(given: Iterable[Layer]) -> Merged:
     """Pile the layers up, weakest first."""
     merged = Merged()
-    for layer in sorted(found, key=lambda one: one.name):
+    for layer in sorted(given, key=lambda layer: layer.name):
         _overlay(merged, layer, merged.data, layer.data, ())
     return merged
 

@@ -43,7 +43,7 @@ def apply(config: schema.Config) -> tuple[schema.Config, tuple[Cut, ...]]:
         cuts.append(Cut((*stem, "quantity"), bound, section.quantity, str(limit)))
     if not cuts:
         return config, ()
-    update = {str(one.loc[-1]): one.now for one in cuts}
+    update = {str(cut.loc[-1]): cut.now for cut in cuts}
     limited = section.model_copy(update=update)
     policies = config.policies.model_copy(update={"reserved_cpus": limited})
     return config.model_copy(update={"policies": policies}), tuple(cuts)

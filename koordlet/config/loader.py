@@ -58,7 +58,7 @@ def from_text(
 
     ``kept``: the file had content, so that it has none now is refused.
     """
-    found: list[layers.Layer] = []
+    given: list[layers.Layer] = []
     warnings: list[str] = []
     layer = None if text is None else file_layer(text, path)
     if kept and layer is None:
@@ -69,19 +69,19 @@ def from_text(
         if layer is None:
             warnings.append(f"{path}: the file is empty: all values are defaults")
         else:
-            found.append(layer)
-    found += [environment.layer(env), flag_layer(flags)]
-    for layer in (one for one in found[-2:] if one.data):
+            given.append(layer)
+    given += [environment.layer(env), flag_layer(flags)]
+    for layer in (changed for changed in given[-2:] if changed.data):
         _check(layer.data, layer.origins, layer.name.name.lower())
-    resolved = resolve(found, path if text is not None else None, warnings)
+    resolved = resolve(given, path if text is not None else None, warnings)
     return replace(resolved, text=text)
 
 
 def resolve(
-    found: Iterable[layers.Layer], path: str | None = None, warnings: Iterable[str] = ()
+    given: Iterable[layers.Layer], path: str | None = None, warnings: Iterable[str] = ()
 ) -> sourced.Effective:
     """The sum of layers that are each valid by themselves."""
-    merged = layers.merge(found)
+    merged = layers.merge(given)
     config = _check(merged.data, merged.origins, "configuration")
     config, cuts = limits.apply(config)
     record = config.record()
@@ -91,9 +91,9 @@ def resolve(
     shown = {
         places.dotted(loc): origin for loc, origin in origins.items() if origin != sourced.BUILT_IN
     }
-    said = [*warnings, *map(str, cuts), *_ignored(config), *_late(config, shown)]
+    warned = [*warnings, *map(str, cuts), *_ignored(config), *_late(config, shown)]
     # Whoever reads it cannot tell the record from the models (``plain``).
-    return sourced.Effective(cast("schema.Config", record), shown, tuple(said), path)
+    return sourced.Effective(cast("schema.Config", record), shown, tuple(warned), path)
 
 
 def file_layer(text: str, path: str) -> layers.Layer | None:
@@ -108,17 +108,17 @@ def file_layer(text: str, path: str) -> layers.Layer | None:
         document = kubelet_file.translated(
             document, {"apiVersion": schema.API_VERSION, "kind": schema.KIND}
         )
-    found = list(document.problems)
+    refused = list(document.problems)
     data = document.data
-    if data is None and not found:
+    if data is None and not refused:
         return None
     if isinstance(data, dict) and document.complete:
-        found += _header(data, document, path) or _problems_of(data, document, path)
-    elif not found:
+        refused += _header(data, document, path) or _problems_of(data, document, path)
+    elif not refused:
         message = f"expected a section with keys, found {problems.noun(data)}"
         fix = f"begin with apiVersion: {schema.API_VERSION}"
-        found.append(errors.ConfigError(message, culprit=_locate(document, path, ()), fix=fix))
-    problems.raise_any(found, path)
+        refused.append(errors.ConfigError(message, culprit=_locate(document, path, ()), fix=fix))
+    problems.raise_any(refused, path)
     origins = {loc: f"{path}:{mark.line}" for loc, mark in document.values.items()}
     return layers.Layer(layers.Name.FILE, data if isinstance(data, dict) else {}, origins)
 
@@ -131,7 +131,7 @@ def flag_layer(flags: Mapping[str, object]) -> layers.Layer:
         flag = given if isinstance(given, sourced.Flag) else sourced.Flag(given, "command line")
         if path not in known:
             message = f"a flag sets the unknown field {path}"
-            raise errors.BugError(message, fix=problems.suggest(path, known, "known"))
+            raise errors.BugError(message, fix=errors.suggest(path, known, "known"))
         value = flag.value
         if isinstance(value, str):
             value = environment.typed(known[path], value)
@@ -144,7 +144,7 @@ def _header(
 ) -> list[errors.ConfigError]:
     """Another kind of file gets one error, not one for each of its keys."""
     wanted = {"apiVersion": schema.API_VERSION, "kind": schema.KIND}
-    found = []
+    refused = []
     for key, right in wanted.items():
         if data.get(key) == right:
             continue
@@ -153,8 +153,8 @@ def _header(
         )
         culprit = f"{_locate(document, path, (key,))}: {key}"
         fix = f"write {key}: {right}"
-        found.append(errors.ConfigError(message, culprit=culprit, fix=fix))
-    return found
+        refused.append(errors.ConfigError(message, culprit=culprit, fix=fix))
+    return refused
 
 
 def _problems_of(
@@ -186,8 +186,8 @@ def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> sche
         return schema.Config.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        found = problems.from_validation(details, lambda loc, _: _origin(origins, loc) or source)
-    problems.raise_any(found, source)
+        refused = problems.from_validation(details, lambda loc, _: _origin(origins, loc) or source)
+    problems.raise_any(refused, source)
     raise errors.BugError("a failed validation names no problem", culprit=source)
 
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from koordlet.config import eviction_texts, fieldtypes, places, problems, sections
-from koordlet.model import duration, thresholds
+from koordlet.config import fieldtypes, places, sections
+from koordlet.model import duration, errors, thresholds
 
 
 def _map(separator: str) -> Callable[[object], object]:
@@ -77,9 +77,7 @@ class NodePressure(sections.Section):
     """Evictions and conditions when memory, disk, inodes or processes run out."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: NodePressureLimits = Field(
-        default_factory=NodePressureLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: NodePressureLimits
     act: bool | None = Field(
         default=None,
         description="Evict pods; null is true only on machines without a kubelet. Beside a"
@@ -182,10 +180,10 @@ class NodePressure(sections.Section):
     @model_validator(mode="after")
     def _thresholds(self) -> NodePressure:
         try:
-            thresholds.parse(eviction_texts.of(self))
+            thresholds.parse(thresholds.Texts.of(self))
             thresholds.own(self.eviction_own, 0.0)
         except thresholds.ThresholdError as error:
-            fix = problems.suggest(error.where[-1], error.known, "known") if error.known else _FIX
+            fix = errors.suggest(error.where[-1], error.known, "known") if error.known else _FIX
             fieldtypes.refuse(str(error), fix, at=error.where)
         for name in self.pressure_limits:
             if name not in _STALLS:
@@ -208,8 +206,8 @@ class NodePressure(sections.Section):
 
 _FIX = 'write quantities such as "100Mi", percentages such as "10%", durations such as "1m30s"'
 _STALLS = frozenset(
-    f"{one}.{degree}.avg{seconds}"
-    for one in ("cpu", "memory", "io")
+    f"{resource}.{degree}.avg{seconds}"
+    for resource in ("cpu", "memory", "io")
     for degree in ("some", "full")
     for seconds in (10, 60, 300)
 )
@@ -223,10 +221,7 @@ class LocalStorageEvict(sections.Section):
     """Evictions of pods that exceed their local-storage limits."""
 
     mode: sections.PolicyModeField = "enforce"
-    limits: LocalStorageEvictLimits = Field(
-        default_factory=LocalStorageEvictLimits,
-        description="Upper bounds. They are applied last and override every other source.",
-    )
+    limits: LocalStorageEvictLimits
     act: bool | None = Field(
         default=None,
         description="Evict pods that exceed their local-storage limits; null is true only on"

@@ -33,44 +33,44 @@ class Question:
     kept: bool = False
 
 
-def of_question(said: Question) -> bytes:
+def of_question(asked: Question) -> bytes:
     """A question on its way."""
     parts: dict[str, object] = {
-        "text": said.text,
-        "path": said.path,
-        "env": {name: value for name, value in said.env.items() if name.startswith(PREFIX)},
-        "flags": {path: _spelled(flag) for path, flag in said.flags.items()},
-        "kept": said.kept,
+        "text": asked.text,
+        "path": asked.path,
+        "env": {name: value for name, value in asked.env.items() if name.startswith(PREFIX)},
+        "flags": {path: _spelled(flag) for path, flag in asked.flags.items()},
+        "kept": asked.kept,
     }
     return _bytes(parts)
 
 
-def question(said: bytes) -> Question:
+def question(data: bytes) -> Question:
     """Decode a question."""
-    parts = json.loads(said)
+    parts = json.loads(data)
     flags = {path: sourced.Flag(*flag) for path, flag in parts.pop("flags").items()}
     return Question(flags=flags, **parts)
 
 
-def of_answer(said: Answer) -> bytes:
+def of_answer(answered: Answer) -> bytes:
     """An answer on its way."""
-    if isinstance(said, errors.ConfigError):
-        refused = {"message": said.message, "culprit": said.culprit, "fix": said.fix}
+    if isinstance(answered, errors.ConfigError):
+        refused = {"message": answered.message, "culprit": answered.culprit, "fix": answered.fix}
         return _bytes({"refused": refused})
     return _bytes(
         {
-            "config": plain.packed(said.config),
-            "origins": dict(said.origins),
-            "warnings": said.warnings,
-            "path": said.path,
+            "config": plain.packed(answered.config),
+            "origins": dict(answered.origins),
+            "warnings": answered.warnings,
+            "path": answered.path,
             "version": koordlet.__version__,
         }
     )
 
 
-def answer(said: bytes, asked: Question) -> Answer:
+def answer(data: bytes, asked: Question) -> Answer:
     """Decode an answer; ``ValueError``, ``LookupError``, ``TypeError`` for anything else."""
-    parts: dict[str, Any] = json.loads(said)
+    parts: dict[str, Any] = json.loads(data)
     if "refused" in parts:
         return errors.ConfigError(**parts["refused"])
     if parts["version"] != koordlet.__version__:

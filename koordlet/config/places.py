@@ -1,6 +1,7 @@
 """Location of a value in a configuration and its spelling: ``workloads[0].match.unit``.
 
-Covers: locations, the text of one and of a value in an error, marks in a file.
+Covers: where files usually are, locations, the text of one and of a value in an error, marks in
+a file.
 Does not cover: finding them (``yaml_source``), blaming them (``problems``).
 """
 
@@ -10,6 +11,10 @@ import re
 
 from koordlet.model import printable
 from koordlet.model.record import dataclass
+
+DEFAULT_PATH = "/etc/koordlet/config.yaml"
+#: Followed where it is there when the agent starts.
+MANIFESTS = "/etc/koordlet/manifests"
 
 #: The keys and list positions that lead to a value from the top.
 Loc = tuple[str | int, ...]

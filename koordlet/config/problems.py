@@ -1,13 +1,12 @@
 """Messages of configuration errors: problem, location and fix.
 
-Covers: turning a failed validation into errors with file, line, column and field path; the nearest
-known word; putting several errors into one.
+Covers: turning a failed validation into errors with file, line, column and field path; putting
+several errors into one.
 Does not cover: the rules themselves (``schema``, ``fieldtypes``), YAML syntax (``yaml_source``).
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -43,8 +42,8 @@ _BOUNDS = {
 class ConfigErrors(errors.ConfigError):
     """Several problems of one source, shown together."""
 
-    def __init__(self, found: Sequence[errors.ConfigError], source: str) -> None:
-        self.problems = tuple(found)
+    def __init__(self, refused: Sequence[errors.ConfigError], source: str) -> None:
+        self.problems = tuple(refused)
         shown = [printable.escaped(str(problem)) for problem in self.problems[:MAX_SHOWN]]
         more = len(self.problems) - len(shown)
         if more:
@@ -53,29 +52,13 @@ class ConfigErrors(errors.ConfigError):
         super().__init__(f"{len(self.problems)} problems:{lines}", culprit=source)
 
 
-def raise_any(found: Iterable[errors.ConfigError], source: str) -> None:
+def raise_any(refused: Iterable[errors.ConfigError], source: str) -> None:
     """Raise one error for all problems of a source, in the order of its lines."""
-    ordered = sorted(found, key=lambda problem: _line_order(problem.culprit))
+    ordered = sorted(refused, key=lambda problem: _line_order(problem.culprit))
     if len(ordered) == 1:
         raise ordered[0]
     if ordered:
         raise ConfigErrors(ordered, source)
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
-    lowered = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(word.lower()[:200], lowered, n=1, cutoff=0.6)
-    return lowered[close[0]] if close else None
-
-
-def suggest(word: str, known: Iterable[str], what: str) -> str:
-    """``did you mean "X"?``, or the list where nothing is near."""
-    choices = list(known)
-    close = nearest(word, choices)
-    if close is not None:
-        return f'did you mean "{close}"?'
-    return f"{what}: {', '.join(choices)}" if choices else ""
 
 
 def from_validation(details: Iterable[Any], locate: Locate) -> list[errors.ConfigError]:
@@ -97,7 +80,7 @@ def _one(detail: Any, locate: Locate) -> errors.ConfigError:
 
 
 def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, str]:
-    found = detail.get("input")
+    value = detail.get("input")
     match kind:
         case fieldtypes.REFUSED:
             words = str(context["message"]), str(context["fix"])
@@ -107,14 +90,14 @@ def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, 
             words = f"the key {places.show(str(loc[-1]))} is missing", "add it"
         case "literal_error":
             # pydantic spells the choices as 'a', 'b' or 'c'.
-            words = _wrong_word(found, re.findall(r"'([^']*)'", str(context["expected"])))
+            words = _wrong_word(value, re.findall(r"'([^']*)'", str(context["expected"])))
         case _ if kind in _BOUNDS:
             key, bound = _BOUNDS[kind]
-            words = f"{bound} {context[key]} is needed, found {noun(found)}", ""
+            words = f"{bound} {context[key]} is needed, found {noun(value)}", ""
         case _ if kind in _EXPECTED:
-            quote = kind == "string_type" and isinstance(found, int | float)
+            quote = kind == "string_type" and isinstance(value, int | float)
             fix = "put it in quotes" if quote else ""
-            words = f"expected {_EXPECTED[kind]}, found {noun(found)}", fix
+            words = f"expected {_EXPECTED[kind]}, found {noun(value)}", fix
         case _:
             words = str(detail["msg"]), ""
     return words
@@ -123,25 +106,25 @@ def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, 
 def _unknown_key(loc: places.Loc) -> tuple[str, str]:
     key = str(loc[-1])
     known = catalog.known_keys(loc[:-1])
-    return f"unknown key {places.show(key)}", suggest(key, known, "known here")
+    return f"unknown key {places.show(key)}", errors.suggest(key, known, "known here")
 
 
-def _wrong_word(found: object, choices: list[str]) -> tuple[str, str]:
+def _wrong_word(value: object, choices: list[str]) -> tuple[str, str]:
     listed = " or ".join(", ".join(choices).rsplit(", ", 1))
     if len(choices) == 1:
-        return f"expected {choices[0]}, found {noun(found)}", f'write "{choices[0]}"'
-    close = nearest(found, choices) if isinstance(found, str) else None
-    message = f"expected {listed}, found {noun(found)}"
+        return f"expected {choices[0]}, found {noun(value)}", f'write "{choices[0]}"'
+    close = errors.nearest(value, choices) if isinstance(value, str) else None
+    message = f"expected {listed}, found {noun(value)}"
     return message, f'did you mean "{close}"?' if close else ""
 
 
-def noun(found: object) -> str:
+def noun(value: object) -> str:
     """A found value in the words of an error."""
-    if isinstance(found, dict):
+    if isinstance(value, dict):
         return "a section with keys"
-    if isinstance(found, list | tuple):
+    if isinstance(value, list | tuple):
         return "a list"
-    return places.show(found)
+    return places.show(value)
 
 
 def _culprit(where: str, loc: places.Loc) -> str:

@@ -14,16 +14,12 @@ Rules:
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from koordlet.config import examiner, file_source, layers, parcel, places, plain, sourced
+from koordlet.config import examiner, file_source, parcel, places, sourced
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-
-if typing.TYPE_CHECKING:
-    from koordlet.config import schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Reloader:
         error: errors.ConfigError | None = None,
     ) -> None:
         self._named = path
-        self._path = sourced.DEFAULT_PATH if path is None else path
+        self._path = places.DEFAULT_PATH if path is None else path
         self._env = env
         self._flags = flags
         self._ask = ask
@@ -120,15 +116,15 @@ class Reloader:
     def _heard(self, asked: _Asked) -> parcel.Answer | None:
         # A question whose answer raises is over as well: the next look is at the next change.
         self._asked = None
-        found = asked.examination.answer()
-        if found is None:
+        answered = asked.examination.answer()
+        if answered is None:
             self._asked = asked
             return None
-        if isinstance(found, errors.ConfigError):
-            return self._once(asked.content, found, again=asked.again)
-        unchanged = found == self.effective
-        self._content, self.effective, self.error = asked.content, found, None
-        return None if unchanged and not asked.again else found
+        if isinstance(answered, errors.ConfigError):
+            return self._once(asked.content, answered, again=asked.again)
+        unchanged = answered == self.effective
+        self._content, self.effective, self.error = asked.content, answered, None
+        return None if unchanged and not asked.again else answered
 
     def _once(
         self, content: object, error: errors.ConfigError, *, again: bool
@@ -136,14 +132,3 @@ class Reloader:
         known = content == self._content
         self._content, self.error = content, error
         return None if known and not again else error
-
-
-def changes(old: schema.Config, new: schema.Config) -> tuple[str, ...]:
-    """The dotted paths whose values differ."""
-    before = dict(layers.leaves(plain.document(old)))
-    after = dict(layers.leaves(plain.document(new)))
-    return tuple(
-        places.dotted(loc)
-        for loc in {**before, **after}
-        if loc not in before or loc not in after or before[loc] != after[loc]
-    )

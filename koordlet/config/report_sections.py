@@ -44,10 +44,7 @@ class Http(sections.Section):
         default="127.0.0.1:9316", description="Address to listen on."
     )
     enabled: bool = Field(default=True, description="Start this server.")
-    secure: Secure = Field(
-        default_factory=Secure,
-        description="A second listener for other machines of the cluster, with TLS and tokens.",
-    )
+    secure: Secure
 
 
 Right = Literal["read", "report", "reserve", "admin"]
@@ -96,7 +93,7 @@ class Grpc(sections.Section):
         default=None,
         description="TCP address to listen on in addition to the socket; requires mutual TLS.",
     )
-    tls: Tls = Field(default_factory=Tls, description="Certificates for the TCP address.")
+    tls: Tls = Field(description="Certificates for the TCP address.")
     clients: Annotated[tuple[Client, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="Clients that may connect over TCP; empty allows none."
     )
@@ -121,9 +118,8 @@ class Scheduler(sections.Section):
         " with TLS; null reports to none.",
     )
     tls: Tls = Field(
-        default_factory=Tls,
         description="Certificates for the scheduler. The certificate must contain the node's name"
-        " as DNS or URI name unless `token` is set.",
+        " as DNS or URI name unless `token` is set."
     )
     token: fieldtypes.Directory = Field(
         default=None,

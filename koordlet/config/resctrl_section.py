@@ -11,29 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from koordlet.config import fieldtypes, sections
+from koordlet.model import nodeslo, strategies
 
-Percent = Annotated[int, Field(ge=0, le=100)]
 
-
-class ResctrlQos(sections.Section):
+class ResctrlQos(sections.StrategySection, of=(strategies.ResctrlQos, "resctrl")):
     """Cache ways and memory bandwidth of a class."""
-
-    enable: bool = Field(default=True, description="Create a resctrl group for this class.")
-    cat_range_start_percent: Percent = Field(
-        default=0,
-        alias="catRangeStartPercent",
-        description="Start of the range of cache ways, in percent.",
-    )
-    cat_range_end_percent: Percent = Field(
-        default=100,
-        alias="catRangeEndPercent",
-        description="End of the range of cache ways, in percent.",
-    )
-    mba_percent: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=100,
-        alias="mbaPercent",
-        description="Memory bandwidth limit in percent; 100 sets no limit.",
-    )
 
     @model_validator(mode="after")
     def _ordered(self) -> ResctrlQos:
@@ -46,14 +28,10 @@ class ResctrlQos(sections.Section):
         return self
 
 
-class BeResctrlQos(ResctrlQos):
+class BeResctrlQos(
+    ResctrlQos, of=(strategies.ResctrlQos, "resctrl"), usual=nodeslo.CLASSES["BE"].resctrl
+):
     """Cache ways and memory bandwidth of BE, with Koordinator's default."""
-
-    cat_range_end_percent: Percent = Field(
-        default=30,
-        alias="catRangeEndPercent",
-        description="End of the range of cache ways, in percent.",
-    )
 
 
 class Partition(sections.Section):
@@ -86,9 +64,7 @@ class Resctrl(sections.Section):
     """Cache ways and memory bandwidth of each class."""
 
     mode: sections.PolicyModeField = "shadow"
-    limits: ResctrlLimits = Field(
-        default_factory=ResctrlLimits, description="Upper bounds that no source can exceed."
-    )
+    limits: ResctrlLimits
     mount: bool = Field(
         default=False, description="Mount resctrl if it is not mounted, and unmount it on stop."
     )
@@ -136,11 +112,9 @@ class Resctrl(sections.Section):
     partitions: Annotated[tuple[Partition, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = (
         Field(default=(), description="Parts of every cache that only the listed classes use.")
     )
-    lsr_class: ResctrlQos = Field(
-        default_factory=ResctrlQos, description="Settings of LSE and LSR pods."
-    )
-    ls_class: ResctrlQos = Field(default_factory=ResctrlQos, description="Settings of LS pods.")
-    be_class: BeResctrlQos = Field(default_factory=BeResctrlQos, description="Settings of BE pods.")
+    lsr_class: ResctrlQos = Field(description="Settings of LSE and LSR pods.")
+    ls_class: ResctrlQos = Field(description="Settings of LS pods.")
+    be_class: BeResctrlQos
 
     @model_validator(mode="after")
     def _apart(self) -> Resctrl:

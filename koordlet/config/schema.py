@@ -20,14 +20,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from koordlet.config import (
     best_effort_sections,
-    blkio_section,
     cluster_sections,
-    counters_section,
     cpu_sections,
     eviction_sections,
     fieldtypes,
-    memory_sections,
-    network_section,
+    memory_io_sections,
     node_pressure_section,
     places,
     report_sections,
@@ -35,7 +32,6 @@ from koordlet.config import (
     sections,
     workload_sections,
 )
-from koordlet.config import scheduler as scheduler_section
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
@@ -46,7 +42,7 @@ Section = sections.Section
 class Node(Section):
     """Identity of this node."""
 
-    name: fieldtypes.NodeName = Field(
+    name: Annotated[fieldtypes.NodeName, sections.AT_START] = Field(
         default=None, description="Name of the node; null uses the host name."
     )
     annotations: fieldtypes.StringMap = Field(
@@ -62,7 +58,7 @@ class Node(Section):
 class Cgroups(Section):
     """Location of the managed cgroups."""
 
-    root: fieldtypes.CgroupRoot = Field(
+    root: Annotated[fieldtypes.CgroupRoot, sections.AT_START] = Field(
         default=None,
         description="Cgroup below which koordlet manages, as the kubelet's `--cgroup-root`; null"
         " is `/`.",
@@ -72,6 +68,48 @@ class Cgroups(Section):
         description="`auto` sets limits of units through systemd if it runs (cgroup v2), so that"
         " a daemon-reload keeps them; `never` writes the cgroup files directly.",
     )
+
+
+class Cpi(Section):
+    """Cycles and instructions of containers, by the processor's counters."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Count cycles and instructions where kernel and processor allow it. While a"
+        " cgroup is counted, each switch to or from it costs its CPU about a microsecond.",
+    )
+    window_seconds: int = Field(
+        default=10, ge=1, le=60, description="Length of one counting window of a cgroup."
+    )
+    interval_seconds: int = Field(
+        default=60,
+        ge=1,
+        le=60,
+        description="Time between two windows of a cgroup, if all cgroups fit into one window.",
+    )
+    descriptors: int = Field(
+        default=1024,
+        ge=2,
+        le=16384,
+        description="Upper bound of open perf file descriptors. A cgroup needs two for each"
+        " online CPU; cgroups that do not fit into one window take turns.",
+    )
+
+    @model_validator(mode="after")
+    def _window_fits(self) -> Cpi:
+        if self.window_seconds > self.interval_seconds:
+            fieldtypes.refuse(
+                f"a window of {self.window_seconds} s does not fit into {self.interval_seconds} s",
+                "make intervalSeconds at least windowSeconds",
+                at=("windowSeconds",),
+            )
+        return self
+
+
+class Counters(Section):
+    """Optional hardware counters."""
+
+    cpi: Cpi
 
 
 class Guard(Section):
@@ -86,131 +124,36 @@ class Guard(Section):
 
 
 class Policies(Section):
-    """One section for each policy, under its stem."""
+    """One section for each policy."""
 
     model_config = ConfigDict(alias_generator=str)  # rule 1
 
-    reserved_cpus: cpu_sections.ReservedCpus = Field(
-        default_factory=cpu_sections.ReservedCpus,
-        alias="reserved_cpus",
-        description="Reserved CPUs.",
-    )
-    exclusive_cpus: cpu_sections.ExclusiveCpus = Field(
-        default_factory=cpu_sections.ExclusiveCpus,
-        alias="exclusive_cpus",
-        description="Exclusive CPUs of single workloads.",
-    )
-    shared_pools: cpu_sections.SharedPools = Field(
-        default_factory=cpu_sections.SharedPools,
-        alias="shared_pools",
-        description="Shared CPU pools.",
-    )
-    adaptive: best_effort_sections.Adaptive = Field(
-        default_factory=best_effort_sections.Adaptive,
-        description="CPU for best-effort work, adapted to what latency-sensitive work needs.",
-    )
-    bound_quota: cpu_sections.BoundQuota = Field(
-        default_factory=cpu_sections.BoundQuota,
-        alias="bound_quota",
-        description="No CPU quota for pods with exclusive CPUs.",
-    )
-    cpu_normalization: cpu_sections.CpuNormalization = Field(
-        default_factory=cpu_sections.CpuNormalization,
-        alias="cpu_normalization",
-        description="CPU quotas scaled to the speed of the CPUs.",
-    )
-    batch_limits: cpu_sections.BatchLimits = Field(
-        default_factory=cpu_sections.BatchLimits,
-        alias="batch_limits",
-        description="Limits of batch and mid pods.",
-    )
-    batch_resources: best_effort_sections.BatchResources = Field(
-        default_factory=best_effort_sections.BatchResources,
-        alias="batch_resources",
-        description="Resources offered to batch and mid workloads.",
-    )
-    blkio_qos: blkio_section.BlkioQos = Field(
-        default_factory=blkio_section.BlkioQos,
-        alias="blkio_qos",
-        description="Limits of block devices.",
-    )
-    network_qos: network_section.NetworkQos = Field(
-        default_factory=network_section.NetworkQos,
-        alias="network_qos",
-        description="Network bandwidth by QoS class.",
-    )
-    core_scheduling: cpu_sections.CoreScheduling = Field(
-        default_factory=cpu_sections.CoreScheduling,
-        alias="core_scheduling",
-        description="Which workloads may share a core at the same time.",
-    )
-    cpu_suppress: best_effort_sections.CpuSuppress = Field(
-        default_factory=best_effort_sections.CpuSuppress,
-        alias="cpu_suppress",
-        description="CPU limit of best-effort work by Koordinator's formula.",
-    )
-    housekeeping: cpu_sections.Housekeeping = Field(
-        default_factory=cpu_sections.Housekeeping,
-        description="Interrupts and kernel threads away from exclusive CPUs.",
-    )
-    oom_score: memory_sections.OomScore = Field(
-        default_factory=memory_sections.OomScore,
-        alias="oom_score",
-        description="Which processes the OOM killer prefers.",
-    )
-    resctrl: resctrl_section.Resctrl = Field(
-        default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."
-    )
-    cpu_burst: cpu_sections.CpuBurst = Field(
-        default_factory=cpu_sections.CpuBurst,
-        alias="cpu_burst",
-        description="CPU time beyond the CPU limit.",
-    )
-    local_storage_evict: node_pressure_section.LocalStorageEvict = Field(
-        default_factory=node_pressure_section.LocalStorageEvict,
-        alias="local_storage_evict",
-        description="Evictions by local-storage limits of pods.",
-    )
-    cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict = Field(
-        default_factory=eviction_sections.CpuAllocatableEvict,
-        description="Evictions by CPU requests.",
-    )
-    cpu_evict: eviction_sections.CpuEvict = Field(
-        default_factory=eviction_sections.CpuEvict,
-        description="Evictions by CPU satisfaction and CPU use.",
-    )
-    memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict = Field(
-        default_factory=eviction_sections.MemoryAllocatableEvict,
-        description="Evictions by memory requests.",
-    )
-    memory_evict: eviction_sections.MemoryEvict = Field(
-        default_factory=eviction_sections.MemoryEvict, description="Evictions by memory use."
-    )
-    cpu_qos: cpu_sections.CpuQos = Field(
-        default_factory=cpu_sections.CpuQos,
-        alias="cpu_qos",
-        description="CPU scheduler settings by QoS class.",
-    )
-    memory_qos: memory_sections.MemoryQos = Field(
-        default_factory=memory_sections.MemoryQos,
-        alias="memory_qos",
-        description="Memory protection and throttling by QoS class.",
-    )
-    page_cache_reclaim: memory_sections.PageCacheReclaim = Field(
-        default_factory=memory_sections.PageCacheReclaim,
-        alias="page_cache_reclaim",
-        description="Page cache limits of pods.",
-    )
-    system_qos: memory_sections.SystemQos = Field(
-        default_factory=memory_sections.SystemQos,
-        alias="system_qos",
-        description="Kernel settings of the whole machine.",
-    )
-    node_pressure: node_pressure_section.NodePressure = Field(
-        default_factory=node_pressure_section.NodePressure,
-        alias="node_pressure",
-        description="Evictions and conditions when memory, disk or processes run out.",
-    )
+    reserved_cpus: cpu_sections.ReservedCpus
+    exclusive_cpus: cpu_sections.ExclusiveCpus
+    shared_pools: cpu_sections.SharedPools
+    adaptive: best_effort_sections.Adaptive
+    bound_quota: cpu_sections.BoundQuota
+    cpu_normalization: cpu_sections.CpuNormalization
+    batch_limits: cpu_sections.BatchLimits
+    batch_resources: best_effort_sections.BatchResources
+    blkio_qos: memory_io_sections.BlkioQos
+    network_qos: memory_io_sections.NetworkQos
+    core_scheduling: cpu_sections.CoreScheduling
+    cpu_suppress: best_effort_sections.CpuSuppress
+    housekeeping: cpu_sections.Housekeeping
+    oom_score: memory_io_sections.OomScore
+    resctrl: resctrl_section.Resctrl
+    cpu_burst: cpu_sections.CpuBurst
+    local_storage_evict: node_pressure_section.LocalStorageEvict
+    cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict
+    cpu_evict: eviction_sections.CpuEvict
+    memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict
+    memory_evict: eviction_sections.MemoryEvict
+    cpu_qos: cpu_sections.CpuQos
+    memory_qos: memory_io_sections.MemoryQos
+    page_cache_reclaim: memory_io_sections.PageCacheReclaim
+    system_qos: memory_io_sections.SystemQos
+    node_pressure: node_pressure_section.NodePressure
 
 
 class Metrics(Section):
@@ -222,24 +165,17 @@ class Metrics(Section):
 class Report(Section):
     """What the agent reports, and where."""
 
-    http: report_sections.Http = Field(
-        default_factory=report_sections.Http, description="The HTTP server."
-    )
-    grpc: report_sections.Grpc = Field(
-        default_factory=report_sections.Grpc, description="The gRPC server."
-    )
+    http: report_sections.Http
+    grpc: report_sections.Grpc
     scheduler: report_sections.Scheduler = Field(
-        default_factory=report_sections.Scheduler,
-        description="The scheduler that this agent reports to.",
+        description="The scheduler that this agent reports to."
     )
-    metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
-    objects: report_sections.Objects = Field(
-        default_factory=report_sections.Objects, description="Objects of the API server."
-    )
+    metrics: Metrics
+    objects: report_sections.Objects
 
 
 class State(Section):
-    """State across restarts, and what a stop leaves behind."""
+    """State that survives a restart."""
 
     handover_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
         default=120, description="How long limits stay in force during a restart or an upgrade."
@@ -254,14 +190,14 @@ class State(Section):
         description="Size at which the audit log is rotated. One old log is kept, so both"
         " together take twice this.",
     )
-    dir: fieldtypes.Directory = Field(
+    dir: Annotated[fieldtypes.Directory, sections.AT_START] = Field(
         default=None,
         description="Directory of journal and checkpoints; null uses the system's directory.",
     )
 
 
 class Log(Section):
-    """The agent's own log, on standard error."""
+    """The agent's own log."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe level that is logged."
@@ -281,46 +217,28 @@ class Config(Section):
     mode: Literal["enforce", "observe"] = Field(
         default="enforce", description="`enforce` applies decisions, `observe` changes nothing."
     )
-    node: Node = Field(default_factory=Node, description="Identity of this node.")
-    cgroups: Cgroups = Field(
-        default_factory=Cgroups, description="Location of the managed cgroups."
+    node: Node
+    cgroups: Cgroups
+    kubelet: Annotated[cluster_sections.Kubelet, sections.AT_START]
+    kube: Annotated[cluster_sections.Kube, sections.AT_START]
+    scheduler: Annotated[cluster_sections.Scheduler, sections.AT_START] = Field(
+        description="The standalone scheduler that this machine belongs to."
     )
-    kubelet: cluster_sections.Kubelet = Field(
-        default_factory=cluster_sections.Kubelet, description="The kubelet of this node."
-    )
-    kube: cluster_sections.Kube = Field(
-        default_factory=cluster_sections.Kube, description="The API server of the cluster."
-    )
-    scheduler: scheduler_section.Scheduler = Field(
-        default_factory=scheduler_section.Scheduler,
-        description="The standalone scheduler that this machine belongs to.",
-    )
-    nri: cluster_sections.Nri = Field(
-        default_factory=cluster_sections.Nri,
+    nri: Annotated[cluster_sections.Nri, sections.AT_START] = Field(
         description="NRI, the container runtime's plugin interface, through which koordlet"
-        " adjusts containers at creation.",
+        " adjusts containers at creation."
     )
     workloads: Annotated[
         tuple[workload_sections.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
     ] = Field(default=(), description="The workloads of a machine without a cluster.")
-    manifests: workload_sections.Manifests = Field(
-        default_factory=workload_sections.Manifests,
-        description="More workloads of a machine without a cluster, as Pod manifests.",
-    )
-    policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
-    counters: counters_section.Counters = Field(
-        default_factory=counters_section.Counters, description="Optional hardware counters."
-    )
-    guard: Guard = Field(
-        default_factory=Guard,
-        description="Undoes changes that hurt latency-sensitive work.",
-    )
-    report: Report = Field(default_factory=Report, description="What the agent reports, and where.")
-    eviction: eviction_sections.Eviction = Field(
-        default_factory=eviction_sections.Eviction, description="How koordlet evicts pods."
-    )
-    state: State = Field(default_factory=State, description="State that survives a restart.")
-    log: Log = Field(default_factory=Log, description="The agent's own log.")
+    manifests: Annotated[workload_sections.Manifests, sections.AT_START]
+    policies: Policies
+    counters: Counters
+    guard: Guard
+    report: Annotated[Report, sections.AT_START]
+    eviction: eviction_sections.Eviction
+    state: State
+    log: Log
 
     @model_validator(mode="after")
     def _unique_names(self) -> Config:

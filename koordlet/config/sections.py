@@ -1,6 +1,7 @@
 """Common base of all sections of the configuration.
 
-Covers: frozen, strict models with camelCase keys; the mode of a policy; from models to records.
+Covers: frozen, strict models with camelCase keys; keys from the table of strategies; the mode of a
+policy; from models to records.
 Does not cover: any section (``schema`` and the modules of single policies).
 
 Pydantic makes one validator, of the whole configuration, when something is first validated: one of
@@ -13,13 +14,15 @@ import functools
 import inspect
 import sys
 import types
+import typing
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from koordlet.config import plain
+from koordlet.config import fieldtypes, plain
+from koordlet.model import strategy_field
 
 # Pydantic would read what each installed package says of itself, and load those that call
 # themselves its plugins: 15 ms of the start, and no way for code into an agent that is root.
@@ -28,6 +31,9 @@ vars(_plugins).update(get_plugins=tuple)
 sys.modules.setdefault(_plugins.__name__, _plugins)
 
 PolicyMode = Literal["off", "shadow", "enforce"]
+#: Annotation of a value, or of a section, that only a start reads: a change waits for a restart.
+#: Every other value is in effect with the next tick (``tests/agent/test_reload.py``).
+AT_START = "read only when the agent starts"
 
 
 class _Unwritten:
@@ -61,16 +67,17 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
-        """Build absent sections from defaults, without a validator of their own."""
+        """Build absent sections from defaults, and let them say themselves what they are."""
         for field in cls.model_fields.values():
-            if isinstance(field.default_factory, type) and issubclass(
-                field.default_factory, Section
-            ):
-                field.default_factory = _Unwritten(field.default_factory)
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, Section) and field.is_required():
+                field.default_factory = _Unwritten(kind)
+                words = inspect.cleandoc(kind.__doc__ or "").replace("``", "`")
+                field.description = field.description or " ".join(words.split())
 
-    def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Values by field, as in its record (``plain``)."""
-        return {name: value for name, value in self if name not in but}
+        return dict(self)
 
     def record(self) -> plain.Section:
         """Values without model and validator."""
@@ -84,11 +91,79 @@ class Section(BaseModel):
         return {} if value is None else value
 
 
+if typing.TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+
+class _FromTable(ModelMetaclass):
+    """Gives a section the keys that the table of strategies has for its policy."""
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        body: dict[str, Any],
+        *,
+        of: tuple[type, str] | None = None,
+        usual: object = None,
+        but: tuple[str, ...] = (),
+        **more: Any,
+    ) -> type:
+        """``of``: strategy and policy; ``usual``: values that are defaults instead of the table's.
+
+        Keys come after ``mode`` and ``limits``. What the section declares itself stays as it is.
+        """
+        if of is None:
+            return super().__new__(cls, name, bases, body, **more)
+        own = body.setdefault("__annotations__", {})
+        below = {key: own.pop(key) for key in list(own) if key not in ("mode", "limits")}
+        for key, row in strategy_field.rows(of[0]).items():
+            if key in below:
+                own[key] = below.pop(key)
+            elif of[1] in row.file and key not in but:
+                own[key], default = _key_of(row), getattr(usual, key, row.default)
+                if default == row.default and row.file_default is not None:
+                    default = row.file_default
+                alias = strategy_field.key(of[0], key)
+                body[key] = Field(default=default, alias=alias, description=row.doc)
+        own.update(below)
+        return super().__new__(cls, name, bases, body, **more)
+
+
+def _key_of(row: strategy_field.StrategyField) -> Any:
+    """Type of a key of the configuration file."""
+    bounds: dict[str, Any] = {}
+    if row.low > -strategy_field.INT64:
+        bounds["ge"] = int(row.low)
+    if row.high < strategy_field.INT64 - 1:
+        bounds["le"] = int(row.high)
+    kinds: dict[strategy_field.Form, Any] = {
+        "whole": Annotated[int, Field(**bounds)] if bounds else int,
+        "switch": bool,
+        "word": Literal[row.words],
+        "amount": fieldtypes.Quantity,
+        "share": fieldtypes.Part,
+    }
+    unsaid = row.default is None and row.file_default is None
+    return kinds[row.form] | None if unsaid else kinds[row.form]
+
+
+class StrategySection(Section, metaclass=_FromTable):
+    """A section with the keys of a strategy."""
+
+    if typing.TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Keys of the table, which the type checker does not see."""
+
+
 def _recorded(value: object) -> object:
     if isinstance(value, Section):
         return value.record()
     if isinstance(value, Mapping):
-        return {key: _recorded(one) for key, one in value.items()}
+        return {key: _recorded(item) for key, item in value.items()}
     return tuple(map(_recorded, value)) if isinstance(value, list | tuple) else value
 
 
@@ -96,7 +171,8 @@ def _recorded(value: object) -> object:
 def _kind(section: type[Section]) -> tuple[type[plain.Section], tuple[str, ...]]:
     known = section.model_fields
     aliases = tuple(info.alias or name for name, info in known.items())
-    return plain.kind(section.__name__, tuple(known), aliases), tuple(known)
+    at_start = tuple(AT_START in info.metadata for info in known.values())
+    return plain.kind(section.__name__, tuple(known), aliases, at_start), tuple(known)
 
 
 def _policy_mode(value: object) -> object:

@@ -1,6 +1,6 @@
 """A valid configuration with the origin of each value.
 
-Covers: where files usually are, the effective configuration with its origins, a value from the
+Covers: the effective configuration with its origins, a value from the
 command line.
 Does not cover: reading (``loader``), what a section may say (``schema``).
 """
@@ -17,9 +17,6 @@ from koordlet.model.record import dataclass
 if typing.TYPE_CHECKING:
     from koordlet.config import schema
 
-DEFAULT_PATH = "/etc/koordlet/config.yaml"
-#: Followed where it is there when the agent starts.
-MANIFESTS = "/etc/koordlet/manifests"
 BUILT_IN = "built-in"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes, sections, sourced
+from koordlet.config import fieldtypes, places, sections
 from koordlet.model import quantity
 
 Section = sections.Section
@@ -29,8 +29,8 @@ class Match(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> Match:
         if (self.unit is None) == (self.cgroup is None):
-            found = "neither" if self.unit is None else "both"
-            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {found}")
+            named = "neither" if self.unit is None else "both"
+            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {named}")
         return self
 
 
@@ -87,10 +87,10 @@ class Workload(Section):
 
 
 class Manifests(sections.Section):
-    """Pod manifests with the annotation ``koordlet.io/match``."""
+    """More workloads of a machine without a cluster, as Pod manifests."""
 
     directory: fieldtypes.Directory = Field(
-        default=sourced.MANIFESTS,
+        default=places.MANIFESTS,
         description="Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the"
         " agent runs. The built-in directory is used if it exists when the agent starts; null"
         " reads none.",

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import errno as errno_names
+from collections.abc import Iterable
 
 from koordlet.model import printable
 
@@ -90,3 +91,21 @@ def errno_name(number: int | None) -> str:
     if number is None:
         return "?"
     return errno_names.errorcode.get(number, str(number))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    import difflib  # noqa: PLC0415 -- an agent that starts has nothing misspelled
+
+    lowered = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(word.lower()[:200], lowered, n=1, cutoff=0.6)
+    return lowered[close[0]] if close else None
+
+
+def suggest(word: str, known: Iterable[str], what: str) -> str:
+    """``did you mean "X"?``, or the list where nothing is near."""
+    choices = list(known)
+    close = nearest(word, choices)
+    if close is not None:
+        return f'did you mean "{close}"?'
+    return f"{what}: {', '.join(choices)}" if choices else ""

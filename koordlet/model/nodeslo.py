@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
 from koordlet.model import qos as classes
-from koordlet.model import strategies
+from koordlet.model import strategies, strategy_field
 from koordlet.model.record import dataclass
 
 
@@ -55,98 +55,51 @@ class NodeSlo:
         return tuple(path[-1] for path in places if len(path) == 1 or path[1] in keys)
 
 
-def _plain(*, wmark_ratio: int, scale: int, min_adj: int) -> strategies.MemoryQos:
-    return strategies.MemoryQos(
-        enable=False,
-        min_limit_percent=0,
-        low_limit_percent=0,
-        throttling_percent=0,
-        wmark_ratio=wmark_ratio,
-        wmark_scale_permill=scale,
-        wmark_min_adj=min_adj,
-        priority_enable=0,
-        priority=0,
-        oom_kill_group=0,
-    )
+#: What a section that is switched off amounts to.
+NEUTRAL = strategy_field.defaults(strategies.ClassQos)
 
 
 def _class(
-    *, identity: int, expeller: bool, cache_end: int, memory: strategies.MemoryQos
+    identity: int, *, expeller: bool, min_adj: int, cache_end: int = 100
 ) -> strategies.ClassQos:
-    return strategies.ClassQos(
-        cpu=strategies.CpuQos(
-            enable=False, group_identity=identity, sched_idle=0, core_expeller=expeller
-        ),
-        memory=memory,
-        resctrl=strategies.ResctrlQos(
-            enable=False,
-            cat_range_start_percent=0,
-            cat_range_end_percent=cache_end,
-            mba_percent=100,
-        ),
-        network=strategies.NetworkQos(enable=False),
-    )
+    cpu = strategies.CpuQos(group_identity=identity, core_expeller=expeller)
+    memory = strategies.MemoryQos(wmark_ratio=95, wmark_scale_permill=20, wmark_min_adj=min_adj)
+    resctrl = strategies.ResctrlQos(cat_range_end_percent=cache_end)
+    own = strategies.ClassQos(cpu=cpu, memory=memory, resctrl=resctrl)
+    return strategies.overlay(NEUTRAL, own)
 
 
-_LATENCY = _plain(wmark_ratio=95, scale=20, min_adj=-25)
-#: What a section that is switched off amounts to.
-NEUTRAL = _class(
-    identity=0,
-    expeller=False,
-    cache_end=100,
-    memory=_plain(wmark_ratio=0, scale=50, min_adj=0),
-)
 CLASSES: Mapping[str, strategies.ClassQos] = {
-    "LSR": _class(identity=2, expeller=True, cache_end=100, memory=_LATENCY),
-    "LS": _class(identity=2, expeller=True, cache_end=100, memory=_LATENCY),
-    "BE": _class(
-        identity=-1,
-        expeller=False,
-        cache_end=30,
-        memory=_plain(wmark_ratio=95, scale=20, min_adj=50),
-    ),
+    "LSR": _class(2, expeller=True, min_adj=-25),
+    "LS": _class(2, expeller=True, min_adj=-25),
+    "BE": _class(-1, expeller=False, min_adj=50, cache_end=30),
     "SYSTEM": NEUTRAL,
     "root": NEUTRAL,
+}
+#: Our name of a strategy to that of its section.
+SECTIONS: Mapping[str, str] = {
+    "threshold": "resourceUsedThresholdWithBE",
+    "cpu_burst": "cpuBurstStrategy",
+    "system": "systemStrategy",
+    "colocation": "colocation-config",
+}
+#: Our name of a class to the object's.
+KEYS: Mapping[str, str] = {
+    "LSR": "lsrClass",
+    "LS": "lsClass",
+    "BE": "beClass",
+    "SYSTEM": "systemClass",
+    "root": "cgroupRoot",
 }
 #: A section of these classes that is not enabled is neutral; the others keep what they say.
 _SWITCHED = ("LSR", "LS", "BE")
 
 DEFAULTS = NodeSlo(
-    threshold=strategies.Threshold(
-        enable=False,
-        cpu_suppress_threshold_percent=65,
-        cpu_suppress_policy="cpuset",
-        memory_evict_threshold_percent=70,
-        cpu_evict_policy="evictByRealLimit",
-    ),
-    cpu_burst=strategies.CpuBurst(
-        policy="none",
-        cpu_burst_percent=1000,
-        cfs_quota_burst_percent=300,
-        cfs_quota_burst_period_seconds=-1,
-        share_pool_threshold_percent=50,
-    ),
+    threshold=strategy_field.defaults(strategies.Threshold),
+    cpu_burst=strategy_field.defaults(strategies.CpuBurst),
     classes=dict.fromkeys(CLASSES, NEUTRAL),
-    system=strategies.System(total_network_bandwidth=0),
-    colocation=strategies.Colocation(
-        enable=False,
-        metric_aggregate_duration_seconds=300,
-        metric_report_interval_seconds=60,
-        metric_memory_collect_policy="usageWithoutPageCache",
-        cpu_reclaim_threshold_percent=60,
-        cpu_calculate_policy="usage",
-        memory_reclaim_threshold_percent=65,
-        memory_calculate_policy="usage",
-        degrade_time_minutes=15,
-        update_time_threshold_seconds=300,
-        resource_diff_threshold=0.1,
-        mid_cpu_threshold_percent=100,
-        mid_memory_threshold_percent=100,
-        mid_unallocated_percent=0,
-        mid_reclaim_mode="default",
-        mid_static_cpu_reserved_percent=0,
-        mid_static_memory_reserved_percent=0,
-    ),
+    system=strategy_field.defaults(strategies.System),
+    colocation=strategy_field.defaults(strategies.Colocation),
 )
 
 
@@ -155,11 +108,6 @@ def in_force(name: str, strategy: strategies.ClassQos) -> strategies.ClassQos:
     full = strategies.overlay(CLASSES[name], strategy)
     if name not in _SWITCHED:
         return full
-    return replace(
-        full,
-        cpu=full.cpu if full.cpu.enable else NEUTRAL.cpu,
-        memory=full.memory if full.memory.enable else NEUTRAL.memory,
-        blkio=full.blkio if full.blkio.enable else NEUTRAL.blkio,
-        resctrl=full.resctrl if full.resctrl.enable else NEUTRAL.resctrl,
-        network=full.network if full.network.enable else NEUTRAL.network,
-    )
+    parts = strategy_field.rows(strategies.ClassQos)
+    off = [part for part in parts if not getattr(full, part).enable]
+    return replace(full, **{part: getattr(NEUTRAL, part) for part in off})

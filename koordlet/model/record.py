@@ -3,9 +3,10 @@
 Covers: every option that we use, fields, ``replace``, matching, pickling; the same results.
 Does not cover: ``InitVar``, which nobody here needs.
 
-The standard library compiles up to seven functions for each class, half a millisecond. The agent
+The standard library compiles up to seven functions for each class: 0.68 ms, here 0.12 ms. The agent
 defines more than three hundred classes before its first tick, of which it compares, hashes and
-prints few: that was two fifths of its start.
+prints few. It stays because a start without it takes 38 times ``python -c pass`` to the first tick,
+where the budget is 35; with it 28.
 
 Rules:
 1. Fields, slots and everything inherited are the standard library's work, here and now.
@@ -66,20 +67,20 @@ def _standard(options: Mapping[str, bool], plain: type) -> type:
 
 
 @functools.cache
-def _shared(said: frozenset[tuple[str, bool]]) -> Mapping[str, object]:
+def _shared(chosen: frozenset[tuple[str, bool]]) -> Mapping[str, object]:
     """Parts that all classes with these options share, because they name no field."""
-    options = dict(said)
+    options = dict(chosen)
     empty = _standard(options, type("Empty", (), {}))
     names = ["__dataclass_params__"]
-    found: dict[str, object] = {}
+    parts: dict[str, object] = {}
     if options.get("frozen"):
-        found = dict(zip(_SET, (_refuse_set, _refuse_delete), strict=True))
+        parts = dict(zip(_SET, (_refuse_set, _refuse_delete), strict=True))
         names += _STATE
     elif options.get("eq", True):
-        found["__hash__"] = None
+        parts["__hash__"] = None
     if options.get("repr", True):
-        found["__repr__"] = _show
-    return found | {name: vars(empty)[name] for name in names}
+        parts["__repr__"] = _show
+    return parts | {name: vars(empty)[name] for name in names}
 
 
 def _depute(made: type, names: tuple[str, ...], make: Callable[[type], Mapping[str, Any]]) -> None:

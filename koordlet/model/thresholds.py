@@ -18,6 +18,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 from koordlet.model import duration, quantity, quantity_text
 from koordlet.model.record import dataclass
@@ -157,6 +158,18 @@ class Texts:
     #: Whether the groups of all pods are limited, which makes their memory a signal of its own.
     enforce_pods: bool = True
 
+    @classmethod
+    def of(cls, section: Any) -> Texts:
+        """The maps of ``policies.node_pressure``, of a model or of the record made of it."""
+        return cls(
+            hard=section.eviction_hard,
+            soft=section.eviction_soft or {},
+            soft_grace=section.eviction_soft_grace_period or {},
+            reclaim=section.eviction_minimum_reclaim or {},
+            merge_defaults=section.merge_default_eviction_settings,
+            enforce_pods="pods" in section.enforce_node_allocatable,
+        )
+
     @property
     def hard_in_force(self) -> Mapping[str, str]:
         """With the defaults where they count."""
@@ -178,30 +191,32 @@ def parse(texts: Texts) -> tuple[Threshold, ...]:
     soft = list(_listed(SOFT, texts.soft))
     graces = {signal: _grace(signal, text) for signal, text in texts.soft_grace.items()}
     reclaims = {signal: _reclaim(signal, text) for signal, text in texts.reclaim.items()}
-    found = hard
+    parsed = hard
     for threshold in soft:
         if threshold.signal not in graces:
             message = (
                 f"grace period must be specified for the soft eviction threshold {threshold.signal}"
             )
             raise ThresholdError(message, SOFT, threshold.signal)
-        found.append(replace(threshold, grace=graces[threshold.signal]))
-    found = [replace(threshold, reclaim=reclaims.get(threshold.signal)) for threshold in found]
+        parsed.append(replace(threshold, grace=graces[threshold.signal]))
+    parsed = [replace(threshold, reclaim=reclaims.get(threshold.signal)) for threshold in parsed]
     if texts.enforce_pods:
         # The memory of all pods together is watched by the node's own hard threshold.
-        copies = [threshold for threshold in found if threshold.signal == MEMORY and threshold.hard]
-        found += [replace(copy, signal=ALLOCATABLE_MEMORY) for copy in copies]
-    return tuple(found)
+        copies = [
+            threshold for threshold in parsed if threshold.signal == MEMORY and threshold.hard
+        ]
+        parsed += [replace(copy, signal=ALLOCATABLE_MEMORY) for copy in copies]
+    return tuple(parsed)
 
 
-def with_containerfs(found: tuple[Threshold, ...], layout: str) -> tuple[Threshold, ...]:
+def with_containerfs(parsed: tuple[Threshold, ...], layout: str) -> tuple[Threshold, ...]:
     """Thresholds of the containers' file system are never those that were given.
 
     It is the node's own file system or that of the images, and has the thresholds of that one.
     ``layout`` is one of ``model.pressure``.
     """
     source = "imagefs" if layout == "dedicated" else "nodefs"
-    kept = [threshold for threshold in found if not threshold.signal.startswith("containerfs.")]
+    kept = [threshold for threshold in parsed if not threshold.signal.startswith("containerfs.")]
     derived = [
         replace(threshold, signal=threshold.signal.replace(source, "containerfs"))
         for threshold in kept
@@ -243,14 +258,14 @@ def flag(text: str, separator: str) -> dict[str, str]:
 
     An item of nothing is skipped, so that a comma at the end is no mistake.
     """
-    found: dict[str, str] = {}
+    by_signal: dict[str, str] = {}
     for part in (each for each in text.split(",") if each.strip()):
         signal, mark, value = part.strip().partition(separator)
         if not mark or not signal or not value:
             msg = f"invalid eviction threshold {part.strip()!r}, expected signal{separator}value"
             raise ValueError(msg)
-        found[signal.strip()] = value.strip()
-    return found
+        by_signal[signal.strip()] = value.strip()
+    return by_signal
 
 
 def _listed(where: str, texts: Mapping[str, str]) -> Iterator[Threshold]:

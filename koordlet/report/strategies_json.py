@@ -12,42 +12,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from koordlet.model import nodeslo, strategies
-
-_SECTIONS = {
-    "threshold": "resourceUsedThresholdWithBE",
-    "cpu_burst": "cpuBurstStrategy",
-    "system": "systemStrategy",
-    "colocation": "colocation-config",
-}
-_CLASSES = {
-    "LSR": "lsrClass",
-    "LS": "lsClass",
-    "BE": "beClass",
-    "SYSTEM": "systemClass",
-    "root": "cgroupRoot",
-}
-#: Words that the peer writes in capitals where they do not begin a key.
-_CAPITALS = frozenset({"be", "bps", "cpu", "iops", "qos"})
+from koordlet.model import nodeslo, strategies, strategy_field
 
 Row = tuple[str, object, str]
 
 
 def rows(slo: nodeslo.NodeSlo) -> list[Row]:
     """Key, value and origin of everything that is in force."""
-    found: list[Row] = []
-    for ours, theirs in _SECTIONS.items():
-        found += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
-    for ours, theirs in _CLASSES.items():
+    listed: list[Row] = []
+    for ours, theirs in nodeslo.SECTIONS.items():
+        listed += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
+    for ours, theirs in nodeslo.KEYS.items():
         kind = slo.classes.get(ours, nodeslo.NEUTRAL)
         # A section that is off is neutral; one that is on has the defaults of its class.
         usual = (nodeslo.DEFAULTS.classes[ours], nodeslo.CLASSES[ours])
         for part in dataclasses.fields(kind):
             key = f"resourceQOSStrategy.{theirs}.{part.name}QOS"
-            found += _leaves(
-                key, getattr(kind, part.name), [getattr(one, part.name) for one in usual], slo
+            listed += _leaves(
+                key, getattr(kind, part.name), [getattr(below, part.name) for below in usual], slo
             )
-    return found
+    return listed
 
 
 def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
@@ -63,15 +47,15 @@ def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
 
 
 def _leaves(
-    prefix: str, section: object, usual: Sequence[object], slo: nodeslo.NodeSlo
+    prefix: str, strategy: object, usual: Sequence[object], slo: nodeslo.NodeSlo
 ) -> Iterator[Row]:
     """Set values of one section."""
-    for field in dataclasses.fields(section):  # type: ignore[arg-type] # sections are dataclasses
-        value = getattr(section, field.name)
+    for field in dataclasses.fields(strategy):  # type: ignore[arg-type] # sections are dataclasses
+        value = getattr(strategy, field.name)
         if value is not None:
             known = any(value == getattr(below, field.name) for below in usual)
             origin = "default" if known else slo.source or "default"
-            yield f"{prefix}.{_camel(field.name)}", _plain(value), origin
+            yield f"{prefix}.{strategy_field.spelled(field.name)}", _plain(value), origin
 
 
 def _plain(value: object) -> object:
@@ -80,14 +64,11 @@ def _plain(value: object) -> object:
         return value.percent if value.bits is None else value.bits
     if dataclasses.is_dataclass(value):
         parts = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {_camel(name): _plain(part) for name, part in parts if part is not None}
+        return {
+            strategy_field.spelled(name): _plain(part) for name, part in parts if part is not None
+        }
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     return value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(one.upper() if one in _CAPITALS else one.title() for one in rest)

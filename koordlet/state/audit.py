@@ -13,7 +13,7 @@ import errno
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from koordlet.state import disk, ownfiles
@@ -28,10 +28,16 @@ _ERRAND = "the audit log"
 class Audit:
     """An append-only log file; the one before it is kept as ``.1``."""
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES, on: disk.Disk | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        max_bytes: Callable[[], int] = lambda: MAX_BYTES,
+        on: disk.Disk | None = None,
+    ) -> None:
         self.path = path
         self.disk = disk.Disk(path.parent) if on is None else on
-        self.max_bytes = max_bytes
+        #: The bound in force, which a reload may change.
+        self._max_bytes = max_bytes
         #: Lines that could not be written: a full disk must not stop enforcement.
         self.lost = 0
         self._lines: list[bytes] = []
@@ -40,7 +46,7 @@ class Audit:
     def add(self, record: Mapping[str, object]) -> None:
         """Take one record; it is in the file at the end of the pass."""
         line = (json.dumps(record, sort_keys=True, default=str) + "\n").encode()
-        if self._bytes + len(line) > min(_AT_ONCE, self.max_bytes):
+        if self._bytes + len(line) > min(_AT_ONCE, self._max_bytes()):
             self.flush()
             if self._lines:  # the disk still has those before them
                 self.lost += 1
@@ -72,7 +78,7 @@ class Audit:
     def _append(self, data: bytes) -> None:
         handle = self._open()
         try:
-            if (size := os.fstat(handle).st_size) + len(data) > self.max_bytes and size:
+            if (size := os.fstat(handle).st_size) + len(data) > self._max_bytes() and size:
                 self.path.replace(self.path.with_name(self.path.name + ".1"))
                 os.close(handle)
                 handle = self._open()

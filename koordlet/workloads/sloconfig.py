@@ -116,11 +116,15 @@ def _matches(selector: _Object, labels: Mapping[str, str]) -> bool:
     if listed is not None and not isinstance(listed, list):
         msg = f"matchExpressions: expected a list, found {shapes.shown(listed)}"
         raise ValueError(msg)
-    return all(_holds(shapes.mapping(one), labels) for one in listed or ())
+    return all(_holds(shapes.mapping(requirement), labels) for requirement in listed or ())
 
 
-def _holds(one: _Object, labels: Mapping[str, str]) -> bool:
-    key, operator, listed = str(one.get("key")), one.get("operator"), one.get("values") or []
+def _holds(requirement: _Object, labels: Mapping[str, str]) -> bool:
+    key, operator, listed = (
+        str(requirement.get("key")),
+        requirement.get("operator"),
+        requirement.get("values") or [],
+    )
     values = listed if isinstance(listed, list) else []
     match operator:
         case "In":

@@ -28,7 +28,7 @@ _ENABLE = "enable"
 SECTIONS = (THRESHOLD, CLASSES, "cpuBurstStrategy", "systemStrategy", colocation.KEY)
 _OF_CLASS = ("cpuQOS", "memoryQOS", "blkioQOS", "resctrlQOS", "networkQOS")
 #: Sections that limit best-effort work (rule 2).
-_LIMITS = ((THRESHOLD,), *((CLASSES, "beClass", one) for one in _OF_CLASS))
+_LIMITS = ((THRESHOLD,), *((CLASSES, "beClass", part) for part in _OF_CLASS))
 
 _Path = tuple[str, ...]
 
@@ -45,7 +45,9 @@ def kept(words: Mapping[str, object] | None) -> KeptStrategies:
     """Words for a checkpoint; ``ValueError`` where they are too long or too deep for one."""
     if words is None:
         return KeptStrategies()
-    sections = {key: found for key in SECTIONS if (found := shapes.find(words, key)) is not None}
+    sections = {
+        key: section for key in SECTIONS if (section := shapes.find(words, key)) is not None
+    }
     try:
         text = json.dumps(sections, sort_keys=True)
     except RecursionError as error:
@@ -68,17 +70,17 @@ def mended(
     body: Mapping[str, object], unread: Iterable[_Path], before: Mapping[str, object] | None
 ) -> Mapping[str, object]:
     """The words in force, where these paths of a body could not be read; ``None``: the first."""
-    found = body
+    mended_body = body
     places = {_of_keys(path) for path in unread if path[0] in SECTIONS}
     for path in sorted(places):
         old = _at(before, path)
         if old is not None:
-            found = _with(found, path, old)
+            mended_body = _with(mended_body, path, old)
     for limit in _LIMITS if before is None else ():
         switch = (*limit, _ENABLE)
         if any(switch[: len(path)] == path for path in places):
-            found = _with(found, switch, value=True)
-    return found
+            mended_body = _with(mended_body, switch, value=True)
+    return mended_body
 
 
 def _of_keys(path: _Path) -> _Path:
@@ -97,6 +99,8 @@ def _with(body: object, path: _Path, value: object) -> Mapping[str, object]:
     """The body with another value at a path; what is no object on the way becomes one."""
     key, *rest = path
     there = body if isinstance(body, dict) else {}
-    kept = {name: one for name, one in there.items() if str(name).casefold() != key.casefold()}
+    kept = {
+        name: member for name, member in there.items() if str(name).casefold() != key.casefold()
+    }
     inner = shapes.find(there, key)
     return {**kept, key: _with(inner, tuple(rest), value) if rest else value}

@@ -55,9 +55,9 @@ class Storm:
         self.done: collections.Counter[str] = collections.Counter()
         self.begun: list[tuple[int, str]] = []
         self.evictor = evictor.Evictor(
-            self.way,
+            lambda: self.way,
             report=self._told,
-            limits=evictor.Limits(in_flight=1, per_minute=PER_MINUTE),
+            limits=lambda: evictor.Limits(in_flight=1, per_minute=PER_MINUTE),
             spawn=self.works.append,
         )
         self.pressure, self.memory_evict = node_pressure.State(), None

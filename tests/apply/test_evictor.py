@@ -43,9 +43,9 @@ class Bench:
         self.works: list[Coroutine[Any, Any, None]] = []
         self.told: list[result.Result] = []
         self.evictor = evictor.Evictor(
-            way,
+            lambda: way,
             report=self.told.append,
-            limits=evictor.Limits(**limits),
+            limits=lambda: evictor.Limits(**limits),
             spawn=self.works.append,
         )
         self.pods = {name: colocation.kube(name, KubeQos.BURSTABLE) for name in "abcdefgh"}

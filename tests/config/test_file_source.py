@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.config import file_source, loader, sourced
+from koordlet.config import file_source, loader, places
 from tests.config.refusing import Raw, Write, refused
 from tests.kit import needs
 
@@ -26,7 +26,7 @@ class TestFile:
 
     def test_missing_default(self) -> None:
         """The default file need not exist."""
-        assert not Path(sourced.DEFAULT_PATH).exists()
+        assert not Path(places.DEFAULT_PATH).exists()
 
         effective = loader.load(None, {}, {})
 

@@ -8,7 +8,7 @@ import pydantic
 import pytest
 
 from koordlet.agent import policy_settings
-from koordlet.config import network_section
+from koordlet.config import memory_io_sections
 from koordlet.model import strategies
 from koordlet.policy.memory_io import network_qos
 from tests.kit import agents
@@ -34,19 +34,19 @@ def test_parts_as_a_nodeslo_says_them() -> None:
 def test_parts_that_are_none(part: object) -> None:
     """Refused, each by itself."""
     with pytest.raises(pydantic.ValidationError, match="egressLimit"):
-        network_section.NetworkClass.model_validate({"egressLimit": part})
+        memory_io_sections.NetworkClass.model_validate({"egressLimit": part})
 
 
 @pytest.mark.parametrize("link", ["", "a/b", "eth 0", "sixteen-letters-"])
 def test_links_that_cannot_be(link: str) -> None:
     """The kernel has no such names."""
     with pytest.raises(pydantic.ValidationError, match="interfaces"):
-        network_section.NetworkQos.model_validate({"interfaces": [link]})
+        memory_io_sections.NetworkQos.model_validate({"interfaces": [link]})
 
 
 @pytest.mark.parametrize("link", ["eth0", "enp1s0f0", "bond0.100", "wlan-s"])
 def test_links_that_can_be(link: str) -> None:
     """Whatever the kernel takes."""
-    said = network_section.NetworkQos.model_validate({"interfaces": [link]})
+    said = memory_io_sections.NetworkQos.model_validate({"interfaces": [link]})
 
     assert (link,) == said.interfaces

@@ -60,7 +60,7 @@ def test_as_its_model() -> None:
     assert set(schema.Config.model_fields) == set(record.names)
     assert record.workloads[0].addresses == ("10.0.0.1",)
     assert model.workloads[1].match.values() == record.workloads[1].match.values()
-    assert record.workloads[1].match.values(but=("cgroup",)) == {"unit": None}
+    assert record.workloads[1].match.values() == {"unit": None, "cgroup": "a/b"}
 
 
 def test_frozen() -> None:
@@ -71,3 +71,15 @@ def test_frozen() -> None:
         record.mode = "observe"
     with pytest.raises(TypeError, match="no hash"):
         hash(record)
+
+
+def test_changes() -> None:
+    """Each field that differs is named once, a map as a whole, with what waits for a restart."""
+    changed = {"mode": "observe", "node": {"labels": {"a": "b"}}, "kube": {"context": "c"}}
+    old, new = (schema.Config.model_validate(said).record() for said in ({}, changed))
+
+    assert list(plain.changes(old, new)) == [
+        ("mode", False),
+        ("node.labels", False),
+        ("kube.context", True),
+    ]

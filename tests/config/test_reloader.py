@@ -262,11 +262,3 @@ def test_cost(write: Write) -> None:
     listening = False
 
     assert ([], [path]) == (quiet, opened)
-
-
-def test_changes(write: Write) -> None:
-    """The changed values are named by their paths."""
-    old = loader.load(None, {}, {}).config
-    new = loader.load(write("mode: observe\nnode: {labels: {a: b}}\n"), {}, {}).config
-
-    assert reloader.changes(old, new) == ("mode", "node.labels", "node.labels.a")

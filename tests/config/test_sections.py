@@ -29,12 +29,11 @@ def test_a_section_without_content() -> None:
 
 
 def test_what_a_section_says() -> None:
-    """By field, without those that are not wanted."""
+    """By field."""
     assert Example.model_validate({"someSeconds": 4}).values() == {
         "some_seconds": 4,
         "mode": "shadow",
     }
-    assert Example().values(but=("mode",)) == {"some_seconds": 3}
 
 
 def test_sections_that_nobody_wrote_are_one() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.config import loader, schema, sourced
+from koordlet.config import loader, places, schema
 from koordlet.model import errors
 from tests.config.refusing import Write
 
 
 def test_the_usual_directory() -> None:
     """Without a word it is the built-in one, which counts where it exists."""
-    assert schema.defaults().manifests.directory == sourced.MANIFESTS
+    assert schema.defaults().manifests.directory == places.MANIFESTS
 
 
 @pytest.mark.parametrize(

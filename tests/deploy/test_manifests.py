@@ -20,7 +20,7 @@ import yaml
 
 import koordlet
 from koordlet import cli
-from koordlet.config import environment, loader, schema, sourced
+from koordlet.config import environment, loader, places, schema
 from koordlet.report import http_api
 from koordlet.state import paths
 
@@ -97,7 +97,7 @@ def test_mounts_have_volumes() -> None:
             assert mounts[name] == volume["hostPath"]["path"], "the same path inside and outside"
     assert one("ConfigMap")["metadata"]["name"] == volumes["config"]["configMap"]["name"]
     (file,) = one("ConfigMap")["data"]
-    assert f"{mounts['config']}/{file}" == sourced.DEFAULT_PATH
+    assert f"{mounts['config']}/{file}" == places.DEFAULT_PATH
 
 
 def test_the_configuration_is_valid() -> None:

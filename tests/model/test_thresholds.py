@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from koordlet.config import schema
 from koordlet.model import thresholds
 from koordlet.model.thresholds import Texts
+from tests.kit import agents
 
 _GI = 1 << 30
 
@@ -198,3 +200,35 @@ def test_flags() -> None:
     assert thresholds.flag("pid.available<5,", "<") == {"pid.available": "5"}
     with pytest.raises(ValueError, match="invalid eviction threshold"):
         thresholds.flag("memory.available=100Mi", "<")
+
+
+def test_a_section_that_says_nothing_is_the_kubelets_defaults() -> None:
+    """The kubelet's defaults, for pods as well."""
+    found = thresholds.Texts.of(schema.defaults().policies.node_pressure)
+
+    assert thresholds.Texts(enforce_pods=True) == found
+    assert found.hard is None
+
+
+def test_each_map_of_a_section_has_its_place() -> None:
+    """Each map in its place; an empty map of hard thresholds is none, not the default."""
+    text = (
+        "policies:\n  node_pressure:\n"
+        "    evictionHard: {}\n"
+        "    evictionSoft: {memory.available: 1Gi}\n"
+        "    evictionSoftGracePeriod: {memory.available: 90s}\n"
+        "    evictionMinimumReclaim: {memory.available: 10Mi}\n"
+        "    mergeDefaultEvictionSettings: true\n"
+        "    enforceNodeAllocatable: [none]\n"
+    )
+
+    found = thresholds.Texts.of(agents.effective(text).config.policies.node_pressure)
+
+    assert found == thresholds.Texts(
+        hard={},
+        soft={"memory.available": "1Gi"},
+        soft_grace={"memory.available": "90s"},
+        reclaim={"memory.available": "10Mi"},
+        merge_defaults=True,
+        enforce_pods=False,
+    )

@@ -27,7 +27,7 @@ def test_records_follow_each_other(ram: Path) -> None:
 
 def test_the_log_is_bounded(ram: Path) -> None:
     """A full log moves aside once; both files together stay below twice the bound."""
-    book = audit.Audit(ram / "a", max_bytes=1000)
+    book = audit.Audit(ram / "a", lambda: 1000)
     for number in range(500):
         book.add({"n": number})
     book.flush()

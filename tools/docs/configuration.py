@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from koordlet.config import catalog, layers, places, plain, schema, sourced
+from koordlet.config import catalog, layers, places, plain, schema
 
 _INTRODUCTION = f"""\
 # Configuration
@@ -19,7 +19,7 @@ _INTRODUCTION = f"""\
 <!-- Generated from the schema by tools.docs.configuration: edit the schema, then run
      `python -m tools.docs.configuration > docs/configuration.md`. -->
 
-The configuration is one YAML file: `{sourced.DEFAULT_PATH}`, or the file given by `--config`. It
+The configuration is one YAML file: `{places.DEFAULT_PATH}`, or the file given by `--config`. It
 begins with
 
 ```yaml
@@ -50,6 +50,9 @@ to the command line; koordlet ignores names that begin with `KOORDLET_RDT_` or `
 
 koordlet reloads the file when it changes and on SIGHUP. If the new file is invalid, missing or
 empty, koordlet reports it once and keeps the last good configuration.
+
+The column *reload* below says when a changed value is in effect: *next tick*, or *restart*. The log
+event `config.needs_restart` lists the values of the newest file that wait for a restart.
 
 Once ready, the agent saves its configuration as `last-config.yaml` beside its journal. An agent
 that starts with an invalid file runs with that saved text until the file is repaired. It reports
@@ -96,7 +99,8 @@ def _workload_rows() -> Iterator[tuple[str, ...]]:
             default = (
                 _NONE if section == "Match" else _workload_default(info, required=key in required)
             )
-            yield (f"`{above}{key}`", _kind(info), default, _NONE, _cell(info["description"]))
+            description = _cell(info["description"])
+            yield (f"`{above}{key}`", _kind(info), default, _NONE, "next tick", description)
 
 
 def _workload_default(info: dict[str, Any], *, required: bool) -> str:
@@ -105,12 +109,13 @@ def _workload_default(info: dict[str, Any], *, required: bool) -> str:
     return _default({} if info.get("type") == "object" else info.get("default"))
 
 
-def row(field: catalog.Field) -> tuple[str, str, str, str, str]:
-    """Key, type, default, variable, what it is; ready for a cell each."""
+def row(field: catalog.Field) -> tuple[str, str, str, str, str, str]:
+    """Key, type, default, variable, when a reload takes it, what it is; ready for a cell each."""
     kind = _kind(_schema_of(field.loc))
     default = _default(_defaults().get(field.loc))
     variable = f"`{field.variable}`" if field.scalar else _NONE
-    return f"`{field.path}`", kind, default, variable, _cell(field.info.description or "")
+    reload = "restart" if field.at_start else "next tick"
+    return f"`{field.path}`", kind, default, variable, reload, _cell(field.info.description or "")
 
 
 # Both are asked for by every row, and cost tens of milliseconds each time they are made.
@@ -159,7 +164,7 @@ def _cell(text: str) -> str:
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    head = ("key", "type", "default", "variable", "meaning")
+    head = ("key", "type", "default", "variable", "reload", "meaning")
     lines = [head, tuple("---" for _ in head), *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
 

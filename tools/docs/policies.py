@@ -103,7 +103,7 @@ def _protects(one: registry.Row) -> str:
 
 def _meant(field: catalog.Field) -> str:
     """Meaning of a key on the reference page, in one cell."""
-    _, _, default, _, description = configuration.row(field)
+    _, _, default, *_, description = configuration.row(field)
     return f"{default}; {description}"
 
 

@@ -34,6 +34,7 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
+    strategy_field,
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
@@ -42,13 +43,7 @@ from koordlet.policy.framework import limit_files
 
 STEM = "cpu_burst"
 #: Where neither a NodeSLO nor the configuration says otherwise.
-DEFAULTS = strategies.CpuBurst(
-    policy="none",
-    cpu_burst_percent=1000,
-    cfs_quota_burst_percent=300,
-    cfs_quota_burst_period_seconds=-1,
-    share_pool_threshold_percent=50,
-)
+DEFAULTS = strategy_field.defaults(strategies.CpuBurst)
 _SAVING = ("cpuBurstOnly", "auto")
 _RAISING = ("cfsQuotaBurstOnly", "auto")
 #: Use of the shared pool is averaged over this long; limits move this often.

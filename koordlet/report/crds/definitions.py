@@ -162,9 +162,9 @@ def _schema(definition: Definition) -> dict[str, Any]:
 
 def documents() -> list[dict[str, Any]]:
     """All of them, in the order of the table."""
-    return [document(one) for one in DEFINITIONS]
+    return [document(row) for row in DEFINITIONS]
 
 
 def find(plural: str) -> Definition:
     """The row of a kind, by its plural."""
-    return next(one for one in DEFINITIONS if one.kind.plural == plural)
+    return next(row for row in DEFINITIONS if row.kind.plural == plural)

@@ -1,125 +1,53 @@
 """NodeSLO of ``slo.koordinator.sh``: what the control plane wants of a node's quality of service.
 
-Covers: the sections and the types of their fields. Does not cover: defaults and meaning
-(``workloads.nodeslo`` has them): an API server that filled in defaults would make every value look
-as if somebody had chosen it.
+Covers: the sections; types of their fields, from the table of strategies.
+Does not cover: defaults and bounds (the table has them, ``workloads.nodeslo`` applies them): an
+API server that filled in defaults would make every value look as if somebody had chosen it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from koordlet.model import nodeslo, strategies, strategy_field
 from koordlet.report.crds import fields
 
+_FORMS: Mapping[strategy_field.Form, Any] = {
+    "number": float,
+    "switch": bool,
+    "word": str,
+    "text": str,
+    "amount": fields.Quantity,
+    "share": fields.IntOrString,
+    "switches": dict[str, bool],
+}
 
-class ThresholdSchema(fields.Open):
-    """Thresholds at which best-effort work is limited or evicted."""
 
-    enable: bool | None = None
-    cpu_suppress_threshold_percent: fields.Int64 | None = None
-    cpu_suppress_min_percent: fields.Int64 | None = None
-    cpu_suppress_policy: str | None = None
-    memory_evict_threshold_percent: fields.Int64 | None = None
-    memory_evict_lower_percent: fields.Int64 | None = None
-    memory_allocatable_evict_threshold_percent: fields.Int64 | None = None
-    memory_allocatable_evict_lower_percent: fields.Int64 | None = None
-    cpu_evict_be_satisfaction_upper_percent: fields.Int64 | None = Field(
-        default=None, alias="cpuEvictBESatisfactionUpperPercent"
+def _model(strategy: type) -> Any:
+    """Model of a strategy as objects about nodes say it."""
+    known = strategy_field.rows(strategy)
+    columns: dict[str, Any] = {
+        strategy_field.key(strategy, name): (
+            _type(row) | None,
+            Field(default=None, description=row.doc or None),
+        )
+        for name, row in known.items()
+        if row.only != "pod"
+    }
+    return create_model(
+        f"{strategy.__name__}Schema", __base__=fields.Open, __doc__=strategy.__doc__, **columns
     )
-    cpu_evict_be_satisfaction_lower_percent: fields.Int64 | None = Field(
-        default=None, alias="cpuEvictBESatisfactionLowerPercent"
-    )
-    cpu_evict_be_usage_threshold_percent: fields.Int64 | None = Field(
-        default=None, alias="cpuEvictBEUsageThresholdPercent"
-    )
-    cpu_evict_time_window_seconds: fields.Int64 | None = None
-    cpu_evict_threshold_percent: fields.Int64 | None = None
-    cpu_evict_lower_percent: fields.Int64 | None = None
-    cpu_allocatable_evict_threshold_percent: fields.Int64 | None = None
-    cpu_allocatable_evict_lower_percent: fields.Int64 | None = None
-    cpu_evict_policy: str | None = None
-    evict_enabled_priority_threshold: fields.Int32 | None = None
-    allocatable_evict_priority_threshold: fields.Int32 | None = None
 
 
-class CpuQosSchema(fields.Open):
-    """CPU scheduler settings of a QoS class."""
-
-    enable: bool | None = None
-    group_identity: fields.Int64 | None = None
-    sched_idle: fields.Int64 | None = None
-    core_expeller: bool | None = None
-
-
-class MemoryQosSchema(fields.Open):
-    """Memory protection and reclaim of a QoS class."""
-
-    enable: bool | None = None
-    min_limit_percent: fields.Int64 | None = None
-    low_limit_percent: fields.Int64 | None = None
-    throttling_percent: fields.Int64 | None = None
-    wmark_ratio: fields.Int64 | None = None
-    wmark_scale_permill: fields.Int64 | None = None
-    wmark_min_adj: fields.Int64 | None = None
-    priority_enable: fields.Int64 | None = None
-    priority: fields.Int64 | None = None
-    oom_kill_group: fields.Int64 | None = None
-
-
-class IoConfigSchema(fields.Open):
-    """I/O limits of one block device."""
-
-    read_iops: fields.Int64 | None = Field(default=None, alias="readIOPS")
-    write_iops: fields.Int64 | None = Field(default=None, alias="writeIOPS")
-    read_bps: fields.Int64 | None = Field(default=None, alias="readBPS")
-    write_bps: fields.Int64 | None = Field(default=None, alias="writeBPS")
-    io_weight_percent: fields.Int64 | None = None
-
-
-class BlockSchema(fields.Open):
-    """A block device and its limits."""
-
-    name: str | None = None
-    type: str | None = None
-    io_cfg: IoConfigSchema | None = None
-
-
-class BlkioQosSchema(fields.Open):
-    """Block I/O limits of a QoS class."""
-
-    enable: bool | None = None
-    blocks: list[BlockSchema] | None = None
-
-
-class ResctrlQosSchema(fields.Open):
-    """Cache ways and memory bandwidth of a QoS class."""
-
-    enable: bool | None = None
-    cat_range_start_percent: fields.Int64 | None = None
-    cat_range_end_percent: fields.Int64 | None = None
-    mba_percent: fields.Int64 | None = None
-
-
-class NetworkQosSchema(fields.Open):
-    """Network bandwidth of a QoS class, each as a percentage or a quantity."""
-
-    enable: bool | None = None
-    ingress_request: fields.IntOrString | None = None
-    ingress_limit: fields.IntOrString | None = None
-    egress_request: fields.IntOrString | None = None
-    egress_limit: fields.IntOrString | None = None
-
-
-class ResourceQos(fields.Open):
-    """All settings of one QoS class."""
-
-    cpu_qos: CpuQosSchema | None = Field(default=None, alias="cpuQOS")
-    memory_qos: MemoryQosSchema | None = Field(default=None, alias="memoryQOS")
-    blkio_qos: BlkioQosSchema | None = Field(default=None, alias="blkioQOS")
-    resctrl_qos: ResctrlQosSchema | None = Field(default=None, alias="resctrlQOS")
-    network_qos: NetworkQosSchema | None = Field(default=None, alias="networkQOS")
+def _type(row: strategy_field.StrategyField) -> Any:
+    if row.form == "whole":
+        return fields.Int32 if row.low == -strategy_field.INT32 else fields.Int64
+    if row.form == "part":
+        return _model(row.of)
+    return list.__class_getitem__(_model(row.of)) if row.form == "parts" else _FORMS[row.form]
 
 
 class PoliciesSchema(fields.Open):
@@ -129,38 +57,13 @@ class PoliciesSchema(fields.Open):
     net_qos_policy: str | None = Field(default=None, alias="netQOSPolicy")
 
 
-class QosStrategy(fields.Open):
-    """Settings by QoS class."""
-
-    policies: PoliciesSchema | None = None
-    lsr_class: ResourceQos | None = None
-    ls_class: ResourceQos | None = None
-    be_class: ResourceQos | None = None
-    system_class: ResourceQos | None = None
-    cgroup_root: ResourceQos | None = None
-
-
-class CpuBurstSchema(fields.Open):
-    """CPU time beyond the CPU limit."""
-
-    policy: str | None = None
-    cpu_burst_percent: fields.Int64 | None = None
-    cfs_quota_burst_percent: fields.Int64 | None = None
-    cfs_quota_burst_period_seconds: fields.Int64 | None = None
-    share_pool_threshold_percent: fields.Int64 | None = None
-
-
-class SystemSchema(fields.Open):
-    """Kernel settings of the whole machine."""
-
-    min_free_kbytes_factor: fields.Int64 | None = None
-    watermark_scale_factor: fields.Int64 | None = None
-    memcg_reap_back_ground: fields.Int64 | None = None
-    total_network_bandwidth: fields.Quantity | None = None
-    sched_group_identity_enabled: bool | None = None
-    sched_idle_saver_wmark: fields.Int64 | None = None
-    sched_features: dict[str, bool] | None = None
-    page_cache_limit_enabled: bool | None = None
+def _qos() -> Any:
+    model = _model(strategies.ClassQos)
+    columns: dict[str, Any] = dict.fromkeys(nodeslo.KEYS.values(), (model | None, None))
+    columns["policies"] = (PoliciesSchema | None, None)
+    return create_model(
+        "QosStrategy", __base__=fields.Open, __doc__="Settings by QoS class.", **columns
+    )
 
 
 class CgroupPath(fields.Open):
@@ -183,21 +86,25 @@ class HostApplicationSchema(fields.Open):
     strategy: fields.Free | None = None
 
 
-class NodeSLOSpecSchema(fields.Open):
-    """Desired QoS settings."""
-
-    resource_used_threshold_with_be: ThresholdSchema | None = Field(
-        default=None, alias="resourceUsedThresholdWithBE"
+def _spec() -> Any:
+    """Model of the desired state; the ConfigMap alone has a strategy of co-location."""
+    columns: dict[str, Any] = {
+        key: (_model(type(getattr(nodeslo.DEFAULTS, name))) | None, None)
+        for name, key in nodeslo.SECTIONS.items()
+        if name != "colocation"
+    }
+    columns["resourceQOSStrategy"] = (_qos() | None, None)
+    columns["extensions"] = (fields.Free | None, None)
+    columns["hostApplications"] = (list[HostApplicationSchema] | None, None)
+    return create_model(
+        "NodeSLOSpecSchema", __base__=fields.Open, __doc__="Desired QoS settings.", **columns
     )
-    resource_qos_strategy: QosStrategy | None = Field(default=None, alias="resourceQOSStrategy")
-    cpu_burst_strategy: CpuBurstSchema | None = None
-    system_strategy: SystemSchema | None = None
-    extensions: fields.Free | None = None
-    host_applications: list[HostApplicationSchema] | None = None
 
 
-class NodeSLO(fields.Closed):
-    """Desired quality-of-service settings of a node."""
-
-    spec: NodeSLOSpecSchema | None = None
-    status: fields.Free | None = None
+_COLUMNS: dict[str, Any] = {"spec": (_spec() | None, None), "status": (fields.Free | None, None)}
+NodeSLO = create_model(
+    "NodeSLO",
+    __base__=fields.Closed,
+    __doc__="Desired quality-of-service settings of a node.",
+    **_COLUMNS,
+)

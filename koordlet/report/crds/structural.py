@@ -36,36 +36,36 @@ def schema(model: type[BaseModel]) -> Schema:
     return _node(whole, whole.get("$defs", {}))
 
 
-def _node(found: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    if "$ref" in found:
-        named = definitions[found["$ref"].rsplit("/", 1)[-1]]
-        rest = {key: value for key, value in found.items() if key != "$ref"}
+def _node(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+    if "$ref" in node:
+        named = definitions[node["$ref"].rsplit("/", 1)[-1]]
+        rest = {key: value for key, value in node.items() if key != "$ref"}
         return _node({**named, **rest}, definitions)
-    if "anyOf" in found and fields.INT_OR_STRING not in found:
-        return _optional(found, definitions)
-    unknown = found.keys() - {*KEPT, *_READ, "additionalProperties"}
+    if "anyOf" in node and fields.INT_OR_STRING not in node:
+        return _optional(node, definitions)
+    unknown = node.keys() - {*KEPT, *_READ, "additionalProperties"}
     if unknown:
         msg = f"no keyword of a structural schema: {', '.join(sorted(unknown))}"
         raise ValueError(msg)
-    made: Schema = {key: found[key] for key in KEPT if key in found}
-    if fields.INT_OR_STRING in found:
-        made["anyOf"] = found["anyOf"]
-    if found.get("default") is not None:
-        made["default"] = found["default"]
-    if "items" in found:
-        made["items"] = _node(found["items"], definitions)
-    if "properties" in found:
+    made: Schema = {key: node[key] for key in KEPT if key in node}
+    if fields.INT_OR_STRING in node:
+        made["anyOf"] = node["anyOf"]
+    if node.get("default") is not None:
+        made["default"] = node["default"]
+    if "items" in node:
+        made["items"] = _node(node["items"], definitions)
+    if "properties" in node:
         made["properties"] = {
-            name: _node(one, definitions) for name, one in found["properties"].items()
+            name: _node(inner, definitions) for name, inner in node["properties"].items()
         }
-        if found.get("required"):
-            made["required"] = list(found["required"])
-    return _bounded(made, found, definitions)
+        if node.get("required"):
+            made["required"] = list(node["required"])
+    return _bounded(made, node, definitions)
 
 
-def _bounded(made: Schema, found: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+def _bounded(made: Schema, node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     """Schema of additional properties."""
-    more = found.get("additionalProperties")
+    more = node.get("additionalProperties")
     if isinstance(more, Mapping):
         made["additionalProperties"] = _node(more, definitions)
     elif more is True:
@@ -73,11 +73,11 @@ def _bounded(made: Schema, found: Mapping[str, Any], definitions: Mapping[str, A
     return made
 
 
-def _optional(found: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+def _optional(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     """``X | None``: absence is not being required, and no type of its own."""
-    real = [one for one in found["anyOf"] if one.get("type") != "null"]
+    real = [choice for choice in node["anyOf"] if choice.get("type") != "null"]
     if len(real) != 1:
         msg = f"a field of several types: {real}"
         raise ValueError(msg)
-    rest = {key: value for key, value in found.items() if key != "anyOf"}
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
     return _node({**real[0], **rest}, definitions)

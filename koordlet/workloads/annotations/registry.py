@@ -1,6 +1,7 @@
 """All annotations of one pod, decoded.
 
-Covers: which module reads which key, and that a broken one costs only itself.
+Covers: which module reads which key, a pod's own strategies, over the node's; a broken one costs
+only itself.
 Does not cover: QoS and priority labels (``workloads.classes``).
 """
 
@@ -9,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from koordlet.model import wishes
+from koordlet.model import strategies, wishes
+from koordlet.workloads import strategy_reader
 from koordlet.workloads.annotations import (
-    blkio_qos,
     core_sharing,
-    cpu_burst,
-    cpu_qos,
     eviction,
-    memory_qos,
     network_qos,
     numa_topology,
     oom_score,
@@ -29,15 +27,20 @@ from koordlet.workloads.annotations import (
 
 Decoder = Callable[[str, list[str]], object]
 
+CPU_BURST = "koordinator.sh/cpuBurst"
+CPU_QOS = "koordinator.sh/cpuQOS"
+MEMORY_QOS = "koordinator.sh/memoryQOS"
+BLKIO_QOS = "koordinator.sh/blkioQOS"
+
 #: Annotation to (field of ``wishes.Wishes``, decoder).
 DECODERS: Mapping[str, tuple[str, Decoder]] = {
     resource_status.KEY: ("grant", resource_status.decode),
     resource_spec.KEY: ("binding", resource_spec.decode),
     numa_topology.KEY: ("numa", numa_topology.decode),
-    cpu_burst.KEY: ("cpu_burst", cpu_burst.decode),
-    cpu_qos.KEY: ("cpu_qos", cpu_qos.decode),
-    memory_qos.KEY: ("memory_qos", memory_qos.decode),
-    blkio_qos.KEY: ("blkio_qos", blkio_qos.decode),
+    CPU_BURST: ("cpu_burst", strategy_reader.annotation(strategies.CpuBurst)),
+    CPU_QOS: ("cpu_qos", strategy_reader.annotation(strategies.CpuQos)),
+    MEMORY_QOS: ("memory_qos", strategy_reader.annotation(strategies.MemoryQos)),
+    BLKIO_QOS: ("blkio_qos", strategy_reader.annotation(strategies.BlkioQos)),
     network_qos.KEY: ("network", network_qos.decode),
     resctrl.KEY: ("resctrl", resctrl.decode),
     reservation_use.KEY: ("reservation", reservation_use.decode),

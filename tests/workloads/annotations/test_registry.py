@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 
 from koordlet.model import cpuset, strategies, wishes
 from koordlet.workloads.annotations import (
-    blkio_qos,
     core_sharing,
-    cpu_burst,
-    cpu_qos,
     eviction,
-    memory_qos,
     network_qos,
     numa_topology,
     oom_score,
@@ -45,16 +41,16 @@ GOOD: dict[str, tuple[Any, object]] = {
         {"numaTopologyPolicy": "Restricted", "singleNUMANodeExclusive": "Required"},
         wishes.Numa(policy="Restricted", exclusive="Required"),
     ),
-    cpu_burst.KEY: (
+    registry.CPU_BURST: (
         {"policy": "auto", "cpuBurstPercent": 200},
         strategies.CpuBurst(policy="auto", cpu_burst_percent=200),
     ),
-    cpu_qos.KEY: ({"groupIdentity": 1}, strategies.CpuQos(group_identity=1)),
-    memory_qos.KEY: (
+    registry.CPU_QOS: ({"groupIdentity": 1}, strategies.CpuQos(group_identity=1)),
+    registry.MEMORY_QOS: (
         {"policy": "auto", "minLimitPercent": 40, "pageCacheLimitSize": "1Gi"},
         strategies.MemoryQos(policy="auto", min_limit_percent=40, page_cache_limit_size=1 << 30),
     ),
-    blkio_qos.KEY: (
+    registry.BLKIO_QOS: (
         {"blocks": [{"name": "/dev/sdb", "type": "device", "ioCfg": {"readBPS": 1024}}]},
         strategies.BlkioQos(
             blocks=(strategies.Block(name="/dev/sdb", io_cfg=strategies.IoLimits(read_bps=1024)),)
@@ -119,17 +115,25 @@ def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> 
 @pytest.mark.parametrize(
     ("key", "body", "problem"),
     [
-        (cpu_burst.KEY, {"policy": "auto", "cpuBurstPercent": 0}, "cpuBurstPercent: expected 1 to"),
-        (cpu_burst.KEY, {"policy": "auto", "cpuBurstPercent": True}, "cpuBurstPercent: expected a"),
-        (cpu_burst.KEY, {"policy": "auto", "burst": 1}, "'burst' is not known"),
-        (memory_qos.KEY, {"wmarkMinAdj": 51}, "wmarkMinAdj: expected -25 to 50"),
+        (
+            registry.CPU_BURST,
+            {"policy": "auto", "cpuBurstPercent": -1},
+            "cpuBurstPercent: expected 0 to",
+        ),
+        (
+            registry.CPU_BURST,
+            {"policy": "auto", "cpuBurstPercent": True},
+            "cpuBurstPercent: expected a",
+        ),
+        (registry.CPU_BURST, {"policy": "auto", "burst": 1}, "'burst' is not known"),
+        (registry.MEMORY_QOS, {"wmarkMinAdj": 51}, "wmarkMinAdj: expected -25 to 50"),
         (
             resctrl.KEY,
             {"llc": {"schemata": {"range": [50, 50]}}},
             "range: the range 50-50 is empty",
         ),
         (resource_status.KEY, {"cpuset": "3-1"}, "cpuset: "),
-        (blkio_qos.KEY, {"blocks": [{"type": "tape"}]}, "blocks: [0]: type: expected one of"),
+        (registry.BLKIO_QOS, {"blocks": [{"type": "tape"}]}, "blocks: [0]: type: expected one of"),
         (network_qos.KEY, {"ingressLimit": "-1"}, "ingressLimit: a quantity must not be negative"),
     ],
 )
