@@ -35,10 +35,9 @@ from koordlet.policy.cpu import (
     shared_pools,
 )
 from koordlet.policy.eviction import (
-    cpu_allocatable_evict,
+    allocatable_evict,
     cpu_evict,
     local_storage_evict,
-    memory_allocatable_evict,
     memory_evict,
     node_pressure,
 )
@@ -51,7 +50,7 @@ from koordlet.policy.memory_io import (
     page_cache_reclaim,
     system_qos,
 )
-from koordlet.policy.resctrl import annotation, partitions, resctrl
+from koordlet.policy.resctrl import annotation, resctrl, values
 from koordlet.workloads import declared
 
 if typing.TYPE_CHECKING:
@@ -109,7 +108,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
         batch_resources.STEM: _batch(config.policies.batch_resources),
-        cpu_allocatable_evict.STEM: _threshold(config.policies.cpu_allocatable_evict),
+        allocatable_evict.CPU.stem: _threshold(config.policies.cpu_allocatable_evict),
         cpu_evict.STEM: _threshold(config.policies.cpu_evict),
         blkio_qos.STEM: _blkio(config.policies.blkio_qos),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
@@ -122,7 +121,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
-        memory_allocatable_evict.STEM: _threshold(config.policies.memory_allocatable_evict),
+        allocatable_evict.MEMORY.stem: _threshold(config.policies.memory_allocatable_evict),
         memory_evict.STEM: _threshold(config.policies.memory_evict),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: pressure_settings.of(config),
@@ -310,7 +309,7 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         pod_monitoring=section.pod_monitoring,
         most_monitors=section.limits.pod_monitors,
         tighten=section.tighten,
-        partitions=partitions.stacked(
+        partitions=values.stacked(
             (part.name, part.ways, part.bandwidth, part.classes) for part in section.partitions
         ),
     )

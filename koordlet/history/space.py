@@ -199,6 +199,11 @@ class Space:
         found = _NAN if slot is None or column is None else column[slot]
         return None if isnan(found) else found
 
+    def recent(self, subject: str, what: meter.Meter, now: float, seconds: float) -> float | None:
+        """The newest value; ``None`` where it is not known, or was read before that."""
+        age = self.age(what, now)
+        return None if age is None or age > seconds else self.last(subject, what)
+
     def total(self, subject: str, what: meter.Meter) -> float | None:
         """The newest total of a counter, in the unit of its rate times seconds."""
         slot, column = self._slots.get(subject), self._totals.get(what)

@@ -19,6 +19,13 @@ Rules:
    latency-sensitive workload, because it is in another branch of the cgroup tree.
 5. ``limits.maxPercent`` sets a CPU quota for all best-effort work.
 6. Waiting that lasts ``lasting`` seconds becomes a condition with a remedy; it changes nothing.
+
+* Formula: none: it yields always; told is waiting beyond its own, and cycles per instruction beyond
+  the usual, above their tolerance
+* Writes: `cpu.idle` (`CPUWeight=idle` of a unit) and the least `cpu.weight`; `cpu.max`, on v1
+  `cpu.cfs_quota_us`, where `limits.maxPercent` is set
+* See: `koordlet top`, *CPU use over time* on the console, `bestEffort` in `/api/v1/node`
+* More: best-effort.md
 """
 
 from __future__ import annotations
@@ -27,15 +34,14 @@ import math
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import action, best_effort, cgroup, decision, meter, pod, remember, snapshot
+from koordlet.model import best_effort, cgroup, decision, meter, pod, remember, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import adaptive_work, groups, own_waiting, usage
 from koordlet.policy.cpu import shared_pools
+from koordlet.policy.framework import declaration, proposals
 from koordlet.policy.resctrl import pressure
 
 STEM = "adaptive"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 2
 
 #: 1 ms of each 100 ms: the least that the kernel takes.
 _LEAST_QUOTA_MILLI = 10
@@ -83,22 +89,33 @@ def decide(
         return decision.Decision(next_state=State(), explanation={"limit": why})
     use = usage.measure(now, past)
     counted = groups.timed(places, now)
-    yielding = groups.yielding(now, counted, STEM, _YIELDS)
+    proposal = proposals.Proposal(STEM, now, reason="Adaptive")
+    proposal.actions += groups.yielding(now, counted, STEM, _YIELDS)
+    yielding = len(proposal.actions)
     milli = _bound(now, use, settings)
-    bound = _quota(now, past, counted, milli) if milli is not None else []
+    if milli is not None:
+        parts = groups.split(milli, groups.used(counted, past), _LEAST_QUOTA_MILLI)
+        why = f"adaptive: {milli / 1000:.2f} CPUs by limits.maxPercent"
+        groups.limit_time(proposal, counted, parts, why)
+    bounded = len(proposal.actions) > yielding
     waiting = beyond(now, past)
     work = adaptive_work.look(now, past, state.work)
     since = _since(now.at, waiting, settings, state)
-    reason = f"at most {settings.max_percent} % (limits.maxPercent)" if bound else _YIELDS
-    return decision.Decision(
-        next_state=State(waits_since=since, work=work),
-        actions=(*yielding, *bound),
-        conditions=(
-            *(_not_applied(problem) for problem in groups.untimed(places, now)),
-            *_apart(now, places),
-            *_waits(now.at, waiting, since, use, settings),
-            *adaptive_work.conditions(work, settings.work_tolerance, use.be),
-        ),
+    for problem in groups.untimed(places, now):
+        proposal.say("BestEffortLimitNotApplied", problem)
+    proposal.conditions += _apart(now, places)
+    if waiting is not None and since is not None and use.be:
+        _tell_waiting(proposal, waiting, now.at - since, use.be, settings)
+    proposal.conditions += adaptive_work.conditions(work, settings.work_tolerance, use.be)
+    reason = f"at most {settings.max_percent} % (limits.maxPercent)" if bounded else _YIELDS
+    actuator = "weights+cfsQuota" if bounded else "weights"
+    proposal.why |= {
+        "limit": "none" if milli is None else f"{milli / 1000:.2f} CPUs",
+        "reason": reason,
+        "actuator": actuator,
+    }
+    return proposal.decided(
+        State(waits_since=since, work=work),
         signals=(
             _signal(waiting, settings),
             *adaptive_work.signal(work, settings.work_tolerance),
@@ -106,18 +123,13 @@ def decide(
         ),
         limit=best_effort.Limit(
             policy=STEM,
-            actuator="weights+cfsQuota" if bound else "weights",
+            actuator=actuator,
             milli=milli,
             ls_milli=use.ls,
             system_milli=use.system,
             be_milli=use.be,
             reason=reason,
         ),
-        explanation={
-            "limit": "none" if milli is None else f"{milli / 1000:.2f} CPUs",
-            "reason": reason,
-            "actuator": "weights+cfsQuota" if bound else "weights",
-        },
     )
 
 
@@ -130,17 +142,6 @@ def _bound(now: snapshot.Snapshot, use: usage.Use, settings: Settings) -> int | 
         return None
     milli = max(_LEAST_QUOTA_MILLI, use.capacity * settings.max_percent // 100)
     return milli if milli < 1000 * len(shared_pools.divide(now).be) else None
-
-
-def _quota(
-    now: snapshot.Snapshot,
-    past: series.History,
-    counted: tuple[groups.Place, ...],
-    milli: int,
-) -> list[action.Action]:
-    parts = groups.split(milli, groups.used(counted, past), _LEAST_QUOTA_MILLI)
-    why = f"adaptive: {milli / 1000:.2f} CPUs by limits.maxPercent"
-    return groups.Writer(now, STEM).quotas(counted, parts, why)
 
 
 # Who waits ---------------------------------------------------------------------------------------
@@ -189,24 +190,19 @@ def _signal(waiting: float | None, settings: Settings) -> decision.Signal:
     )
 
 
-def _waits(
-    at: float, waiting: float | None, since: float | None, use: usage.Use, settings: Settings
-) -> Iterator[decision.Condition]:
+def _tell_waiting(
+    proposal: proposals.Proposal, waiting: float, lasted: float, be_milli: int, settings: Settings
+) -> None:
     """Rule 6."""
-    if waiting is None or since is None or at - since < settings.lasting or not use.be:
-        return
-    yield decision.Condition(
-        type="LatencySensitiveWaits",
-        status=True,
-        reason="Adaptive",
-        message=(
+    if lasted >= settings.lasting:
+        proposal.say(
+            "LatencySensitiveWaits",
             f"latency-sensitive work has waited {waiting:.2f} s per second of CPU for"
-            f" {at - since:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
-            f" while best-effort work uses {use.be / 1000:.1f} CPUs at the lowest weight: limit it"
-            " with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
-            " service exclusive CPUs (qos LSE or LSR)"
-        ),
-    )
+            f" {lasted:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
+            f" while best-effort work uses {be_milli / 1000:.1f} CPUs at the lowest weight: limit"
+            " it with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
+            " service exclusive CPUs (qos LSE or LSR)",
+        )
 
 
 # Where yielding has no effect --------------------------------------------------------------------
@@ -219,7 +215,6 @@ def _apart(
     for place, above, other in _elsewhere(places, now.pods):
         yield decision.Condition(
             type="BestEffortDoesNotYield",
-            status=True,
             reason="AnotherBranch",
             subject=place.group,
             message=(
@@ -236,16 +231,16 @@ def _elsewhere(
     places: tuple[groups.Place, ...], pods: tuple[pod.Pod, ...]
 ) -> list[tuple[groups.Place, str, str]]:
     """Places that do not meet a latency-sensitive group as siblings: the branch that does."""
-    found = []
+    apart = []
     for place in places:
         for workload in groups.sensitive(pods):
             other = workload.group or ""
             branch = _branch(place.group, other) if workload.active else place.group
             # The kubelet gives its tiers their weights beside each other.
             if branch != place.group and not place.tier:
-                found.append((place, branch, other))
+                apart.append((place, branch, other))
                 break
-    return found
+    return apart
 
 
 def _branch(group: str, other: str) -> str:
@@ -255,7 +250,11 @@ def _branch(group: str, other: str) -> str:
     return next((path for path in lineage if path and path not in above), group)
 
 
-def _not_applied(problem: str) -> decision.Condition:
-    return decision.Condition(
-        type="BestEffortLimitNotApplied", status=True, reason="Adaptive", message=problem
-    )
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="best-effort work on idle CPU only; names work that still waits",
+    protects="it makes best-effort work yield",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+)

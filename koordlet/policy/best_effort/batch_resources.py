@@ -4,7 +4,7 @@
 
 Covers: the peer's sums for CPU and memory, old metrics, which strategy counts.
 Does not cover: the formulas of one resource (``batch_formulas``), parts of NUMA nodes and third
-parties (``batch_zones``), what of it survives a restart (``batch_offer``), writing the node object
+parties (``batch_zones``), writing the node object
 (whoever writes objects reads ``Decision.offer``), limits of single pods (``batch_limits``), what
 best-effort work may use now (``adaptive``, ``cpu_suppress``).
 
@@ -22,12 +22,19 @@ Rules, as the peer's manager has them:
 6. The ConfigMap decides whether, and how, this is computed; without one the file does. Over both
    lie the node's annotation and labels. Where there is a NodeSLO, whoever made it computes.
 7. ``midReclaimMode: static`` offers a fixed part of the base as mid.
+
+* Formula: batch = capacity - margin - max(system used, reserved) - use of prod and mid workloads
+* Writes: no file: the Node's `status.capacity` and `status.allocatable`, and NodeResourceTopology,
+  where objects are written
+* See: `bestEffort.offered` in `/api/v1/node`, the offer below *CPU use over time*
+* Off: nothing more is offered; the Node keeps the last amounts until somebody changes them
+* More: best-effort.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -44,15 +51,15 @@ from koordlet.model import (
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import batch_formulas, batch_zones, usage
-from koordlet.policy.best_effort.batch_offer import State
+from koordlet.policy.framework import declaration, saved_state
 
 STEM = "batch_resources"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
 
 _RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 #: Means of five minutes of every workload are not computed each second.
 _EVERY = 15.0
+#: Seconds between two offers that are kept for a restart: each one would be a write of each.
+_KEPT_EVERY = 60.0
 #: NUMA nodes that are worth telling apart.
 _SEVERAL = 2
 #: The source of strategies that a controller has made; it reads the node by itself.
@@ -73,6 +80,34 @@ class Settings:
     #: No offer is above these parts of the base.
     max_cpu_percent: int | None = None
     max_memory_percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The last offer that was computed, and when (monotonic)."""
+
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    original: Mapping[str, int] = field(default_factory=dict)
+    zones: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    at: float | None = None
+    wall: float = 0.0
+    #: When this process was asked for the first time.
+    since: float | None = field(default=None, metadata=saved_state.UNKEPT)
+    #: The offer that is in the checkpoint: a minute old at most.
+    kept: State | None = field(default=None, metadata=saved_state.UNKEPT)
+
+    def again(self) -> best_effort.Offer:
+        """The last offer once more."""
+        return best_effort.Offer(
+            amounts=self.amounts, original=self.original, zones=self.zones, wall=self.wall
+        )
+
+    def after(self, old: State) -> State:
+        """This new offer, together with the one in the checkpoint."""
+        before = old if old.kept is None else old.kept
+        assert self.at is not None  # noqa: S101 -- it was computed just now
+        fresh = before.at is not None and 0 <= self.at - before.at < _KEPT_EVERY
+        return replace(self, kept=before if fresh else self)
 
 
 def decide(
@@ -307,3 +342,15 @@ def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | 
         return 1000 * len(now.topology.online)
     total = past.node.last("", meter.MEMORY_TOTAL)
     return None if total is None else int(total)
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="batch and mid resources that the node offers",
+    protects="it bounds what the node offers to best-effort work",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=State,
+    keep=lambda state: state.kept or state,
+)

@@ -72,11 +72,8 @@ def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False)
 
 
 def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
-    age = past.node.age(meter.CPU, now.at)
-    cores = past.node.last("", meter.CPU)
-    if cores is None or age is None or age > FRESH_SECONDS:
-        return None
-    return int(cores * 1000)
+    cores = past.node.recent("", meter.CPU, now.at, FRESH_SECONDS)
+    return None if cores is None else int(cores * 1000)
 
 
 def _problem(now: snapshot.Snapshot, past: series.History) -> str:

@@ -15,6 +15,12 @@ Rules:
    the pool is overloaded or its budget is used up. Where nothing is raised, nothing is written.
 4. Without a measurement nothing is raised; a pod that is known from a stale source
    keeps what it has.
+
+* Formula: burst = limit * cpuBurstPercent, at most the limit; a raised quota moves by a fifth each
+  second between the limit and cfsQuotaBurstPercent of it
+* Writes: `cpu.max.burst`, `cpu.max`; on v1 `cpu.cfs_burst_us`, `cpu.cfs_quota_us`
+* See: `koordlet explain pod NS/NAME`
+* More: qos.md
 """
 
 from __future__ import annotations
@@ -25,7 +31,6 @@ from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
-    action,
     decision,
     limits,
     meter,
@@ -38,7 +43,7 @@ from koordlet.model import (
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import burst_budget
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "cpu_burst"
 #: Where neither a NodeSLO nor the configuration says otherwise.
@@ -119,11 +124,7 @@ def decide(
     deciding = _Deciding(now, past, settings, state)
     for pod, asked in _asking(now.pods, deciding.strategy):
         deciding.place(pod, asked)
-    return decision.Decision(
-        next_state=deciding.next_state,
-        actions=tuple(deciding.actions),
-        explanation=deciding.why,
-    )
+    return deciding.decided(deciding.next_state)
 
 
 def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Pool:
@@ -169,23 +170,21 @@ def target(wish: Move, current: int, base: int, percent: int) -> int:
     return max(base, min(after, ceiling))
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(
         self, now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
     ) -> None:
-        self.now = now
+        super().__init__(STEM, now)
         self.past = past
         self.most = settings.max_percent
         self.before = state
-        has_slo = now.slo is not None and now.slo.source
-        self.strategy = now.slo.cpu_burst if now.slo and has_slo else settings.strategy
+        slo = now.cluster_slo
+        self.strategy = settings.strategy if slo is None else slo.cpu_burst
         self.elapsed = 0.0 if state.at is None else now.at - state.at
         self.steps = state.at is None or self.elapsed >= _STEP_SECONDS
-        self.actions: list[action.Action] = []
         self.raised: dict[str, Raised] = {}
-        self.why: dict[str, str] = {}
         self._pools: dict[int, Pool] = {}
 
     @property
@@ -281,18 +280,14 @@ class _Deciding:
         period = limits.cpu_period(self.now.groups.get(group))
         scaled = usec * period // limits.PERIOD_USEC
         settings = limits.cpu_time(self.now.layout, group, scaled, period_usec=period)
-        self.actions.extend(
-            limit_files.files(
-                settings, policy=STEM, reason=f"{pod.qos.value} {reason}", group=group
-            )
-        )
+        self.write_settings(settings, group, f"{pod.qos.value} {reason}")
 
     def _save(self, group: str, usec: int, reason: str) -> None:
         if usec <= 0:
             return
         period = limits.cpu_period(self.now.groups.get(group))
         settings = limits.cpu_burst(self.now.layout, group, usec * period // limits.PERIOD_USEC)
-        self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
+        self.write_settings(settings, group, reason)
 
 
 @remember.last
@@ -317,3 +312,12 @@ def _units(pod: pods.Pod, now: snapshot.Snapshot) -> Iterator[_Unit]:
         milli = most.get(resources.CPU, 0)
         if group is not None and group in now.groups and milli > 0:
             yield _Unit(group=group, name=name, base=milli * limits.PERIOD_USEC // 1000)
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPU time beyond the limit of LS workloads, while the node has spare CPU",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+)

@@ -14,8 +14,9 @@ Rules:
 
 from __future__ import annotations
 
-from koordlet.model import cpuset, decision, ledger, qos, resources, snapshot
+from koordlet.model import cpuset, ledger, qos, resources, snapshot
 from koordlet.model import pod as pods
+from koordlet.policy.framework import proposals
 
 _MILLI = 1000
 _HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Owner.LSR)
@@ -49,23 +50,16 @@ def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
     return pod.active and pod.uid not in alone and pod.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
-def conditions(now: snapshot.Snapshot) -> tuple[decision.Condition, ...]:
-    """Conditions about isolated CPUs."""
+def tell(proposal: proposals.Proposal) -> None:
+    """Say whether isolated CPUs are in the pools, and why."""
+    now = proposal.now
     isolated = now.topology.isolated & now.topology.online
     if not isolated:
-        return ()
+        return
     why = _why_in(now, isolated)
-    name, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads may name them"
+    kind, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads may name them"
     if why:
-        name = "IsolatedCPUsShared"
-        message = (
-            f"are in the pools: {why}; boot without isolcpus=, or request fewer CPUs on this node"
-        )
-    return (
-        decision.Condition(
-            type=name,
-            status=True,
-            reason="SharedPools",
-            message=f"isolated CPUs {isolated} (isolcpus=) {message}",
-        ),
-    )
+        kind = "IsolatedCPUsShared"
+        fix = "boot without isolcpus=, or request fewer CPUs on this node"
+        message = f"are in the pools: {why}; {fix}"
+    proposal.say(kind, f"isolated CPUs {isolated} (isolcpus=) {message}")

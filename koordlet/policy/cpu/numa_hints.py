@@ -31,7 +31,7 @@ EXACT = 8
 BUDGET = 4096
 
 
-class Policy(enum.Enum):
+class NumaPolicy(enum.Enum):
     """NUMA topology policy of a node or a workload."""
 
     NONE = ""
@@ -77,27 +77,27 @@ class Choice:
 def choose(
     zones: Sequence[Zone],
     wants: Mapping[str, int],
-    policy: Policy,
+    policy: NumaPolicy,
     *,
     taste: Taste = NONE,
     far: Callable[[int, int], int] = lambda node, other: 10 if node == other else 20,
 ) -> Choice | None:
     """Choose NUMA nodes; ``None`` where the policy refuses the workload."""
-    if policy is Policy.NONE or not zones:
+    if policy is NumaPolicy.NONE or not zones:
         return Choice(None)
-    sizes = 1 if policy is Policy.SINGLE else len(zones)
+    sizes = 1 if policy is NumaPolicy.SINGLE else len(zones)
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
     search = _Search(zones, asked)
     for size in range(1, sizes + 1):
         found = list(search.sets(size))
         able = [nodes for nodes in found if not taste.barred(nodes)]
-        if able or (found and policy is Policy.BEST_EFFORT):
+        if able or (found and policy is NumaPolicy.BEST_EFFORT):
             best = min(
                 able or found,
                 key=lambda nodes: (-taste.score(nodes), _spread(nodes, far), _number(nodes)),
             )
             return Choice(None if size == len(zones) > 1 else best)
-    return Choice(None) if policy is Policy.BEST_EFFORT else None
+    return Choice(None) if policy is NumaPolicy.BEST_EFFORT else None
 
 
 def split(

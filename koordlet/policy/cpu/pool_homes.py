@@ -57,7 +57,7 @@ def _choose(left: Mapping[int, int], milli: int) -> Home:
     found = numa_hints.choose(
         zones,
         {resources.CPU: milli},
-        numa_hints.Policy.BEST_EFFORT,
+        numa_hints.NumaPolicy.BEST_EFFORT,
         # Of nodes that suffice, those with the most room.
         taste=numa_hints.Taste(score=lambda nodes: sum(left[node] for node in nodes)),
     )

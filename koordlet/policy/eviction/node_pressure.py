@@ -17,6 +17,13 @@ Rules:
    tick reads all of them.
 6. Only the monotonic clock counts.
 7. Page cache is reclaimed first, once, where that can be enough (``pressure_reclaim``).
+
+* Formula: met where available < threshold; a soft one for its grace period
+* Writes: no file: evicts; conditions of the node
+* See: `koordlet explain eviction`, *Signals* on the console
+* Off: nobody goes because of it any more; evictions that have begun are finished; conditions are
+  not set any more
+* More: eviction.md
 """
 
 from __future__ import annotations
@@ -41,13 +48,12 @@ from koordlet.policy.eviction import (
     pressure_state,
     stalls,
 )
+from koordlet.policy.framework import declaration
 
 if typing.TYPE_CHECKING:
     from koordlet.policy.eviction import ranking
 
 STEM = "node_pressure"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
 
 #: Seconds that a hard threshold leaves to a pod, and the least that a soft one does.
 HARD_GRACE = 1
@@ -122,23 +128,13 @@ class Kept:
 _GRAIN = 30.0
 
 
-def keep(state: State) -> Kept:
-    """The part of the state for a checkpoint."""
+def _keep(state: State) -> Kept:
     seen = {kind: at - at % _GRAIN for kind, at in state.book.seen.items()}
     return Kept(first=state.book.first, seen=seen)
 
 
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    return State(
-        book=pressure_state.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
-    )
-
-
-def _times(body: object) -> dict[str, float]:
-    if not isinstance(body, dict) or not all(isinstance(at, int | float) for at in body.values()):
-        raise ValueError("times must be numbers by name")
-    return {str(name): float(at) for name, at in body.items()}
+def _wake(kept: Kept) -> State:
+    return State(book=pressure_state.Book(first=kept.first, seen=kept.seen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +185,16 @@ def decide(
     signals, conditions = _telling(look)
     return decision.Decision(
         next_state=state,
-        actions=(*given, *(_act(victim) for victim in state.victims if not victim.held)),
+        actions=(
+            *given,
+            *(
+                action.evict(
+                    victim, f"{victim.signal} is {victim.observed}, less than {victim.threshold}"
+                )
+                for victim in state.victims
+                if not victim.held
+            ),
+        ),
         evictions=state.victims,
         signals=(*pressure_report.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
@@ -370,12 +375,15 @@ def _grace(pod: pods.Pod, due: thresholds.Threshold, settings: Settings) -> int:
     return max(HARD_GRACE, min(settings.max_grace, own))
 
 
-def _act(victim: eviction.Eviction) -> action.Evict:
-    reason = f"{victim.signal} is {victim.observed}, less than {victim.threshold}"
-    return action.Evict(
-        target=f"pod/{victim.pod}",
-        victim=victim,
-        policy=STEM,
-        reason=reason,
-        group=victim.group or "",
-    )
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="evicts pods when memory, disk, inodes or PIDs run short",
+    protects="it keeps the node from running out of shared resources",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=Kept,
+    keep=_keep,
+    wake=_wake,
+    compares=True,
+)

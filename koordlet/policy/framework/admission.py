@@ -5,7 +5,7 @@ Does not cover: asking (``workloads.nri``), remembering (``Tick.admit``), doing 
 
 The newcomer stands among the pods of the snapshot, so a CPU that it is given is held in the ledger
 from then on, and the next container sees it. Each policy that has something to say about a single
-container says it in its row's ``admit``; the earlier row wins, as for files.
+container says it in its policy's ``admit``; the earlier policy wins, as for files.
 
 Rules:
 1. Only policies that enforce have a say.
@@ -24,7 +24,7 @@ from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import chain, registry
+from koordlet.policy.framework import chain, declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def among(pods: Sequence[pods.Pod], newcomer: pods.Pod) -> tuple[pods.Pod, ...]:
 
 
 def admit(
-    rows: Sequence[registry.Row],
+    policies: Sequence[declaration.Declared],
     now: snapshot.Snapshot,
     past: series.History,
     newcomer: pods.Pod,
@@ -63,7 +63,7 @@ def admit(
     """Decide the adjustment of a container. Pure: the caller keeps the round's states."""
     seen = dataclasses.replace(now, pods=among(now.pods, newcomer))
     said = chain.decide(
-        [row for row in rows if row.timeless],
+        [policy for policy in policies if policy.timeless],
         seen,
         past,
         settings=settings,
@@ -80,15 +80,18 @@ def admit(
     }
     found = adjustment.Adjustment()
     failures: dict[str, str] = {}
-    for row in rows:
-        if row.admit is None or modes.get(row.stem, row.default_mode) is not plan.Mode.ENFORCE:
+    for policy in policies:
+        if (
+            policy.admit is None
+            or modes.get(policy.stem, policy.default_mode) is not plan.Mode.ENFORCE
+        ):
             continue
         try:
-            state = after.get(row.stem, states.get(row.stem, row.state))
-            with_ = settings.get(row.stem, row.settings), state
-            part = row.admit(binding, *with_, pod, container)
+            state = after.get(policy.stem, states.get(policy.stem, policy.state))
+            with_ = settings.get(policy.stem, policy.settings), state
+            part = policy.admit(binding, *with_, pod, container)
         except Exception as error:  # noqa: BLE001 -- rule 2, as in the chain
-            failures[row.stem] = f"{type(error).__name__}: {error}"
+            failures[policy.stem] = f"{type(error).__name__}: {error}"
             continue
         found = found.over(part)
     return Admission(

@@ -12,6 +12,12 @@ Rules:
    counters have followed; never for more than ``limits.maxBytes`` at a time.
 3. The kernel chooses the pages: without swap these are of the page cache, since anonymous ones
    have nowhere to go. It may find less, which is no failure.
+
+* Formula: too much = page cache - min(size, or percent * limit; limit)
+* Writes: `memory.reclaim` of pods (v2)
+* See: `koordlet explain pod NS/NAME`
+* Off: nothing is asked of the kernel any more; what it has taken back is read again on use
+* More: best-effort.md
 """
 
 from __future__ import annotations
@@ -34,6 +40,7 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals
 from koordlet.policy.memory_io import memory_qos
 
 STEM = "page_cache_reclaim"
@@ -66,8 +73,8 @@ def decide(
 ) -> decision.Decision[State]:
     """Decide what to reclaim now."""
     asked = {group: at for group, at in state.asked.items() if 0 <= now.at - at < _PAUSE}
-    actions: list[action.Action] = []
-    why: dict[str, str] = {}
+    proposal = proposals.Proposal(STEM, now)
+    why = proposal.why
     missing = ""
     for pod, most in _limited(now.pods, now.slo, settings.classes):
         group = pod.group or ""
@@ -86,7 +93,7 @@ def decide(
         if excess < _LEAST or group in asked:
             continue
         asked[group] = now.at
-        actions.append(
+        proposal.actions.append(
             action.Reclaim(
                 target=target,
                 amount_bytes=excess,
@@ -95,12 +102,9 @@ def decide(
                 group=group,
             )
         )
-    return decision.Decision(
-        next_state=State(asked=asked),
-        actions=tuple(actions),
-        conditions=(_unsupported(missing),) if missing else (),
-        explanation=why,
-    )
+    if missing:
+        proposal.say("PageCacheUnsupported", missing)
+    return proposal.decided(State(asked=asked))
 
 
 @remember.last
@@ -135,5 +139,10 @@ def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     return found if found > 0 else None
 
 
-def _unsupported(why: str) -> decision.Condition:
-    return decision.Condition(type="PageCacheUnsupported", status=True, reason=STEM, message=why)
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="page cache beyond a pod's limit, reclaimed",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+)

@@ -10,6 +10,7 @@ from koordlet.history import series
 from koordlet.model import action, cpuset, kubelet, pod, snapshot
 from koordlet.model.qos import Qos
 from koordlet.policy.cpu import exclusive_cpus, holdings, isolated_cpus, shared_pools
+from koordlet.policy.framework import proposals
 from tests.kit import moments
 from tests.kit.moments import group, workload
 
@@ -90,5 +91,8 @@ def test_machines_without() -> None:
     """Nothing is said, and nothing changes."""
     now = replace(moment(workload("web", Qos.LS)), topology=moments.machine(1, 8, threads=1))
 
-    assert isolated_cpus.conditions(now) == ()
+    proposal = proposals.Proposal("x", now)
+    isolated_cpus.tell(proposal)
+
+    assert proposal.conditions == []
     assert cpuset.CPUSet() == isolated_cpus.aside(now)

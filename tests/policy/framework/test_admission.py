@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, pod, qos, snapshot
-from koordlet.policy.framework import admission, registry
+from koordlet.policy.framework import admission, declaration, registry
 from tests.kit import moments
 from tests.kit.moments import group, workload
 
@@ -21,7 +21,7 @@ def admit(
     now: snapshot.Snapshot,
     newcomer: pod.Pod,
     *,
-    rows: Sequence[registry.Row] = registry.POLICIES,
+    rows: Sequence[declaration.Declared] = registry.POLICIES,
     states: Mapping[str, object] | None = None,
     modes: Mapping[str, plan.Mode] | None = None,
 ) -> admission.Admission:
