@@ -15,6 +15,10 @@ from koordlet.model import pod as pods
 #: The node's own samples are few, so half an hour of them is kept one by one.
 _NODE_DEPTH = 6
 
+_SPACES = (
+    *("groups", "node", "cpus", "numa", "links", "disks", "shares"),
+    *("work", "traffic"),
+)
 #: Ticks in which every workload is sampled once, for what is expected of it.
 _TURNS = 60
 
@@ -55,17 +59,7 @@ class History:
 
     def spaces(self) -> Mapping[str, space.Space]:
         """All of them, by the name that readings have."""
-        return {
-            "groups": self.groups,
-            "node": self.node,
-            "cpus": self.cpus,
-            "numa": self.numa,
-            "links": self.links,
-            "disks": self.disks,
-            "shares": self.shares,
-            "work": self.work,
-            "traffic": self.traffic,
-        }
+        return {name: getattr(self, name) for name in _SPACES}
 
     def take(
         self, readings: Mapping[str, counters.Reading], *, complete: bool | None = None

@@ -201,7 +201,6 @@ POLICY = declaration.Policy(
     protects="it limits best-effort work",
     decide=decide,
     settings=Settings(),
-    state=State(),
     admit=admit,
     timeless=True,
 )

@@ -3,8 +3,8 @@
     batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
 
 Covers: the peer's sums for CPU and memory, old metrics, which strategy counts.
-Does not cover: the formulas of one resource (``batch_formulas``), parts of NUMA nodes and third
-parties (``batch_zones``), writing the node object
+Does not cover: the formulas of one resource, parts of NUMA nodes and third parties
+(``batch_formulas``), writing the node object
 (whoever writes objects reads ``Decision.offer``), limits of single pods (``batch_limits``), what
 best-effort work may use now (``adaptive``, ``cpu_suppress``).
 
@@ -50,7 +50,7 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.best_effort import batch_formulas, batch_zones, usage
+from koordlet.policy.best_effort import batch_formulas, usage
 from koordlet.policy.framework import declaration, saved_state
 
 STEM = "batch_resources"
@@ -123,17 +123,17 @@ def decide(
     if isinstance(unread, str):
         held = _held(now, strategy, state, f"not known: {unread}")
         return replace(held, conditions=(_condition("ReservationIgnored", unread),))
-    found = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
-    missing = [name for name, seen in found.items() if seen is None] or _unsure(now)
+    by_name = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
+    missing = [name for name, seen in by_name.items() if seen is None] or _unsure(now)
     if missing:
         return _held(now, strategy, state, f"not known: {', '.join(missing)}")
-    seen = [seen for seen in found.values() if seen is not None]
+    seen = [seen for seen in by_name.values() if seen is not None]
     original, reasons = _amounts(now, seen, strategy, settings)
-    amounts, ignored = batch_zones.less_third_parties(
-        original, now.node.annotations.get(batch_zones.ALLOCATIONS, "")
+    amounts, ignored = batch_formulas.less_third_parties(
+        original, now.node.annotations.get(batch_formulas.ALLOCATIONS, "")
     )
     tolerance = strategy.resource_diff_threshold or 0.0
-    zones = batch_zones.steady(_zones(now, seen, strategy, settings), state.zones, tolerance)
+    zones = batch_formulas.steady(_zones(now, seen, strategy, settings), state.zones, tolerance)
     offer = best_effort.Offer(
         amounts=amounts, original=original, zones=zones, wall=now.wall, reasons=reasons
     )
@@ -169,7 +169,8 @@ def _amounts(
     for each in seen:
         sums = each.sums(zone, among)
         batch, mid = _NAMES[each.name]
-        most = _most(settings, each.name)
+        is_cpu = each.name == resources.CPU
+        most = settings.max_cpu_percent if is_cpu else settings.max_memory_percent
         amounts[batch], reasons[batch] = batch_formulas.offered(sums, each.name, strategy, most)
         amounts[mid], reasons[mid] = batch_formulas.mid(sums, each.name, strategy)
     amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
@@ -190,7 +191,7 @@ def _zones(
 
 
 def _condition(kind: str, message: str) -> decision.Condition:
-    return decision.Condition(type=kind, status=True, reason=STEM, message=message)
+    return decision.Condition(type=kind, reason=STEM, message=message)
 
 
 def _unsure(now: snapshot.Snapshot) -> list[str]:
@@ -215,11 +216,6 @@ def _held(
         return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
     held = {"offer": f"last offer kept: {why}"}
     return decision.Decision(next_state=state, offer=state.again(), explanation=held)
-
-
-def _most(settings: Settings, name: str) -> int | None:
-    is_cpu = name == resources.CPU
-    return settings.max_cpu_percent if is_cpu else settings.max_memory_percent
 
 
 def _ratio(now: snapshot.Snapshot) -> float:
@@ -254,7 +250,8 @@ def measured(
         return None
     use = _use(now, past, of_pod, seconds, scale)
     node = int(whole.average * scale)
-    high = [pod for pod in now.pods if _is_high(pod)]
+    low = (qos.Band.BATCH, qos.Band.FREE)
+    high = [pod for pod in now.pods if pod.active and _band(pod) not in low]
     # In a cluster, what runs beside Kubernetes is part of the system.
     beside = [pod for pod in high if pod.kube_qos is None and now.slo is not None]
     rest = max(node - sum(use.values()), 0)
@@ -286,7 +283,7 @@ class Seen:
         """Sums of the node, or of one of its NUMA nodes."""
         used = requested = either = prod = 0
         for pod, measured_use in self.workloads:
-            part = 1.0 if zone is None else batch_zones.share(pod, self.name, zone, among)
+            part = 1.0 if zone is None else batch_formulas.share(pod, self.name, zone, among)
             asked = pod.requests.get(self.name, 0)
             used += int(_used(pod, measured_use, self.name) * part)
             requested += int(asked * part)
@@ -294,15 +291,15 @@ class Seen:
             either += int(max(measured_use or 0, asked) * part)
             prod += int(asked * part) if _band(pod) is qos.Band.PROD else 0
         return batch_formulas.Sums(
-            base=batch_zones.part(self.base, among),
-            reserved=batch_zones.part(self.reserved, among),
-            node=batch_zones.part(self.node, among),
-            system=batch_zones.part(self.system, among),
+            base=batch_formulas.part(self.base, among),
+            reserved=batch_formulas.part(self.reserved, among),
+            node=batch_formulas.part(self.node, among),
+            system=batch_formulas.part(self.system, among),
             used=used,
             requested=requested,
             either=either,
             prod_requested=prod,
-            reclaimable=batch_zones.part(self.reclaimable, among),
+            reclaimable=batch_formulas.part(self.reclaimable, among),
         )
 
 
@@ -310,22 +307,18 @@ def _use(
     now: snapshot.Snapshot, past: series.History, what: meter.Meter, seconds: float, scale: float
 ) -> dict[str, int]:
     """Use of each workload; a workload with too short a history is missing."""
-    found: dict[str, int] = {}
+    use: dict[str, int] = {}
     groups = {pod.group for pod in now.pods if pod.group is not None}
     for pod in now.pods:
         if pod.group is not None and groups.isdisjoint(cgroup.ancestors(pod.group)):
             window = past.groups.window(pod.group, what, now.at, seconds)
             if window is not None:
-                found[pod.uid] = int(window.average * scale)
-    return found
+                use[pod.uid] = int(window.average * scale)
+    return use
 
 
 def _band(pod: pods.Pod) -> qos.Band:
     return pod.band or qos.Band.default_of(pod.qos)
-
-
-def _is_high(pod: pods.Pod) -> bool:
-    return pod.active and _band(pod) not in (qos.Band.BATCH, qos.Band.FREE)
 
 
 def _used(pod: pods.Pod, amount: int | None, name: str) -> int:

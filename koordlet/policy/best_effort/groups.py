@@ -69,20 +69,20 @@ def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
 
 @remember.last
 def _places(pods: tuple[pods.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
-    found: dict[str, Place] = {}
+    by_path: dict[str, Place] = {}
     for pod in pods:
         if pod.group is None or pod.group not in groups or not pod.active:
             continue
         if pod.kube_qos is None:
             if is_best_effort(pod):
-                found[pod.group] = Place(group=pod.group, tier=False, who=pod.key)
+                by_path[pod.group] = Place(group=pod.group, tier=False, who=pod.key)
         elif pod.kube_qos is qos.KubeQos.BEST_EFFORT:
             tree = grouppath.parse(pod.group).tree
             tier = tree.tier(qos.KubeQos.BEST_EFFORT) if tree is not None else ""
             if tier in groups and cgroup.is_below(pod.group, tier):
-                found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
-    outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
-    return tuple(found[path] for path in sorted(outer))
+                by_path[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
+    outer = {path for path in by_path if by_path.keys().isdisjoint(cgroup.ancestors(path))}
+    return tuple(by_path[path] for path in sorted(outer))
 
 
 @remember.last
@@ -116,8 +116,8 @@ def inside(pods: Iterable[pods.Pod]) -> list[str]:
 
     So it is with throttling: each group has its own limit (kernel/sched/fair.c).
     """
-    found = [group for pod in pods for group in (pod.group, *(box.group for box in pod.containers))]
-    return [group for group in found if group is not None]
+    groups = (group for pod in pods for group in (pod.group, *(b.group for b in pod.containers)))
+    return [group for group in groups if group is not None]
 
 
 def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]:
@@ -127,8 +127,8 @@ def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]
     naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
     controller is handed down to it.
     """
-    found = tuple(place for place in there if place.tier or _is_timed(now, place.group))
-    return there if len(found) == len(there) else found
+    limited = tuple(place for place in there if place.tier or _is_timed(now, place.group))
+    return there if len(limited) == len(there) else limited
 
 
 def _is_timed(now: snapshot.Snapshot, group: str) -> bool:

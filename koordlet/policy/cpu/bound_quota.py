@@ -74,7 +74,6 @@ POLICY = declaration.Policy(
     protects="it keeps pods from being throttled on their exclusive CPUs",
     decide=decide,
     settings=Settings(),
-    state=State(),
     admit=admit,
     timeless=True,
 )

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, plan, qos, snapshot
+from koordlet.model import action, cgroup, decision, plan, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals
@@ -94,7 +94,7 @@ def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, boo
 
 def group_of(pod: pods.Pod, taking: Mapping[str, bool]) -> str:
     """Name of the group that a pod shares cores with; empty where it shares with everybody."""
-    name = _class_of(pod)
+    name = pod.slo_class
     wish = pod.wishes.core_sharing
     if name not in taking or (wish is not None and wish.policy == NONE):
         return ""
@@ -104,14 +104,6 @@ def group_of(pod: pods.Pod, taking: Mapping[str, bool]) -> str:
     if wish is not None and wish.group:
         return f"group/{wish.group}{suffix}"
     return f"others{suffix}"
-
-
-def _class_of(pod: pods.Pod) -> str:
-    if pod.raw_qos is qos.Qos.SYSTEM or pod.qos is qos.Qos.SYSTEM:
-        return ""
-    if pod.raw_qos is None and pod.kube_qos is not None:
-        return qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
-    return qos.SLO_CLASS.get(pod.qos, "")
 
 
 def _actions(
@@ -153,6 +145,5 @@ POLICY = declaration.Policy(
     protects="it keeps other workloads off the threads of a core",
     decide=decide,
     settings=Settings(),
-    state=State(),
     default_mode=plan.Mode.OFF,
 )

@@ -2,7 +2,7 @@
 
 Covers: the burst that a container may save up (``cpuBurstOnly``), its limit raised while it is
 throttled (``cfsQuotaBurstOnly``), both (``auto``), for containers and for the pod around them.
-Does not cover: how far one container may go over time (``burst_budget``), which strategy a pod
+Does not cover: which strategy a pod
 has (NodeSLO, configuration, annotation: ``model.strategies``).
 
 Rules:
@@ -13,7 +13,12 @@ Rules:
 3. The raised limit moves once a second by a fifth, between the container's own limit and
    ``cfsQuotaBurstPercent`` of it: up while it was throttled and the shared pool is idle, down while
    the pool is overloaded or its budget is used up. Where nothing is raised, nothing is written.
-4. Without a measurement nothing is raised; a pod that is known from a stale source
+4. A budget of tokens bounds how long a container may exceed its limit. A token is one percent of
+   the limit for one second. Above its limit a container spends them, below 60 % of it saves them;
+   there are never more than one period's worth of them, nor less than minus that. (Koordinator's
+   agent begins with a random part of up to half of them, so that containers do not all burst at
+   once. Here that part follows from the container's name.)
+5. Without a measurement nothing is raised; a pod that is known from a stale source
    keeps what it has.
 
 * Formula: burst = limit * cpuBurstPercent, at most the limit; a raised quota moves by a fifth each
@@ -26,6 +31,7 @@ Rules:
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
@@ -42,7 +48,6 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import burst_budget
 from koordlet.policy.framework import declaration, proposals
 
 STEM = "cpu_burst"
@@ -91,13 +96,63 @@ class Settings:
     max_percent: int | None = None
 
 
+#: Percent of the limit below which tokens are saved.
+_FRUGAL = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Burst rule: seconds at the highest burst, and its height in percent of the limit."""
+
+    period: int
+    percent: int
+
+    @property
+    def capacity(self) -> float:
+        """The most tokens; negative where no burst is allowed at all."""
+        return float(self.period * (self.percent - 100))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Tokens of one container."""
+
+    tokens: float
+    at: float
+    capacity: float
+
+
+def spend(rule: Rule, kept: Budget | None, name: str, at: float, percent: float) -> Budget:
+    """The budget after using ``percent`` of the limit since it was looked at last.
+
+    A budget that nobody looked at for two periods, or of another rule, starts anew.
+    """
+    most = max(rule.capacity, 0.0)
+    expired = kept is not None and at - kept.at > 2 * rule.period
+    if kept is None or expired or kept.capacity != rule.capacity:
+        return Budget(tokens=most * _first_tokens(name), at=at, capacity=rule.capacity)
+    seconds = max(at - kept.at, 0.0)
+    tokens = kept.tokens
+    if percent >= 100:
+        tokens -= (percent - 100) * seconds
+    elif percent < _FRUGAL:
+        tokens += (100 - percent) * seconds
+    return Budget(tokens=min(max(tokens, -most), most), at=at, capacity=rule.capacity)
+
+
+def _first_tokens(name: str) -> float:
+    """A fraction from 0 to 0.5 that depends on the name alone."""
+    digest = hashlib.blake2b(name.encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") / 2**33
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
     """Limit in force and budget of one container."""
 
     #: Microseconds of each 100 ms.
     quota: int
-    budget: burst_budget.Budget | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,16 +314,16 @@ class _Deciding(proposals.Proposal):
         return quota
 
     def _budget(
-        self, unit: _Unit, asked: strategies.CpuBurst, kept: burst_budget.Budget | None
-    ) -> tuple[burst_budget.Budget | None, bool]:
+        self, unit: _Unit, asked: strategies.CpuBurst, kept: Budget | None
+    ) -> tuple[Budget | None, bool]:
         period = asked.cfs_quota_burst_period_seconds
         if period is None or period < 0:
             return None, True
         used = self.past.groups.last(unit.group, meter.CPU)
         # Milliseconds of each period over the same of the limit; what is not known counts as full.
         percent = 100.0 if used is None else used * limits.PERIOD_USEC * 100 / unit.base
-        rule = burst_budget.Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
-        budget = burst_budget.spend(rule, kept, unit.group, self.now.at, percent)
+        rule = Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
+        budget = spend(rule, kept, unit.group, self.now.at, percent)
         return budget, budget.tokens > 0
 
     def _pool(self, percent: int) -> Pool:

@@ -116,7 +116,6 @@ POLICY = declaration.Policy(
     summary="CPU limits of shared pods, scaled to the speed of the node's CPUs",
     decide=decide,
     settings=Settings(),
-    state=State(),
     admit=admit,
     timeless=True,
     default_mode=plan.Mode.SHADOW,

@@ -193,6 +193,5 @@ POLICY = declaration.Policy(
     protects="it lets latency-sensitive work run before best-effort work",
     decide=decide,
     settings=Settings(),
-    state=State(),
     timeless=True,
 )

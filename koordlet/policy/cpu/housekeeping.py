@@ -95,6 +95,5 @@ POLICY = declaration.Policy(
     protects="it keeps kernel work off exclusive CPUs",
     decide=decide,
     settings=Settings(),
-    state=State(),
     default_mode=plan.Mode.OFF,
 )

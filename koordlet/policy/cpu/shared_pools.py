@@ -15,7 +15,10 @@ Where a workload runs, the first that applies:
 Rules:
 1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE or a
    reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's. Isolated CPUs are
-   in neither where the rest is enough (``isolated_cpus``).
+   in neither where the other CPUs of the LS pool hold what the workloads of that pool request, and
+   the kubelet's static policy has none of them in its own shared pool. A condition says which. (A
+   task is moved onto or off an isolated CPU by affinity only: in a pool, threads pile up on the one
+   where they woke up; Documentation/admin-guide/kernel-parameters.txt, ``isolcpus``.)
 2. Where every CPU of the LS pool is exclusive, the cpusets of LS workloads stay unchanged.
 3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
    instruction: to the pool of the class, plus what workloads inside need beyond it.
@@ -43,7 +46,7 @@ from koordlet.history import series
 from koordlet.model import adjustment, cgroup, cpuset, decision, ledger, qos, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import cpuset_files, isolated_cpus, pool_homes, pool_tiers
+from koordlet.policy.cpu import cpuset_files, pool_homes, pool_tiers
 from koordlet.policy.cpu.cpuset_files import Wanted
 from koordlet.policy.framework import declaration, proposals, saved_state
 
@@ -100,7 +103,7 @@ def decide(
     for pod in now.pods:
         for problem in pod.problems:
             proposal.say("MalformedPod", problem, pod.key)
-    isolated_cpus.tell(proposal)
+    tell_isolated(proposal)
     for pod in now.pods:
         for box in pod.containers:
             if box.refused:
@@ -141,7 +144,7 @@ def divide(now: snapshot.Snapshot) -> Shares:
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
     # Nobody is to be driven out of them when their owner comes.
     usable = usable - now.ledger.held(ledger.Owner.RESERVATION) or usable
-    usable = usable - isolated_cpus.aside(now) or usable
+    usable = usable - isolated_aside(now) or usable
     lse, lsr = now.ledger.held(ledger.Owner.LSE), now.ledger.held(ledger.Owner.LSR)
     return Shares(
         system=now.ledger.pool("SYSTEM") & online or reserved & online,
@@ -283,6 +286,55 @@ def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
         if cpus is not None:
             return cpus
     return now.topology.online
+
+
+# Isolated CPUs ----------------------------------------------------------------------------------
+
+_MILLI = 1000
+_HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Owner.LSR)
+
+
+def isolated_aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
+    """Isolated CPUs that are in no pool."""
+    isolated = now.topology.isolated & now.topology.online
+    return cpuset.CPUSet() if not isolated or _why_isolated_in(now, isolated) else isolated
+
+
+def _why_isolated_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
+    """The reason that isolated CPUs stay in the pools; empty where they do not."""
+    kubelet = now.kubelet
+    policy = kubelet.configuration.cpu_manager_policy if kubelet and kubelet.configuration else ""
+    if policy == "static" or (kubelet and kubelet.cpu and kubelet.cpu.policy == "static"):
+        return "the kubelet's static policy has them in its shared pool"
+    alone = {claim.uid for claim in now.ledger.claims if claim.uid}
+    wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))
+    left = now.topology.online - now.ledger.held(*_HELD) - isolated
+    if left and wanted <= _MILLI * len(left):
+        return ""
+    return (
+        f"latency-sensitive workloads request {wanted / _MILLI:g} CPUs, the LS pool has"
+        f" only {len(left)} without them"
+    )
+
+
+def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
+    """Whether a workload runs in the LS pool."""
+    return pod.active and pod.uid not in alone and pod.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
+
+
+def tell_isolated(proposal: proposals.Proposal) -> None:
+    """Say whether isolated CPUs are in the pools, and why."""
+    now = proposal.now
+    isolated = now.topology.isolated & now.topology.online
+    if not isolated:
+        return
+    why = _why_isolated_in(now, isolated)
+    kind, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads may name them"
+    if why:
+        kind = "IsolatedCPUsShared"
+        fix = "boot without isolcpus=, or request fewer CPUs on this node"
+        message = f"are in the pools: {why}; {fix}"
+    proposal.say(kind, f"isolated CPUs {isolated} (isolcpus=) {message}")
 
 
 _UNKNOWN = (

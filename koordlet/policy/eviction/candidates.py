@@ -50,13 +50,14 @@ def consenting(now: snapshot.Snapshot, feature: str, bound: int, size: Size) -> 
         if pod.wishes.eviction.enabled and pod.priority_value <= bound and _may(pod, feature)
         if (amount := size(pod)) is not None
     ]
-    sized.sort(key=lambda pair: (*_standing(pair[0]), -pair[1], pair[0].uid))
+
+    def order(pair: tuple[pods.Pod, int]) -> tuple[int, int, int, int, str]:
+        pod, amount = pair
+        label = pod.priority_value if pod.sub_priority is None else pod.sub_priority
+        return pod.wishes.eviction.priority, pod.priority_value, label, -amount, pod.uid
+
+    sized.sort(key=order)
     return [pod for pod, _ in sized]
-
-
-def _standing(pod: pods.Pod) -> tuple[int, int, int]:
-    label = pod.priority_value if pod.sub_priority is None else pod.sub_priority
-    return pod.wishes.eviction.priority, pod.priority_value, label
 
 
 def _may(pod: pods.Pod, feature: str) -> bool:

@@ -161,5 +161,4 @@ POLICY = declaration.Policy(
     protects="it frees the node's disk for others",
     decide=decide,
     settings=Settings(),
-    state=State(),
 )

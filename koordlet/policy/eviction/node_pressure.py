@@ -41,12 +41,10 @@ from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import (
     kubelet_owned,
     messages,
-    own_thresholds,
+    own_signals,
     pressure_reclaim,
-    pressure_report,
     pressure_signals,
     pressure_state,
-    stalls,
 )
 from koordlet.policy.framework import declaration
 
@@ -138,7 +136,7 @@ def _wake(kept: Kept) -> State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look(pressure_report.Look):
+class _Look(pressure_state.Look):
     """Inputs of one tick."""
 
     past: series.History
@@ -149,9 +147,9 @@ class _Look(pressure_report.Look):
 
 def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _Look:
     seen = pressure_signals.observe(now)
-    found = _believed(seen.by_signal, now.at)
+    observed = _believed(seen.by_signal, now.at)
     if settings.own:
-        found.update(own_thresholds.observe(now.pressure))
+        observed.update(own_signals.observe(now.pressure))
     beside = kubelet_owned.neighbour(
         now, act=settings.act, file_texts=settings.kubelet, layout=seen.layout
     )
@@ -160,7 +158,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
         past=past,
         settings=settings,
         layout=seen.layout,
-        found=found,
+        observed=observed,
         missing=seen.missing,
         configured=(*thresholds.with_containerfs(settings.limits, seen.layout), *settings.own),
         beside=beside,
@@ -175,7 +173,7 @@ def decide(
     below = frozenset(
         pressure_state.name(threshold)
         for threshold in look.configured
-        if pressure_state.is_met(threshold, look.found)
+        if pressure_state.is_met(threshold, look.observed)
     )
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
@@ -196,7 +194,7 @@ def decide(
             ),
         ),
         evictions=state.victims,
-        signals=(*pressure_report.signals(look, state.book), *signals),
+        signals=(*pressure_state.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
         explanation={"layout": look.layout, "held": groups.stale(now)},
     )
@@ -205,7 +203,9 @@ def decide(
 def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]:
     """One pass over all thresholds: victims, and page cache to reclaim first."""
     now, settings = look.now, look.settings
-    page = pressure_state.turn(look.configured, look.found, state.book, now.at, settings.transition)
+    page = pressure_state.turn(
+        look.configured, look.observed, state.book, now.at, settings.transition
+    )
     asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
     state = replace(state, book=page.book, passed=now.at, asked=asked)
     due = _first(look, page.due, state.eased)
@@ -216,7 +216,7 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
     victims = () if due is None else _victims(look, due, state)
     given: tuple[action.Reclaim, ...] = ()
     if due and victims and not victims[0].held and _may_reclaim(now, settings, state):
-        given = pressure_reclaim.asked(now, look.past, due, look.found[due.signal], STEM)
+        given = pressure_reclaim.asked(now, look.past, due, look.observed[due.signal], STEM)
     if given:
         victims = tuple(replace(victim, held=pressure_reclaim.HELD) for victim in victims)
         state = replace(state, reclaimed=now.at)
@@ -231,13 +231,11 @@ def _first(
 ) -> thresholds.Threshold | None:
     """The threshold to act on: the first that may be acted on, else the first."""
     since = math.inf if eased is None else look.now.at - eased
-    ready = [
-        threshold for threshold in due if not 0 <= since < own_thresholds.pause(threshold.signal)
-    ]
+    ready = [threshold for threshold in due if not 0 <= since < own_signals.pause(threshold.signal)]
     free = (
         threshold
         for threshold in ready
-        if not look.beside.held(threshold, look.found[threshold.signal].capacity)
+        if not look.beside.held(threshold, look.observed[threshold.signal].capacity)
     )
     return next(free, next(iter(ready), None))
 
@@ -245,9 +243,9 @@ def _first(
 def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Condition]]:
     """Signals and conditions that evict nobody."""
     settings = look.settings
-    signals, conditions = stalls.judge(look.now, settings.stalls, settings.swap)
+    signals, conditions = own_signals.judge(look.now, settings.stalls, settings.swap)
     if settings.tight_percent is not None:
-        signal, condition = stalls.judge_tight(look.now, look.past, settings.tight_percent)
+        signal, condition = own_signals.judge_tight(look.now, look.past, settings.tight_percent)
         return [*signals, signal], [*conditions, condition]
     return signals, conditions
 
@@ -257,22 +255,22 @@ def _conditions(
 ) -> tuple[decision.Condition, ...]:
     passed = look.now.at if state.passed is None else state.passed
     holding = pressure_state.holding(state.book.seen, passed, look.settings.transition)
-    found = (
+    conditions = (
         *messages.conditions(holding),
-        *own_thresholds.conditions(look.settings.own, holding),
-        *kubelet_owned.conditions(look.beside, look.configured, look.found),
+        *own_signals.conditions(look.settings.own, holding),
+        *kubelet_owned.conditions(look.beside, look.configured, look.observed),
         *others,
     )
-    return own_thresholds.united(found) if look.settings.own else found
+    return own_signals.united(conditions) if look.settings.own else conditions
 
 
 def _believed(
-    found: Mapping[str, pressure_signals.Observation], at: float
+    observed: Mapping[str, pressure_signals.Observation], at: float
 ) -> dict[str, pressure_signals.Observation]:
     """Observations that are recent enough."""
     return {
         signal: observation
-        for signal, observation in found.items()
+        for signal, observation in observed.items()
         if observation.at is None or at - observation.at <= _STALE_DISKS
     }
 
@@ -326,15 +324,15 @@ def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[evic
     chosen = next((candidate for candidate in free if not ranking.spared(candidate.pod)), None)
     if chosen is None:
         return ()
-    found = _eviction(look, due, chosen)
+    victim = _eviction(look, due, chosen)
     since = now.wall - (now.at - first)
     return (
-        replace(found, since=since, ranking=tuple(ranked_pod.candidate for ranked_pod in ranked)),
+        replace(victim, since=since, ranking=tuple(ranked_pod.candidate for ranked_pod in ranked)),
     )
 
 
 def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) -> eviction.Eviction:
-    resource, observed = thresholds.RESOURCE[due.signal], look.found[due.signal]
+    resource, observed = thresholds.RESOURCE[due.signal], look.observed[due.signal]
     return eviction.Eviction(
         pod=chosen.pod.key,
         uid=chosen.pod.uid,

@@ -70,7 +70,10 @@ def _chosen(task: Task, now: snapshot.Snapshot, gone: set[str]) -> list[eviction
     ranking = tuple(
         eviction.Candidate(
             pod=pod.key,
-            keys=(("priority", str(pod.priority_value)), ("size", _shown(task.size(pod)))),
+            keys=(
+                ("priority", str(pod.priority_value)),
+                ("size", "unknown" if (size := task.size(pod)) is None else str(size)),
+            ),
         )
         for pod in task.ordered
     )
@@ -83,10 +86,6 @@ def _chosen(task: Task, now: snapshot.Snapshot, gone: set[str]) -> list[eviction
             released += size
             chosen.append(_eviction(task, pod, size, ranking, now.wall))
     return chosen
-
-
-def _shown(size: int | None) -> str:
-    return "unknown" if size is None else str(size)
 
 
 def _eviction(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from operator import is_
-from typing import NamedTuple
 
 from koordlet.history import series
 from koordlet.model import decision, ledger, plan, snapshot
@@ -59,13 +58,6 @@ class Input:
 Inputs = dict[str, Input]
 
 
-class _Question(NamedTuple):
-    world: tuple[object, ...]
-    ledger: ledger.Ledger
-    settings: object
-    state: object
-
-
 class Memory:
     """Last decision of each timeless policy, reused while its inputs stay the same.
 
@@ -76,7 +68,7 @@ class Memory:
     def __init__(self) -> None:
         #: All that belongs to the snapshot: the same object while each part of it is.
         self._world: tuple[object, ...] = ()
-        self._answers: dict[str, tuple[_Question, decision.Decision[object]]] = {}
+        self._answers: dict[str, tuple[tuple[object, ...], decision.Decision[object]]] = {}
 
     def look(self, now: snapshot.Snapshot) -> None:
         """Set the snapshot that the next lookups are about."""
@@ -89,7 +81,7 @@ class Memory:
     ) -> decision.Decision[object] | None:
         """The last decision, where its inputs are unchanged."""
         known = self._answers.get(policy.stem)
-        if known is None or known[0].world is not self._world:
+        if known is None or known[0][0] is not self._world:
             return None
         return known[1] if known[0][1:] == (asked, settings, state) else None
 
@@ -104,7 +96,7 @@ class Memory:
         """Remember a decision together with its inputs."""
         self._answers.pop(policy.stem, None)
         if policy.timeless and decided.lasting:
-            self._answers[policy.stem] = (_Question(self._world, asked, settings, state), decided)
+            self._answers[policy.stem] = ((self._world, asked, settings, state), decided)
 
 
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
@@ -174,7 +166,9 @@ def decide(
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
             outcomes.append(Outcome(stem=policy.stem, mode=mode, failure=failure))
-            decided = last.get(policy.stem) or _recalled(policy, with_[1])
+            # One that has failed since this process started has the claims of its checkpoint.
+            claims = policy.recall(with_[1]) if policy.recall is not None else ()
+            decided = last.get(policy.stem) or decision.Decision(next_state=with_[1], claims=claims)
         else:
             outcomes.append(Outcome(stem=policy.stem, mode=mode, decision=decided))
             if memory is not None and recalled is None:
@@ -187,9 +181,3 @@ def decide(
         shown = shown.with_(decided.claims, decided.pools)
         binding = binding.with_(decided.claims, decided.pools) if binds else binding
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
-
-
-def _recalled(policy: declaration.Declared, state: object) -> decision.Decision[object]:
-    """The claims of a policy that has failed since this process started."""
-    claims = policy.recall(state) if policy.recall is not None else ()
-    return decision.Decision(next_state=state, claims=claims)

@@ -20,6 +20,8 @@ from koordlet.policy.framework import saved_state
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
 
+_STATELESS: Any = decision.Stateless()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy(Generic[SettingsT, StateT]):
@@ -34,7 +36,7 @@ class Policy(Generic[SettingsT, StateT]):
     ]
     #: Settings and state to start with.
     settings: SettingsT
-    state: StateT
+    state: StateT = _STATELESS
     default_mode: plan.Mode = plan.Mode.ENFORCE
     #: The type of what its checkpoint holds, mostly that of the state. ``None``: what it knows is
     #: of this moment, is never saved, and a new process starts without it.

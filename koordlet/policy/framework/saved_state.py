@@ -85,7 +85,8 @@ def _record(kind: Any, body: Mapping[str, Any]) -> Any:
             value = values[field.name] = decode(hints[field.name], body[field.name])
         except ValueError as error:
             raise ValueError(f"{field.name}: {error}") from error
-        if value is not None and not field.metadata.get("fits", _anything)(value):
+        fits = field.metadata.get("fits")
+        if value is not None and fits is not None and not fits(value):
             raise ValueError(f"{field.name}: {value!r:.80} is outside its bounds")
     if not values:
         raise ValueError(f"it has nothing of {kind.__name__}")
@@ -93,10 +94,6 @@ def _record(kind: Any, body: Mapping[str, Any]) -> Any:
         return kind(**values)
     except TypeError as error:
         raise ValueError(str(error)) from error
-
-
-def _anything(_value: Any) -> bool:
-    return True
 
 
 def _kept(kind: Any) -> list[dataclasses.Field[Any]]:

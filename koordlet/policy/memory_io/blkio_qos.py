@@ -226,6 +226,5 @@ POLICY = declaration.Policy(
     protects="it limits what best-effort work and single pods read and write",
     decide=decide,
     settings=Settings(),
-    state=State(),
     timeless=True,
 )

@@ -96,11 +96,8 @@ def strategy_of(
     pod: pods.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
     """The strategy of a pod; ``None`` where there is none."""
-    label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
-    name = None if label is None else qos.SLO_CLASS.get(label)
-    if label is None and pod.kube_qos is not None:
-        name = qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
-    if name is None:
+    name = pod.slo_class
+    if not name:
         return None
     if slo is not None and slo.source:
         node = slo.classes[name].memory
@@ -247,6 +244,5 @@ POLICY = declaration.Policy(
     protects="it protects memory of some workloads and limits others",
     decide=decide,
     settings=Settings(),
-    state=State(),
     timeless=True,
 )

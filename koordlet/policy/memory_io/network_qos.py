@@ -244,7 +244,6 @@ POLICY = declaration.Policy(
     protects="it limits what each class sends and receives",
     decide=decide,
     settings=Settings(),
-    state=State(),
     timeless=True,
     default_mode=plan.Mode.OFF,
 )

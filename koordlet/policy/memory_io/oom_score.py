@@ -145,6 +145,5 @@ POLICY = declaration.Policy(
     protects="it lets best-effort work be killed first",
     decide=decide,
     settings=Settings(),
-    state=State(),
     default_mode=plan.Mode.OFF,
 )

@@ -93,6 +93,5 @@ POLICY = declaration.Policy(
     protects="it keeps memory free for the kernel, as the operator configured",
     decide=decide,
     settings=Settings(),
-    state=State(),
     default_mode=plan.Mode.OFF,
 )
