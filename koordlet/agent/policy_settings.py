@@ -24,7 +24,6 @@ from koordlet.model import (
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
 from koordlet.policy.cpu import (
-    bound_quota,
     core_scheduling,
     cpu_burst,
     cpu_normalization,
@@ -46,7 +45,6 @@ from koordlet.policy.memory_io import (
     blkio_qos,
     memory_qos,
     network_qos,
-    oom_score,
     page_cache_reclaim,
     system_qos,
 )
@@ -69,7 +67,7 @@ if typing.TYPE_CHECKING:
 
 
 def settings(config: schema.Config) -> Mapping[str, object]:
-    """Build the settings of each policy, by stem."""
+    """Build the settings of each policy that has any, by stem."""
     reserved = config.policies.reserved_cpus
     exclusive = config.policies.exclusive_cpus
     pools = config.policies.shared_pools
@@ -93,7 +91,6 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             kernel_threads=config.policies.housekeeping.kernel_threads,
             onto_reserved=config.policies.housekeeping.onto_reserved,
         ),
-        bound_quota.STEM: bound_quota.Settings(),
         cpu_normalization.STEM: cpu_normalization.Settings(
             max_ratio=config.policies.cpu_normalization.limits.max_ratio
         ),
@@ -126,7 +123,6 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: pressure_settings.of(config),
         network_qos.STEM: _network(config.policies.network_qos),
-        oom_score.STEM: oom_score.Settings(),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }

@@ -156,7 +156,7 @@ class Tick:
             states=self.states,
             last=self.last,
         )
-        self._keep(admitted.said)
+        self._keep(admitted.round)
         if newcomer.uid not in self.announcements.pods:
             self.announcements.pods.add(newcomer, self.clock().at)
         return admitted

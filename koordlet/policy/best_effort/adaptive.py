@@ -290,9 +290,9 @@ def look_at_work(now: snapshot.Snapshot, past: series.History, state: Work) -> W
 
 def excess(now: snapshot.Snapshot, past: series.History) -> float:
     """Excess cycles per instruction over the usual, as a fraction."""
-    found = list(_of_each(now, past))
-    weight = sum(cycles for cycles, _ in found)
-    return sum(cycles * more for cycles, more in found) / weight if weight > 0 else 0.0
+    excesses = list(_of_each(now, past))
+    weight = sum(cycles for cycles, _ in excesses)
+    return sum(cycles * more for cycles, more in excesses) / weight if weight > 0 else 0.0
 
 
 def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[float, float]]:

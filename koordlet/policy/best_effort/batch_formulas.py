@@ -57,11 +57,14 @@ def offered(
         system, taken = sums.reserved, sums.requested
     else:
         taken = sums.either if how == "maxUsageRequest" else sums.used
-    found = max(sums.base - margin - system - taken, 0)
+    amount = max(sums.base - margin - system - taken, 0)
     for percent in (cap, most):
         if percent is not None:
-            found = min(found, sums.base * percent // 100)
-    return found, f"{sums.base} - margin {margin} - system {system} - high priority {taken} ({how})"
+            amount = min(amount, sums.base * percent // 100)
+    return (
+        amount,
+        f"{sums.base} - margin {margin} - system {system} - high priority {taken} ({how})",
+    )
 
 
 def mid(sums: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:

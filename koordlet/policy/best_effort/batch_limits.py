@@ -79,7 +79,7 @@ def admit(
     now: snapshot.Snapshot, settings: Settings, _state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """Adjust a container before it starts."""
-    box = next((each for each in pod.containers if each.name == container), None)
+    box = next((box for box in pod.containers if box.name == container), None)
     if box is None or not _concerned(pod):
         return adjustment.Adjustment()
     asked = _of_container(box, _scale(now), quota=_quota(now, settings))

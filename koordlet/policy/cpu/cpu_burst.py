@@ -350,8 +350,10 @@ def _asking(
     pods: tuple[pods.Pod, ...], strategy: strategies.CpuBurst
 ) -> list[tuple[pods.Pod, strategies.CpuBurst]]:
     """Pods whose limit may move, with their strategy."""
-    found = [(pod, strategies.overlay(strategy, pod.wishes.cpu_burst)) for pod in pods if _may(pod)]
-    return [(pod, asked) for pod, asked in found if asked.policy in (*_SAVING, *_RAISING)]
+    asking = [
+        (pod, strategies.overlay(strategy, pod.wishes.cpu_burst)) for pod in pods if _may(pod)
+    ]
+    return [(pod, asked) for pod, asked in asking if asked.policy in (*_SAVING, *_RAISING)]
 
 
 def _may(pod: pods.Pod) -> bool:

@@ -97,7 +97,7 @@ def admit(
         by = ratio(now, settings.max_ratio)
     except ValueError:
         return adjustment.Adjustment()
-    box = next((each for each in pod.containers if each.name == container), None)
+    box = next((box for box in pod.containers if box.name == container), None)
     milli = None if box is None else box.limits.get(resources.CPU)
     if milli is None or by <= 1.0 or not _concerned(now, pod):
         return adjustment.Adjustment()

@@ -154,9 +154,7 @@ class _Deciding(proposals.Proposal):
         places = groups.places(self.now)
         self.actions += groups.yielding(self.now, places, STEM, "schedIdle of best-effort work")
         left = [
-            each.key
-            for each in self.pods
-            if groups.is_best_effort(each) and each.kube_qos is not None
+            pod.key for pod in self.pods if groups.is_best_effort(pod) and pod.kube_qos is not None
         ]
         if left:
             self.say(

@@ -235,9 +235,9 @@ class _Giving(proposals.Proposal):
         return asked
 
     def _chosen(self, pod: pods.Pod, request: allocation.Request) -> None:
-        before = self._held(pod)
-        listed = before.cpus if before is not None else cpuset.CPUSet()
-        listed = self._repacked.get(pod.uid, listed)
+        before = self.before.of(pod.uid, Origin.CHOSEN)
+        chosen = before.cpus if before is not None else cpuset.CPUSet()
+        listed = self._repacked.get(pod.uid, chosen)
         there = (listed & self.usable) - self.taken
         whole = there == listed and len(there) == request.cpus.count
         if there and whole and not self._too_much(there):
@@ -265,7 +265,7 @@ class _Giving(proposals.Proposal):
         """Those that have all of their CPUs, as if they had been chosen together."""
         placed: list[cpu_repack.Placed] = []
         for pod, request in asking:
-            before = self._held(pod)
+            before = self.before.of(pod.uid, Origin.CHOSEN)
             cpus = before.cpus if before is not None else cpuset.CPUSet()
             if len(cpus & self.usable - self.taken) == request.cpus.count:
                 placed.append(
@@ -305,12 +305,9 @@ class _Giving(proposals.Proposal):
         row = self.before.of(pod.uid, Origin.NAMED)
         return row is not None and row.cpus == pod.cpus
 
-    def _held(self, pod: pods.Pod) -> holdings.Holding | None:
-        return self.before.of(pod.uid, Origin.CHOSEN)
-
     def _state(self, pod: pods.Pod, request: allocation.Request) -> int:
         """0: its chosen set is whole, 1: it is not, 2: it has none."""
-        before = self._held(pod)
+        before = self.before.of(pod.uid, Origin.CHOSEN)
         if before is None:
             return 2
         cpus = self._repacked.get(pod.uid) or before.cpus

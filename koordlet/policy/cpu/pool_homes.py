@@ -54,14 +54,14 @@ def _choose(left: Mapping[int, int], milli: int) -> Home:
         numa_hints.Zone(node=node, free={resources.CPU: max(0, much)})
         for node, much in sorted(left.items())
     ]
-    found = numa_hints.choose(
+    choice = numa_hints.choose(
         zones,
         {resources.CPU: milli},
         numa_hints.NumaPolicy.BEST_EFFORT,
         # Of nodes that suffice, those with the most room.
         taste=numa_hints.Taste(score=lambda nodes: sum(left[node] for node in nodes)),
     )
-    return found.nodes or () if found is not None else ()
+    return choice.nodes or () if choice is not None else ()
 
 
 def _settle(left: dict[int, int], home: Home, milli: int) -> None:

@@ -182,16 +182,16 @@ def _nodes(pod: pods.Pod, homes: Homes) -> tuple[int, ...]:
     """The nodes that a scheduler gave it CPU time of, else its home."""
     grant = pod.wishes.grant
     given = grant.numa if grant is not None else ()
-    found = tuple(share.node for share in given if any(share.resources.get(name) for name in _CPU))
-    return found or homes.get(pod.uid, ())
+    nodes = tuple(share.node for share in given if any(share.resources.get(name) for name in _CPU))
+    return nodes or homes.get(pod.uid, ())
 
 
 def _mems(pod: pods.Pod) -> cpuset.CPUSet | None:
     """The nodes that a scheduler gave it memory of; ``None``: it did not say."""
     grant = pod.wishes.grant
     given = grant.numa if grant is not None else ()
-    found = cpuset.CPUSet.of(share.node for share in given if share.resources.get(resources.MEMORY))
-    return found or None
+    nodes = cpuset.CPUSet.of(share.node for share in given if share.resources.get(resources.MEMORY))
+    return nodes or None
 
 
 # Groups -------------------------------------------------------------------------------------------

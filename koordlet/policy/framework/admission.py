@@ -32,7 +32,7 @@ class Admission:
     """The adjustment of a container, and the round of policies behind it."""
 
     adjustment: adjustment.Adjustment
-    said: chain.Round
+    round: chain.Round
     #: What concerns this pod, such as a set that was refused.
     conditions: tuple[decision.Condition, ...] = ()
     #: Policy to the text of its exception.
@@ -62,7 +62,7 @@ def admit(
 ) -> Admission:
     """Decide the adjustment of a container. Pure: the caller keeps the round's states."""
     seen = dataclasses.replace(now, pods=among(now.pods, newcomer))
-    said = chain.decide(
+    decided = chain.decide(
         [policy for policy in policies if policy.timeless],
         seen,
         past,
@@ -71,38 +71,30 @@ def admit(
         states=states,
         last=last,
     )
-    pod = next(each for each in seen.pods if each.uid == newcomer.uid)
-    binding = dataclasses.replace(seen, ledger=said.binding)
-    after = {
-        outcome.stem: outcome.decision.next_state
-        for outcome in said.outcomes
+    pod = next(pod for pod in seen.pods if pod.uid == newcomer.uid)
+    binding = dataclasses.replace(seen, ledger=decided.binding)
+    decisions = {
+        outcome.stem: outcome.decision
+        for outcome in decided.outcomes
         if outcome.decision is not None
     }
-    found = adjustment.Adjustment()
+    adjusted = adjustment.Adjustment()
     failures: dict[str, str] = {}
     for policy in policies:
-        if (
-            policy.admit is None
-            or modes.get(policy.stem, policy.default_mode) is not plan.Mode.ENFORCE
-        ):
+        stem, mode = policy.stem, modes.get(policy.stem, policy.default_mode)
+        if policy.admit is None or mode is not plan.Mode.ENFORCE:
             continue
+        state = decisions[stem].next_state if stem in decisions else states.get(stem, policy.state)
         try:
-            state = after.get(policy.stem, states.get(policy.stem, policy.state))
-            with_ = settings.get(policy.stem, policy.settings), state
-            part = policy.admit(binding, *with_, pod, container)
+            part = policy.admit(binding, settings.get(stem, policy.settings), state, pod, container)
         except Exception as error:  # noqa: BLE001 -- rule 2, as in the chain
-            failures[policy.stem] = f"{type(error).__name__}: {error}"
-            continue
-        found = found.over(part)
+            failures[stem] = f"{type(error).__name__}: {error}"
+        else:
+            adjusted = adjusted.over(part)
+    conditions = (condition for made in decisions.values() for condition in made.conditions)
     return Admission(
-        adjustment=found,
-        said=said,
-        conditions=tuple(
-            each
-            for outcome in said.outcomes
-            if outcome.decision is not None
-            for each in outcome.decision.conditions
-            if each.subject == pod.key
-        ),
+        adjustment=adjusted,
+        round=decided,
+        conditions=tuple(condition for condition in conditions if condition.subject == pod.key),
         failures=failures,
     )

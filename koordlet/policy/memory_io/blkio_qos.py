@@ -163,10 +163,10 @@ class _Deciding(proposals.Proposal):
     ) -> Iterator[tuple[str, strategies.IoLimits]]:
         known = self.now.blocks
         for block in blocks:
-            found = known.find(block.type, block.name, uid) if known is not None else ()
-            if not found:
+            numbers = known.find(block.type, block.name, uid) if known is not None else ()
+            if not numbers:
                 self._absent[f"{who}: this machine has no {block.type} {block.name!r}"] = None
-            for number in found:
+            for number in numbers:
                 yield number, block.io_cfg
 
     def _part(self, key: str, value: int, among: int) -> int:

@@ -115,13 +115,13 @@ def _limited(
 ) -> list[tuple[pods.Pod, int]]:
     """Pods with a page cache limit, and the limit in bytes."""
     settings = memory_qos.Settings(classes=classes)
-    found: list[tuple[pods.Pod, int]] = []
+    limited: list[tuple[pods.Pod, int]] = []
     for pod in workloads:
         strategy = memory_qos.strategy_of(pod, slo, settings) if pod.group and pod.active else None
         most = None if strategy is None else allowed(strategy, pod)
         if most is not None:
-            found.append((pod, most))
-    return found
+            limited.append((pod, most))
+    return limited
 
 
 def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
@@ -131,12 +131,12 @@ def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
     limit = batch or pod.limits.get(resources.MEMORY, 0)
     if strategy.page_cache_limit_size is not None:
-        found = strategy.page_cache_limit_size
+        size = strategy.page_cache_limit_size
     else:
-        found = limit * (strategy.page_cache_limit_percent or 0) // 100
+        size = limit * (strategy.page_cache_limit_percent or 0) // 100
     if limit > 0:
-        found = min(found, limit)
-    return found if found > 0 else None
+        size = min(size, limit)
+    return size if size > 0 else None
 
 
 POLICY = declaration.Policy(

@@ -42,7 +42,9 @@ def admit(
 def states(found: admission.Admission) -> dict[str, object]:
     """What the line keeps."""
     return {
-        one.stem: one.decision.next_state for one in found.said.outcomes if one.decision is not None
+        one.stem: one.decision.next_state
+        for one in found.round.outcomes
+        if one.decision is not None
     }
 
 
