@@ -195,9 +195,7 @@ class Space:
 
     def last(self, subject: str, what: meter.Meter) -> float | None:
         """The newest value; ``None`` where it is not known."""
-        slot, column = self._slots.get(subject), self._shown.get(what)
-        value = _NAN if slot is None or column is None else column[slot]
-        return None if isnan(value) else value
+        return self._value(subject, self._shown.get(what))
 
     def recent(self, subject: str, what: meter.Meter, now: float, seconds: float) -> float | None:
         """The newest value; ``None`` where it is not known, or was read before that."""
@@ -206,7 +204,10 @@ class Space:
 
     def total(self, subject: str, what: meter.Meter) -> float | None:
         """The newest total of a counter, in the unit of its rate times seconds."""
-        slot, column = self._slots.get(subject), self._totals.get(what)
+        return self._value(subject, self._totals.get(what))
+
+    def _value(self, subject: str, column: array[float] | None) -> float | None:
+        slot = self._slots.get(subject)
         value = _NAN if slot is None or column is None else column[slot]
         return None if isnan(value) else value
 

@@ -108,8 +108,7 @@ def part(amount: int, among: int) -> int:
 
 def share(pod: pods.Pod, name: str, node: int, among: int) -> float:
     """The part of a workload that is on a NUMA node."""
-    placed = pod.wishes.grant.numa if pod.wishes.grant is not None else ()
-    amounts = {each.node: each.resources.get(name, 0) for each in placed}
+    amounts = {share.node: share.resources.get(name, 0) for share in pod.wishes.shares}
     total = sum(amounts.values())
     return amounts.get(node, 0) / total if total > 0 else 1 / among
 

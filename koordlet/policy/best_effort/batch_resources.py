@@ -50,7 +50,7 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.best_effort import batch_formulas, usage
+from koordlet.policy.best_effort import batch_formulas, groups, usage
 from koordlet.policy.framework import declaration, saved_state
 
 STEM = "batch_resources"
@@ -124,7 +124,11 @@ def decide(
         held = _held(now, strategy, state, f"not known: {unread}")
         return replace(held, conditions=(_condition("ReservationIgnored", unread),))
     by_name = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
-    missing = [name for name, seen in by_name.items() if seen is None] or _unsure(now)
+    missing = [name for name, seen in by_name.items() if seen is None]
+    if not missing:
+        missing = [source.name for source in now.sources if source.aged(now.at)]
+    if not missing and groups.any_stale(now.pods):
+        missing = ["the pods of this node"]
     if missing:
         return _held(now, strategy, state, f"not known: {', '.join(missing)}")
     seen = [seen for seen in by_name.values() if seen is not None]
@@ -192,11 +196,6 @@ def _zones(
 
 def _condition(kind: str, message: str) -> decision.Condition:
     return decision.Condition(type=kind, reason=STEM, message=message)
-
-
-def _unsure(now: snapshot.Snapshot) -> list[str]:
-    old = [source.name for source in now.sources if source.aged(now.at)]
-    return old or (["the pods of this node"] if any(pod.stale for pod in now.pods) else [])
 
 
 def _held(
@@ -308,9 +307,9 @@ def _use(
 ) -> dict[str, int]:
     """Use of each workload; a workload with too short a history is missing."""
     use: dict[str, int] = {}
-    groups = {pod.group for pod in now.pods if pod.group is not None}
+    own = {pod.group for pod in now.pods if pod.group is not None}
     for pod in now.pods:
-        if pod.group is not None and groups.isdisjoint(cgroup.ancestors(pod.group)):
+        if pod.group is not None and own.isdisjoint(cgroup.ancestors(pod.group)):
             window = past.groups.window(pod.group, what, now.at, seconds)
             if window is not None:
                 use[pod.uid] = int(window.average * scale)

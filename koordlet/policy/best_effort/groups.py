@@ -127,14 +127,18 @@ def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]
     naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
     controller is handed down to it.
     """
-    limited = tuple(place for place in there if place.tier or _is_timed(now, place.group))
+    unified = now.layout.unified(knob.CPU_SHARES.controller)
+    limited = tuple(
+        place
+        for place in there
+        if place.tier
+        or (
+            _has_time(now, place.group)
+            if unified
+            else knob.CPU_CFS_PERIOD.name in now.groups[place.group].values
+        )
+    )
     return there if len(limited) == len(there) else limited
-
-
-def _is_timed(now: snapshot.Snapshot, group: str) -> bool:
-    if now.layout.unified(knob.CPU_SHARES.controller):
-        return _has_time(now, group)
-    return knob.CPU_CFS_PERIOD.name in now.groups[group].values
 
 
 def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:

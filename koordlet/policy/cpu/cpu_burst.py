@@ -260,7 +260,8 @@ class _Deciding(proposals.Proposal):
                     pod, unit.group, quota, f"{unit.name}: CPU limit raised while throttled"
                 )
             if policy in _SAVING:
-                burst = self._burst(asked, unit.base)
+                percent = self._cut(asked.cpu_burst_percent or 0)
+                burst = min(unit.base * percent // 100, unit.base)
                 saved += burst
                 self._save(unit.group, burst, f"{unit.name}: may accumulate CPU burst")
         self._around(pod, units, more, saved)
@@ -281,10 +282,6 @@ class _Deciding(proposals.Proposal):
         if saved:
             self._save(group, min(saved, whole), f"{pod.key}: room for its containers' bursts")
 
-    def _burst(self, asked: strategies.CpuBurst, base: int) -> int:
-        percent = self._cut(asked.cpu_burst_percent or 0)
-        return min(base * percent // 100, base)
-
     def _cut(self, percent: int) -> int:
         return percent if self.most is None else min(percent, self.most)
 
@@ -303,7 +300,10 @@ class _Deciding(proposals.Proposal):
             wish = Move.UP if throttled > 0 else Move.REMAIN
         if not allowed:
             wish = Move.DOWN
-        pool = self._pool(asked.share_pool_threshold_percent or 0)
+        share = asked.share_pool_threshold_percent or 0
+        if share not in self._pools:
+            self._pools[share] = pool_state(self.now, self.past, share)
+        pool = self._pools[share]
         done = move(wish, pool)
         quota = target(done, kept.quota, unit.base, percent)
         self.raised[unit.group] = Raised(quota=quota, budget=budget)
@@ -325,11 +325,6 @@ class _Deciding(proposals.Proposal):
         rule = Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
         budget = spend(rule, kept, unit.group, self.now.at, percent)
         return budget, budget.tokens > 0
-
-    def _pool(self, percent: int) -> Pool:
-        if percent not in self._pools:
-            self._pools[percent] = pool_state(self.now, self.past, percent)
-        return self._pools[percent]
 
     def _raise(self, pod: pods.Pod, group: str, usec: int, reason: str) -> None:
         period = limits.cpu_period(self.now.groups.get(group))

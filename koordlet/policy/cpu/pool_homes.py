@@ -22,8 +22,7 @@ Home = tuple[int, ...]
 
 def wants(pod: pods.Pod) -> int:
     """Thousandths of a CPU that a home must hold; 0: the pod wants no home."""
-    granted = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
-    if granted or not requests.constrained(pod):
+    if pod.wishes.decided or not requests.constrained(pod):
         return 0
     return pod.limits.get(resources.CPU) or pod.requests.get(resources.CPU) or 0
 

@@ -147,9 +147,8 @@ def _of_node(now: snapshot.Snapshot) -> bool:
 def _count(pod: pods.Pod) -> int | Problem | None:
     if pod.cpu_count is not None:
         return pod.cpu_count or None
-    decided = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
     # What was declared standalone says by name or number what it wants, or wants nothing.
-    if decided or not _is_bound(pod) or pod.kube_qos is None:
+    if pod.wishes.decided or not _is_bound(pod) or pod.kube_qos is None:
         return None
     milli = pod.requests.get(resources.CPU, 0)
     if milli <= 0:

@@ -180,17 +180,17 @@ _CPU = (resources.CPU, resources.BATCH_CPU, resources.MID_CPU)
 
 def _nodes(pod: pods.Pod, homes: Homes) -> tuple[int, ...]:
     """The nodes that a scheduler gave it CPU time of, else its home."""
-    grant = pod.wishes.grant
-    given = grant.numa if grant is not None else ()
-    nodes = tuple(share.node for share in given if any(share.resources.get(name) for name in _CPU))
+    nodes = tuple(
+        share.node for share in pod.wishes.shares if any(share.resources.get(name) for name in _CPU)
+    )
     return nodes or homes.get(pod.uid, ())
 
 
 def _mems(pod: pods.Pod) -> cpuset.CPUSet | None:
     """The nodes that a scheduler gave it memory of; ``None``: it did not say."""
-    grant = pod.wishes.grant
-    given = grant.numa if grant is not None else ()
-    nodes = cpuset.CPUSet.of(share.node for share in given if share.resources.get(resources.MEMORY))
+    nodes = cpuset.CPUSet.of(
+        share.node for share in pod.wishes.shares if share.resources.get(resources.MEMORY)
+    )
     return nodes or None
 
 
@@ -302,9 +302,7 @@ def isolated_aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
 
 def _why_isolated_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
     """The reason that isolated CPUs stay in the pools; empty where they do not."""
-    kubelet = now.kubelet
-    policy = kubelet.configuration.cpu_manager_policy if kubelet and kubelet.configuration else ""
-    if policy == "static" or (kubelet and kubelet.cpu and kubelet.cpu.policy == "static"):
+    if pool_tiers.static(now):
         return "the kubelet's static policy has them in its shared pool"
     alone = {claim.uid for claim in now.ledger.claims if claim.uid}
     wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))

@@ -151,19 +151,18 @@ def _starved(
     signals.append(signal)
     if amount:
 
+        def requested(pod: pods.Pod) -> int:
+            return pod.requests.get(resources.BATCH_CPU, 0)
+
         def share(pod: pods.Pod) -> float:
-            request = pod.requests.get(resources.BATCH_CPU, 0)
+            request = requested(pod)
             return (used(pod) or 0) / request if request else 0.0
 
         used = candidates.cpu(now, past)
         ordered = candidates.best_effort(now, "BECPUEvict", share)
-        task = release_round.Task(STEM, "BECPUEvict", signal, amount, ordered, _requested)
+        task = release_round.Task(STEM, "BECPUEvict", signal, amount, ordered, requested)
         tasks.append(task)
     return samples
-
-
-def _requested(pod: pods.Pod) -> int:
-    return pod.requests.get(resources.BATCH_CPU, 0)
 
 
 def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.Signal]) -> None:

@@ -55,7 +55,21 @@ def decide(
         return decision.Decision(next_state=state, explanation={"held": stale})
     acts = settings.act or (settings.act is None and not kubelet_owned.is_there(now))
     held = "" if acts else "not evicting: the kubelet evicts for this limit"
-    victims = tuple(_eviction(pod, signal, why, held) for pod, signal, why in offenders(now))
+    victims = tuple(
+        eviction.Eviction(
+            pod=pod.key,
+            uid=pod.uid,
+            policy=STEM,
+            signal=signal,
+            reason="Evicted",
+            message=why,
+            grace_seconds=GRACE_SECONDS,
+            group=pod.group,
+            match=pod.match,
+            held=held,
+        )
+        for pod, signal, why in offenders(now)
+    )
     return decision.Decision(
         next_state=state,
         evictions=victims,
@@ -138,21 +152,6 @@ def _used(name: str, statistics: kubelet.PodStatistics, *, dedicated: bool) -> i
     logs = statistics.logs[name].used_bytes if name in statistics.logs else None
     layer = statistics.rootfs[name].used_bytes if name in statistics.rootfs else None
     return (logs or 0) + (0 if dedicated else layer or 0)
-
-
-def _eviction(pod: pods.Pod, signal: str, why: str, held: str) -> eviction.Eviction:
-    return eviction.Eviction(
-        pod=pod.key,
-        uid=pod.uid,
-        policy=STEM,
-        signal=signal,
-        reason="Evicted",
-        message=why,
-        grace_seconds=GRACE_SECONDS,
-        group=pod.group,
-        match=pod.match,
-        held=held,
-    )
 
 
 POLICY = declaration.Policy(

@@ -131,10 +131,6 @@ def _keep(state: State) -> Kept:
     return Kept(first=state.book.first, seen=seen)
 
 
-def _wake(kept: Kept) -> State:
-    return State(book=pressure_state.Book(first=kept.first, seen=kept.seen))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look(pressure_state.Look):
     """Inputs of one tick."""
@@ -147,7 +143,11 @@ class _Look(pressure_state.Look):
 
 def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _Look:
     seen = pressure_signals.observe(now)
-    observed = _believed(seen.by_signal, now.at)
+    observed = {
+        signal: observation
+        for signal, observation in seen.by_signal.items()
+        if observation.at is None or now.at - observation.at <= _STALE_DISKS
+    }
     if settings.own:
         observed.update(own_signals.observe(now.pressure))
     beside = kubelet_owned.neighbour(
@@ -180,7 +180,11 @@ def decide(
         state, given = _pass(look, replace(state, below=below))
     elif below != state.below:
         state = replace(state, below=below)
-    signals, conditions = _telling(look)
+    signals, conditions = own_signals.judge(now, settings.stalls, settings.swap)
+    if settings.tight_percent is not None:
+        signal, condition = own_signals.judge_tight(now, past, settings.tight_percent)
+        signals.append(signal)
+        conditions.append(condition)
     return decision.Decision(
         next_state=state,
         actions=(
@@ -240,16 +244,6 @@ def _first(
     return next(free, next(iter(ready), None))
 
 
-def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Condition]]:
-    """Signals and conditions that evict nobody."""
-    settings = look.settings
-    signals, conditions = own_signals.judge(look.now, settings.stalls, settings.swap)
-    if settings.tight_percent is not None:
-        signal, condition = own_signals.judge_tight(look.now, look.past, settings.tight_percent)
-        return [*signals, signal], [*conditions, condition]
-    return signals, conditions
-
-
 def _conditions(
     look: _Look, state: State, others: list[decision.Condition]
 ) -> tuple[decision.Condition, ...]:
@@ -262,17 +256,6 @@ def _conditions(
         *others,
     )
     return own_signals.united(conditions) if look.settings.own else conditions
-
-
-def _believed(
-    observed: Mapping[str, pressure_signals.Observation], at: float
-) -> dict[str, pressure_signals.Observation]:
-    """Observations that are recent enough."""
-    return {
-        signal: observation
-        for signal, observation in observed.items()
-        if observation.at is None or at - observation.at <= _STALE_DISKS
-    }
 
 
 def _due(
@@ -382,6 +365,6 @@ POLICY = declaration.Policy(
     state=State(),
     kept=Kept,
     keep=_keep,
-    wake=_wake,
+    wake=lambda kept: State(book=pressure_state.Book(first=kept.first, seen=kept.seen)),
     compares=True,
 )

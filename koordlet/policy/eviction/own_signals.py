@@ -27,13 +27,10 @@ from koordlet.model import (
     decision,
     meter,
     pressure,
-    qos,
     quantity_text,
-    resources,
     snapshot,
     thresholds,
 )
-from koordlet.model import pod as pods
 from koordlet.policy.eviction import pressure_signals
 
 _SWAP_PAUSE = 10.0
@@ -165,7 +162,7 @@ def judge_tight(
         for pod in now.pods
         if pod.group is not None
         and pod.active
-        and (limit := _memory_limit(pod))
+        and (limit := pod.memory_limit)
         and (used := past.groups.last(pod.group, meter.WORKING_SET)) is not None
     ]
     if not known:
@@ -186,8 +183,3 @@ def judge_tight(
     return signal, condition(
         TIGHT_CONDITION, f"{pod.key} is near its limit of {limit_text}" if met else ""
     )
-
-
-def _memory_limit(pod: pods.Pod) -> int:
-    batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
-    return batch or pod.limits.get(resources.MEMORY, 0)

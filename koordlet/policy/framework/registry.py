@@ -49,9 +49,8 @@ _DECLARED = (
 
 def _declared(path: str) -> declaration.Declared:
     module, _, name = path.partition(":")
-    policy: declaration.Declared = getattr(
-        importlib.import_module(f"koordlet.policy.{module}"), name or "POLICY"
-    )
+    policy = getattr(importlib.import_module(f"koordlet.policy.{module}"), name or "POLICY")
+    assert isinstance(policy, declaration.Policy)  # noqa: S101 -- for mypy
     return policy
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def decode(wanted: Any, value: Any) -> Any:
 
 def _record(kind: Any, body: Mapping[str, Any]) -> Any:
     """A dataclass from the object that has its fields (rule 2)."""
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     values: dict[str, Any] = {}
     for field in _kept(kind):
         if field.name not in body:
@@ -94,6 +95,9 @@ def _record(kind: Any, body: Mapping[str, Any]) -> Any:
         return kind(**values)
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+_hints = functools.cache(typing.get_type_hints)
 
 
 def _kept(kind: Any) -> list[dataclasses.Field[Any]]:

@@ -32,9 +32,7 @@ from koordlet.model import (
     knob,
     meter,
     nodeslo,
-    qos,
     remember,
-    resources,
     snapshot,
     strategies,
 )
@@ -128,8 +126,7 @@ def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     """Page cache limit of a pod in bytes; ``None`` is unlimited."""
     if strategy.page_cache_limit_enable is False:
         return None
-    batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
-    limit = batch or pod.limits.get(resources.MEMORY, 0)
+    limit = pod.memory_limit
     if strategy.page_cache_limit_size is not None:
         size = strategy.page_cache_limit_size
     else:

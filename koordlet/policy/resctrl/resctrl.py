@@ -228,7 +228,8 @@ class _Deciding(proposals.Proposal):
             wish, problems = annotation.parse(text)
             for problem in problems:
                 self.say("MalformedPod", f"{annotation.KEY}: {problem}", pod.key)
-            if wish != annotation.Wish() and _plain(pod.uid):
+            safe = bool(pod.uid) and pod.uid.isprintable() and "/" not in pod.uid
+            if wish != annotation.Wish() and safe:
                 wanted.append(Want(name=f"{_PREFIX}{pod.uid}", wish=wish, pod=pod))
         return wanted
 
@@ -312,11 +313,6 @@ class _Deciding(proposals.Proposal):
 def _locked(group: resctrl.Group) -> bool:
     """Whether a group is pseudo-locked and takes no tasks."""
     return group.mode.startswith("pseudo-lock")
-
-
-def _plain(uid: str) -> bool:
-    """Whether a UID is safe in a directory name."""
-    return bool(uid) and uid.isprintable() and "/" not in uid and "\n" not in uid
 
 
 POLICY = declaration.Policy(

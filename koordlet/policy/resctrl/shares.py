@@ -57,7 +57,9 @@ class Sharing:
         values: dict[str, dict[int, int]] = {}
         how: dict[str, None] = {}
         for cache in self.there.hardware.caches:
-            if cache.level in self.levels or not self._has_level():
+            if cache.level in self.levels or not any(
+                cache.level in self.levels for cache in self.there.hardware.caches
+            ):
                 values[cache.name] = self._ways(want, cache, how)
         for bandwidth in self.there.hardware.bandwidths:
             if bandwidth.name == "MB" or (bandwidth.name == "SMBA" and self.slow_bandwidth):
@@ -66,10 +68,6 @@ class Sharing:
             self.say("ResctrlRefused", f"{resource} of domain {domain}: {why}", want.subject)
             del values[resource][domain]
         return values, list(how)
-
-    def _has_level(self) -> bool:
-        """Whether any configured cache level can be controlled."""
-        return any(cache.level in self.levels for cache in self.there.hardware.caches)
 
     def _ways(self, want: Want, cache: resctrl.Cache, how: dict[str, None]) -> dict[int, int]:
         self._unknown_caches(want.subject, cache.name, want.wish.ways_of, cache.domains)
