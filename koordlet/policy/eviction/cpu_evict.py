@@ -202,10 +202,11 @@ def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | 
     """Average CPU use of the node in thousandths of a core."""
     if now.metric is not None and resources.CPU in now.metric.node:
         return now.metric.node[resources.CPU]
-    cores = past.node.recent("", meter.CPU, now.at, _FRESH)
+    age = past.node.age(meter.CPU, now.at)
+    if age is None or age > _FRESH:
+        return None
     seen = past.node.window("", meter.CPU, now.at, window) if window > 1 else None
-    if cores is not None and seen is not None:
-        cores = seen.average
+    cores = past.node.last("", meter.CPU) if seen is None else seen.average
     return None if cores is None else int(cores * 1000)
 
 
