@@ -66,7 +66,9 @@ def decode(wanted: Any, value: Any) -> Any:
         made = wanted.parse(value)
     elif dataclasses.is_dataclass(wanted) and isinstance(value, dict):
         made = _record(wanted, value)
-    elif wanted is float and type(value) in (int, float) and -_LARGEST < value < _LARGEST:
+    elif wanted is float and type(value) in (int, float):
+        if not -_LARGEST < value < _LARGEST:
+            raise ValueError(f"{value!r:.80} is no finite number")
         made = float(value)
     elif type(value) is wanted:
         made = value
