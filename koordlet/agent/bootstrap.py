@@ -23,7 +23,7 @@ from koordlet.host.fs import root
 from koordlet.host.recording import roots
 from koordlet.model import cgroup, errors, knob, pod, remember
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import registry
+from koordlet.policy.framework import declaration, registry
 from koordlet.state import last_config, paths
 
 if typing.TYPE_CHECKING:
@@ -117,7 +117,7 @@ def open_tick(
     args: argparse.Namespace,
     where: root.HostRoot,
     config: sourced.Effective,
-    rows: tuple[registry.Row, ...] = registry.POLICIES,
+    rows: tuple[declaration.Declared, ...] = registry.POLICIES,
     clock: Callable[[], machine.Now] | None = None,
     *,
     take: Callable[[], observed.Observed | None] | None = None,

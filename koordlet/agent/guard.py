@@ -14,7 +14,7 @@ from dataclasses import replace
 from koordlet.history import series
 from koordlet.model import action, meter, result, snapshot
 from koordlet.policy.best_effort import own_waiting, usage
-from koordlet.policy.framework import chain, guard, registry
+from koordlet.policy.framework import chain, declaration, guard
 
 #: Seconds waited for each second of CPU, beyond what work waits for itself, that count as 1.
 _TOLERANCE = 0.15
@@ -23,7 +23,9 @@ _TOLERANCE = 0.15
 class Guard:
     """Watches the passes of one agent. Switched off, it takes nothing back."""
 
-    def __init__(self, rows: Iterable[registry.Row], law: guard.Params | None = None) -> None:
+    def __init__(
+        self, rows: Iterable[declaration.Declared], law: guard.Params | None = None
+    ) -> None:
         self.state = guard.State()
         self.on = True
         self._triable = frozenset(row.stem for row in rows if not row.protects)

@@ -130,7 +130,7 @@ class Agent:
     def _revive(self) -> None:
         """Give each policy the state of its checkpoint; a damaged checkpoint costs that state."""
         for row in self.tick.rows:
-            if row.revive is None:
+            if row.kept is None:
                 continue
             state, problem = self.checkpoints.revive(row.stem, row.schema, row.revive)
             if state is not None:
@@ -259,9 +259,9 @@ class Agent:
     def _save(self) -> None:
         for row in self.tick.rows:
             state = self.tick.states[row.stem]
-            if row.revive is None or self._saved.get(row.stem) is state:
+            if row.kept is None or self._saved.get(row.stem) is state:
                 continue
-            self.checkpoints.save(row.stem, row.schema, row.keep(state))
+            self.checkpoints.save(row.stem, row.schema, row.saved(state))
             self._saved[row.stem] = state
 
     def _flush_checkpoints(self, patience: float = 0.0) -> None:

@@ -25,7 +25,6 @@ from koordlet.model import (
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
 from koordlet.policy.cpu import (
-    bound_quota,
     core_scheduling,
     cpu_burst,
     cpu_normalization,
@@ -36,10 +35,9 @@ from koordlet.policy.cpu import (
     shared_pools,
 )
 from koordlet.policy.eviction import (
-    cpu_allocatable_evict,
+    allocatable_evict,
     cpu_evict,
     local_storage_evict,
-    memory_allocatable_evict,
     memory_evict,
     node_pressure,
 )
@@ -48,11 +46,10 @@ from koordlet.policy.memory_io import (
     blkio_qos,
     memory_qos,
     network_qos,
-    oom_score,
     page_cache_reclaim,
     system_qos,
 )
-from koordlet.policy.resctrl import annotation, partitions, resctrl
+from koordlet.policy.resctrl import annotation, resctrl, values
 from koordlet.workloads import declared
 
 if typing.TYPE_CHECKING:
@@ -69,7 +66,7 @@ if typing.TYPE_CHECKING:
 
 
 def settings(config: schema.Config) -> Mapping[str, object]:
-    """Build the settings of each policy, by stem."""
+    """Build the settings of each policy that has any, by stem."""
     reserved = config.policies.reserved_cpus
     exclusive = config.policies.exclusive_cpus
     pools = config.policies.shared_pools
@@ -93,7 +90,6 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             kernel_threads=config.policies.housekeeping.kernel_threads,
             onto_reserved=config.policies.housekeeping.onto_reserved,
         ),
-        bound_quota.STEM: bound_quota.Settings(),
         cpu_normalization.STEM: cpu_normalization.Settings(
             max_ratio=config.policies.cpu_normalization.limits.max_ratio
         ),
@@ -108,7 +104,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
         batch_resources.STEM: _batch(config.policies.batch_resources),
-        cpu_allocatable_evict.STEM: _threshold(config.policies.cpu_allocatable_evict),
+        allocatable_evict.CPU.stem: _threshold(config.policies.cpu_allocatable_evict),
         cpu_evict.STEM: _threshold(config.policies.cpu_evict),
         blkio_qos.STEM: _blkio(config.policies.blkio_qos),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
@@ -121,12 +117,11 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
-        memory_allocatable_evict.STEM: _threshold(config.policies.memory_allocatable_evict),
+        allocatable_evict.MEMORY.stem: _threshold(config.policies.memory_allocatable_evict),
         memory_evict.STEM: _threshold(config.policies.memory_evict),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: pressure_settings.of(config),
         network_qos.STEM: _network(config.policies.network_qos),
-        oom_score.STEM: oom_score.Settings(),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }
@@ -275,7 +270,7 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         pod_monitoring=section.pod_monitoring,
         most_monitors=section.limits.pod_monitors,
         tighten=section.tighten,
-        partitions=partitions.stacked(
+        partitions=values.stacked(
             (part.name, part.ways, part.bandwidth, part.classes) for part in section.partitions
         ),
     )

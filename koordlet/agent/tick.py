@@ -18,7 +18,7 @@ from koordlet.host.fs import root
 from koordlet.model import action, counters, decision, knob, plan, pod, prediction, result, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import cpu_suppress
-from koordlet.policy.framework import admission, chain, registry
+from koordlet.policy.framework import admission, chain, declaration, registry
 from koordlet.state import journal
 
 if typing.TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Tick:
         host: root.HostRoot,
         effective: sourced.Effective,
         *,
-        rows: Sequence[registry.Row] = registry.POLICIES,
+        rows: Sequence[declaration.Declared] = registry.POLICIES,
         base: str | None = None,
         clock: Callable[[], machine.Now] = machine.now,
         take: Callable[[], observed.Observed | None] | None = None,
@@ -156,7 +156,7 @@ class Tick:
             states=self.states,
             last=self.last,
         )
-        self._keep(admitted.said)
+        self._keep(admitted.round)
         if newcomer.uid not in self.announcements.pods:
             self.announcements.pods.add(newcomer, self.clock().at)
         return admitted

@@ -15,7 +15,7 @@ from koordlet.cli import changes, node_source, options, output
 from koordlet.config import sourced
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, observed, plan, pod
-from koordlet.policy.cpu import exclusive_cpus, holdings
+from koordlet.policy.cpu import exclusive_cpus
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
 
@@ -97,7 +97,7 @@ def _defragment(args: argparse.Namespace, tick: ticks.Tick) -> None:
     kept = checkpoints(args, tick)
     if kept is None:
         return
-    state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, holdings.revive)
+    state, problem = kept.revive(stem, exclusive_cpus.POLICY.schema, exclusive_cpus.POLICY.revive)
     if state is not None:
         tick.states[stem] = state
     if problem:

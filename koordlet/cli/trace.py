@@ -210,7 +210,7 @@ def _recall(args: argparse.Namespace, tick: ticks.Tick) -> dict[str, journal.Ent
     where = bootstrap.state_paths(args, tick.effective)
     kept = plan_command.checkpoints(args, tick)
     for row in tick.rows:
-        if kept is not None and row.revive is not None:
+        if kept is not None and row.kept is not None:
             state, problem = kept.revive(row.stem, row.schema, row.revive)
             output.warn([problem] if problem else [])
             if state is not None:

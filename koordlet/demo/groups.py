@@ -8,16 +8,15 @@ Does not cover: the processes; what they are allowed to use: ``reserved_cpus``, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from koordlet.history import series
 from koordlet.model import action, cgroup, decision, knob, pod, qos, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import registry
+from koordlet.policy.framework import declaration
 
 STEM = "demo"
 GROUP = "koordlet-demo"
-SCHEMA = 1
 
 
 def workload(name: str, kind: qos.Qos, cpus: int | None = None) -> pod.Pod:
@@ -46,20 +45,9 @@ class DemoSettings:
     names: tuple[str, ...] = tuple(made.name for made in PODS)
 
 
-@dataclass(frozen=True, slots=True)
-class DemoState:
-    """The demo remembers nothing."""
-
-
-def revive(body: Mapping[str, object]) -> DemoState:
-    """Ignore the checkpoint: the demo has no state."""
-    del body
-    return DemoState()
-
-
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: DemoSettings, state: DemoState
-) -> decision.Decision[DemoState]:
+    now: snapshot.Snapshot, past: series.History, settings: DemoSettings, state: decision.Stateless
+) -> decision.Decision[decision.Stateless]:
     """Groups in every hierarchy that counts, and the processes inside them."""
     del past
     actions: list[action.Action] = []
@@ -132,13 +120,11 @@ def _initial(now: snapshot.Snapshot, hierarchy: cgroup.Hierarchy) -> tuple[tuple
     )
 
 
-ROW = registry.row(
+POLICY = declaration.Policy(
     stem=STEM,
     summary="workloads in cgroups of their own, to look at",
     protects="the demo's workloads live in its groups",
     decide=decide,
     settings=DemoSettings(),
-    state=DemoState(),
-    revive=revive,
-    schema=SCHEMA,
+    state=decision.Stateless(),
 )

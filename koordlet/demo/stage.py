@@ -31,7 +31,7 @@ from koordlet.model import printable, qos
 from koordlet.policy.framework import registry
 from koordlet.state import paths
 
-ROWS = (groups.ROW, *registry.POLICIES)
+ROWS = (groups.POLICY, *registry.POLICIES)
 #: Nobody outside is asked about a machine that is not there, and nobody is evicted from it.
 _ALONE = {
     name: sourced.Flag(value, "--demo")

@@ -150,7 +150,7 @@ class Expectation:
         elapsed = max(0.0, wall - histogram.number(body.get("wall")))
         if elapsed > _OLDEST:
             return
-        found: dict[str, _Model] = {}
+        revived: dict[str, _Model] = {}
         for who, saved in models.items():
             if not isinstance(saved, Mapping):
                 raise ValueError(f"{who}: not a model")
@@ -160,8 +160,8 @@ class Expectation:
                 for name, shape, _ in _RESOURCES
             )
             # Who is still there has half an hour to be seen again.
-            found[str(who)] = _Model(made, now - elapsed - first, now)
-        self._models |= found
+            revived[str(who)] = _Model(made, now - elapsed - first, now)
+        self._models |= revived
 
 
 def is_prod(pod: pods.Pod) -> bool:

@@ -67,12 +67,12 @@ def revive(known: series.History, body: Mapping[str, Any], suspended: float, at:
     if not suspended - before >= -_WAVER:
         raise ValueError("it is of another clock")
     slept = max(0.0, suspended - before)
-    found = {
+    by_space = {
         name: {_METERS[key]: _read(saved, slept, at) for key, saved in several.items()}
         for name, several in spaces.items()
         if name in _SPACES and isinstance(several, Mapping) and several.keys() <= _METERS.keys()
     }
-    for name, several in found.items():
+    for name, several in by_space.items():
         known.spaces()[name].recall(several)
 
 
@@ -108,11 +108,11 @@ def _read(body: object, slept: float, now: float) -> space.Samples:
     return space.Samples(tuple(moment - slept for moment in at), span, columns)
 
 
-def _numbers(found: object) -> Sequence[float]:
-    good = isinstance(found, list) and all(
+def _numbers(numbers: object) -> Sequence[float]:
+    good = isinstance(numbers, list) and all(
         isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-        for number in found
+        for number in numbers
     )
-    if not good or not isinstance(found, list):
+    if not good or not isinstance(numbers, list):
         raise ValueError("times are no numbers")
-    return tuple(map(float, found))
+    return tuple(map(float, numbers))

@@ -15,6 +15,10 @@ from koordlet.model import pod as pods
 #: The node's own samples are few, so half an hour of them is kept one by one.
 _NODE_DEPTH = 6
 
+_SPACES = (
+    *("groups", "node", "cpus", "numa", "links", "disks", "shares"),
+    *("work", "traffic"),
+)
 #: Ticks in which every workload is sampled once, for what is expected of it.
 _TURNS = 60
 
@@ -55,17 +59,7 @@ class History:
 
     def spaces(self) -> Mapping[str, space.Space]:
         """All of them, by the name that readings have."""
-        return {
-            "groups": self.groups,
-            "node": self.node,
-            "cpus": self.cpus,
-            "numa": self.numa,
-            "links": self.links,
-            "disks": self.disks,
-            "shares": self.shares,
-            "work": self.work,
-            "traffic": self.traffic,
-        }
+        return {name: getattr(self, name) for name in _SPACES}
 
     def take(
         self, readings: Mapping[str, counters.Reading], *, complete: bool | None = None
@@ -107,13 +101,13 @@ class History:
 
     def _room(self, seen: snapshot.Snapshot) -> Mapping[str, float]:
         """Capacity for pods: the machine's, or less where the Node object says so."""
-        said = {**seen.node.allocatable, **seen.node.raw_allocatable}
+        declared = {**seen.node.allocatable, **seen.node.raw_allocatable}
         memory = self.node.last("", meter.MEMORY_TOTAL)
         room = {"cpu": float(len(seen.topology.online))}
         room |= {} if memory is None else {"memory": memory}
         for name, scale in ((resources.CPU, 1000), (resources.MEMORY, 1)):
-            if name in room and name in said:
-                room[name] = min(room[name], said[name] / scale)
+            if name in room and name in declared:
+                room[name] = min(room[name], declared[name] / scale)
         return room
 
     def _learn(self, who: str, used: tuple[float, float] | None, clock: float) -> None:
@@ -135,11 +129,13 @@ class History:
 
 def _prod(pods: Sequence[pods.Pod]) -> list[pods.Pod]:
     """Prod pods whose use counts: not SYSTEM, and none inside another (``history.shares``)."""
-    found = {
+    by_group = {
         pod.group: pod
         for pod in pods
         if pod.group is not None and pod.qos is not qos.Qos.SYSTEM and expectation.is_prod(pod)
     }
     return [
-        table for group, table in found.items() if found.keys().isdisjoint(cgroup.ancestors(group))
+        table
+        for group, table in by_group.items()
+        if by_group.keys().isdisjoint(cgroup.ancestors(group))
     ]

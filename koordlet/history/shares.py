@@ -131,12 +131,12 @@ def _of_each(
     how: Callable[[list[float]], float], column: Sequence[float], of: Mapping[str, Sequence[int]]
 ) -> list[float]:
     """Over the known values of each class; NaN where none is known."""
-    found = []
+    values_of = []
     for name in SUBJECTS[:-1]:
         values = [column[slot] for slot in of.get(name, ())]
         known = [value for value in values if value == value]  # noqa: PLR0124 -- NaN differs from itself
-        found.append(how(known) if known else counters.NAN)
-    return found
+        values_of.append(how(known) if known else counters.NAN)
+    return values_of
 
 
 def _batch(share: meter.Meter, values: Sequence[float]) -> counters.Batch:
@@ -146,11 +146,11 @@ def _batch(share: meter.Meter, values: Sequence[float]) -> counters.Batch:
 
 def _slots(pods: Sequence[pods.Pod], slots: Mapping[str, int]) -> dict[str, list[int]]:
     groups = {pod.group for pod in pods if pod.group is not None}
-    found: dict[str, list[int]] = {}
+    slots_of: dict[str, list[int]] = {}
     for pod in pods:
         slot = None if pod.group is None else slots.get(pod.group)
         if pod.group is None or slot is None or pod.qos is qos.Qos.SYSTEM:
             continue
         if groups.isdisjoint(cgroup.ancestors(pod.group)):
-            found.setdefault(pod.qos.value, []).append(slot)
-    return found
+            slots_of.setdefault(pod.qos.value, []).append(slot)
+    return slots_of

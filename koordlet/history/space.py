@@ -195,15 +195,21 @@ class Space:
 
     def last(self, subject: str, what: meter.Meter) -> float | None:
         """The newest value; ``None`` where it is not known."""
-        slot, column = self._slots.get(subject), self._shown.get(what)
-        found = _NAN if slot is None or column is None else column[slot]
-        return None if isnan(found) else found
+        return self._value(subject, self._shown.get(what))
+
+    def recent(self, subject: str, what: meter.Meter, now: float, seconds: float) -> float | None:
+        """The newest value; ``None`` where it is not known, or was read before that."""
+        age = self.age(what, now)
+        return None if age is None or age > seconds else self.last(subject, what)
 
     def total(self, subject: str, what: meter.Meter) -> float | None:
         """The newest total of a counter, in the unit of its rate times seconds."""
-        slot, column = self._slots.get(subject), self._totals.get(what)
-        found = _NAN if slot is None or column is None else column[slot]
-        return None if isnan(found) else found
+        return self._value(subject, self._totals.get(what))
+
+    def _value(self, subject: str, column: array[float] | None) -> float | None:
+        slot = self._slots.get(subject)
+        value = _NAN if slot is None or column is None else column[slot]
+        return None if isnan(value) else value
 
     def lasts(self, subjects: Sequence[str], what: meter.Meter) -> list[float | None]:
         """The newest value of each of many: a quarter of the time of asking one by one."""
@@ -218,7 +224,7 @@ class Space:
             return [None] * len(subjects)
         slots = self._slots.get
         return [
-            None if (at := slots(subject)) is None or (found := column[at]) != found else found
+            None if (at := slots(subject)) is None or (value := column[at]) != value else value
             for subject in subjects
         ]
 
@@ -275,8 +281,8 @@ class _Kept:
 
     def recall(self, samples: Samples, slots: Mapping[str, int]) -> None:
         several = samples.columns.items()
-        found = {slots[name]: column for name, column in several if name in slots}
-        self._fine.recall(samples.at, samples.span, found)
+        columns = {slots[name]: column for name, column in several if name in slots}
+        self._fine.recall(samples.at, samples.span, columns)
 
     def age(self, seconds: float) -> None:
         for kept in self._all():
@@ -333,5 +339,5 @@ def _mean(cells: Sequence[float]) -> float:
 
 def _known(taken: Sequence[array[float]], slot: int) -> list[float]:
     """The samples of one series that are not missing; none where fewer than half are there."""
-    found = [cell for row in taken if (cell := row[slot]) == cell]
-    return found if 2 * len(found) >= len(taken) else []
+    cells = [cell for row in taken if (cell := row[slot]) == cell]
+    return cells if 2 * len(cells) >= len(taken) else []

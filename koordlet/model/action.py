@@ -185,6 +185,17 @@ Action = (
 )
 
 
+def evict(victim: eviction.Eviction, reason: str) -> Evict:
+    """The action that lets a victim go."""
+    return Evict(
+        target=f"pod/{victim.pod}",
+        victim=victim,
+        policy=victim.policy,
+        reason=reason,
+        group=victim.group or "",
+    )
+
+
 def kind(action: Action) -> str:
     """The name of the kind, as plans and the journal print it."""
     return type(action).__name__

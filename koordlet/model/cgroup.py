@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from typing import TypeVar
 
 from koordlet.model import absence, cpuset, knob
 from koordlet.model.record import dataclass
+
+OwnerT = TypeVar("OwnerT")
 
 
 class Version(enum.Enum):
@@ -76,6 +79,11 @@ class Layout:
             if hierarchy.unified and controller == "cpuacct" and "cpu" in hierarchy.controllers:
                 return hierarchy
         return None
+
+    def unified(self, controller: str) -> bool:
+        """Whether a controller is in the v2 tree."""
+        holder = self.holder(controller)
+        return holder is not None and holder.unified
 
     @property
     def tree(self) -> Hierarchy | None:
@@ -161,6 +169,25 @@ def ancestors(path: str) -> Iterator[str]:
 def between(path: str, top: str) -> tuple[str, ...]:
     """The groups strictly inside ``top`` that a group is in, nearest first."""
     return tuple(above for above in ancestors(path) if is_below(above, top))
+
+
+def with_scopes(groups: Iterable[str | None], top: str | None) -> Iterator[str]:
+    """Container cgroups, each after those that its runtime nests around it in the pod, ``top``.
+
+    crun nests a group in its scope: it is the scope's weight that counts among neighbours, and its
+    protection that the kernel asks first.
+    """
+    for group in groups:
+        if group is not None:
+            yield from reversed(between(group, top) if top else ())
+            yield group
+
+
+def owner(path: str, owners: Mapping[str, OwnerT]) -> OwnerT | None:
+    """What a map has for a group, or for the nearest one above it."""
+    return next(
+        (owners[group] for group in (path, *ancestors(path)) if group and group in owners), None
+    )
 
 
 def is_below(path: str, other: str) -> bool:

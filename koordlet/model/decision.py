@@ -37,7 +37,7 @@ class Condition:
 
     type: str
     #: ``True`` means that the type's name is the case.
-    status: bool
+    status: bool = True
     reason: str
     message: str = ""
     #: The pod key or ``node`` that it is about.

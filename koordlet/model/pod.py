@@ -154,6 +154,19 @@ class Pod:
         return self.kube_qos is None or self.match.partition("=")[0] in ("unit", "cgroup")
 
     @property
+    def memory_limit(self) -> int:
+        """Its limit of memory, of batch memory for best-effort pods that have one; 0: none."""
+        batch = self.limits.get(resources.BATCH_MEMORY) if self.raw_qos is classes.Qos.BE else None
+        return batch or self.limits.get(resources.MEMORY, 0)
+
+    @property
+    def slo_class(self) -> str:
+        """The class whose strategies hold for it: ``LSR``, ``LS`` or ``BE``; empty for SYSTEM."""
+        if self.raw_qos is None and self.kube_qos is not None:
+            return classes.SLO_CLASS_OF_KUBE[self.kube_qos]
+        return classes.SLO_CLASS.get(self.raw_qos or self.qos, "")
+
+    @property
     def active(self) -> bool:
         """False once no container will run again."""
         return not self.phase.ended

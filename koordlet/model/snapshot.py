@@ -162,6 +162,11 @@ class Snapshot:
     #: What the whole node may run out of.
     pressure: pressure.Reading = field(default_factory=pressure.Reading)
 
+    @property
+    def cluster_slo(self) -> nodeslo.NodeSlo | None:
+        """The strategies of a cluster object; ``None`` where there is none."""
+        return self.slo if self.slo is not None and self.slo.source else None
+
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""
         found: dict[str, list[cgroup.Group]] = {}

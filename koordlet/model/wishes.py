@@ -148,6 +148,16 @@ class Wishes:
     reservation: ReservationUse | None = None
     reservation_affinity: ReservationAffinity | None = None
 
+    @property
+    def shares(self) -> tuple[NumaShare, ...]:
+        """What a scheduler gave it of NUMA nodes."""
+        return self.grant.numa if self.grant is not None else ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether a scheduler gave it CPUs or NUMA resources."""
+        return self.grant is not None and bool(self.grant.cpus or self.grant.numa)
+
 
 #: Nothing was asked for.
 NONE = Wishes()

@@ -15,7 +15,7 @@ from dataclasses import field
 from koordlet.apply import planner, trace
 from koordlet.model import action, cgroup, decision, errors, plan, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import chain, registry
+from koordlet.policy.framework import chain, declaration
 from koordlet.report import documents, plan_json
 
 Document = dict[str, object]
@@ -34,7 +34,7 @@ class Traced:
     said: chain.Round
     draft: planner.Draft
     trace: trace.Trace
-    rows: Sequence[registry.Row]
+    rows: Sequence[declaration.Declared]
     modes: Mapping[str, plan.Mode]
     #: Stem to who set the mode of the policy: ``config.yaml:12``, ``built-in``.
     origins: Mapping[str, str]
@@ -218,7 +218,7 @@ def _input(given: chain.Input) -> Document:
     }
 
 
-def _why_nothing(traced: Traced, row: registry.Row, outcome: chain.Outcome | None) -> str:
+def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outcome | None) -> str:
     """Why a policy asks for nothing; empty where it asks for something."""
     if outcome is None:
         return f"it is off: policies.{row.stem}.mode ({traced.origins.get(row.stem, '')})"

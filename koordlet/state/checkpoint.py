@@ -46,7 +46,7 @@ class Checkpoints:
         before, written = self._saved.get(stem, (None, b""))
         if before is state or (type(before) is type(state) and before == state):
             return False
-        body = dataclasses.asdict(cast("Any", state))
+        body = state if isinstance(state, Mapping) else dataclasses.asdict(cast("Any", state))
         document = {**self._stamp, "schema": schema, "state": body}
         data = (json.dumps(document, sort_keys=True) + "\n").encode()
         self._saved[stem] = (state, data)

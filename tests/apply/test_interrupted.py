@@ -65,7 +65,7 @@ def busy_demo(version: Cgroup, state: Path) -> agents.Site:
         host,
         state,
         config=DEMO,
-        rows=(demo.ROW, *registry.POLICIES),
+        rows=(demo.POLICY, *registry.POLICIES),
         settings={demo.STEM: demo.DemoSettings(pids=pids)},
         pods=demo.PODS,
     )

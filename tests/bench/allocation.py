@@ -37,11 +37,11 @@ def slowest() -> gate.Ratio:
     )
 
 
-Ask = tuple[int, accumulator.Bind, numa_hints.Policy]
+Ask = tuple[int, accumulator.Bind, numa_hints.NumaPolicy]
 
 
 def _asks() -> list[Ask]:
-    return list(itertools.product((2, 16, 40, 100), accumulator.Bind, numa_hints.Policy))
+    return list(itertools.product((2, 16, 40, 100), accumulator.Bind, numa_hints.NumaPolicy))
 
 
 def _node() -> allocation.Node:

@@ -6,7 +6,7 @@ import dataclasses
 
 from koordlet.demo import groups as demo
 from koordlet.history import series
-from koordlet.model import action, cgroup, snapshot
+from koordlet.model import action, cgroup, decision, snapshot
 from tests.kit import moments
 
 
@@ -22,7 +22,7 @@ def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
     other = cgroup.Hierarchy(mount="/p", unified=False, controllers=frozenset({"pids"}))
 
     made = demo.decide(
-        moment(joined, sets, other), series.History(), demo.DemoSettings(), demo.DemoState()
+        moment(joined, sets, other), series.History(), demo.DemoSettings(), decision.Stateless()
     )
 
     parts = ("koordlet-demo", "koordlet-demo/ls", "koordlet-demo/be")
@@ -39,7 +39,9 @@ def test_processes_are_moved_where_they_were_started() -> None:
     moved, none = (
         [
             (one.target, one.pids)
-            for one in demo.decide(moment(tree), series.History(), wanted, demo.DemoState()).actions
+            for one in demo.decide(
+                moment(tree), series.History(), wanted, decision.Stateless()
+            ).actions
             if isinstance(one, action.MoveTasks)
         ]
         for wanted in (settings, demo.DemoSettings())
@@ -60,7 +62,7 @@ def test_the_demo_takes_back_what_came_back() -> None:
     for unified in (False, True):
         tree = cgroup.Hierarchy(mount="/c", unified=unified, controllers=frozenset({"cpuset"}))
         now = dataclasses.replace(moment(tree), groups=groups)
-        made = demo.decide(now, series.History(), demo.DemoSettings(), demo.DemoState())
+        made = demo.decide(now, series.History(), demo.DemoSettings(), decision.Stateless())
         written.append([o.value for o in made.actions if isinstance(o, action.WriteFile)])
 
     assert written == [["0-3"], []]

@@ -14,7 +14,7 @@ from koordlet.agent import lifecycle, tick
 from koordlet.history import series
 from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, decision, knob, snapshot
-from koordlet.policy.framework import guard, registry
+from koordlet.policy.framework import declaration, guard, registry
 from tests.kit import agents, deadline, live
 
 pytestmark = pytest.mark.e2e
@@ -90,7 +90,7 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
     shares = live.HOST.at(f"{holder.mount}/{place.name}/web/cpu.shares")
     for name, program in (("web", WEB), ("batch", BATCH)):
         started(place, name, program)
-    row = registry.row(
+    row = declaration.Policy(
         stem="harm", summary="hurts", protects="", decide=harm, settings=(), state=None
     )
     rows = (*registry.POLICIES, row)

@@ -20,7 +20,7 @@ from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.fs.root import HostPath
 from koordlet.model import action, decision, knob, plan, pod, snapshot
-from koordlet.policy.framework import registry
+from koordlet.policy.framework import declaration, registry
 from koordlet.state import paths
 from tests.kit import dying, images
 from tests.kit.kernel import KernelHost
@@ -81,17 +81,15 @@ def _decide(
     return decision.Decision(next_state=state, actions=tuple(actions))
 
 
-def fixed(stem: str = "fixed") -> registry.Row:
+def fixed(stem: str = "fixed") -> declaration.Declared:
     """A policy that wants exactly what it is told."""
-    return registry.row(
+    return declaration.Policy(
         stem=stem,
         summary="sets as told",
         protects="it gives the sets that it is told",
         decide=_decide,
         settings=Sets(),
         state=Nothing(),
-        revive=lambda _: Nothing(),
-        schema=1,
     )
 
 
@@ -107,7 +105,7 @@ class Site:
     host: KernelHost
     state: Path
     config: str = ""
-    rows: Sequence[registry.Row] = registry.POLICIES
+    rows: Sequence[declaration.Declared] = registry.POLICIES
     settings: Mapping[str, object] = field(default_factory=dict)
     pods: tuple[pod.Pod, ...] = ()
     modes: Mapping[str, plan.Mode] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The page ``docs/policies.md``, from the list of policies, their headers, the schema, the metrics.
 
 Covers: for each policy what it does, whom it protects, formula, rules, keys, what it writes, what
-shows it, how it is switched off (``policy_parts`` has the words that no code has).
+shows it, how it is switched off (the list that ends a header has the words that no code has).
 Does not cover: the topics that several policies share; their pages are linked.
 
     python -m tools.docs.policies > docs/policies.md
@@ -12,12 +12,12 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from koordlet.config import catalog
-from koordlet.policy.framework import registry
+from koordlet.policy.framework import declaration, registry
 from koordlet.report import metrics
-from tools.docs import configuration, policy_parts
+from tools.docs import configuration
 
 _HEAD = """\
 # Policies
@@ -40,22 +40,9 @@ This page is generated: `python -m tools.docs.policies > docs/policies.md`.
 | policy | default mode | what it decides |
 |---|---|---|
 """
-#: Stem to the page about its topic, where there is one.
-_TOPICS = {
-    **dict.fromkeys(("reserved_cpus", "exclusive_cpus", "shared_pools"), "cpu.md"),
-    **dict.fromkeys(("bound_quota", "cpu_normalization"), "cpu.md"),
-    **dict.fromkeys(("cpu_suppress", "adaptive", "batch_resources"), "best-effort.md"),
-    **dict.fromkeys(("cpu_burst", "memory_qos"), "qos.md"),
-    **dict.fromkeys(("core_scheduling", "cpu_qos"), "cpu.md"),
-    **dict.fromkeys(("node_pressure", "local_storage_evict"), "eviction.md"),
-    **dict.fromkeys(("batch_limits", "blkio_qos", "page_cache_reclaim"), "best-effort.md"),
-    **dict.fromkeys(("cpu_evict", "cpu_allocatable_evict", "memory_evict"), "eviction.md"),
-    "housekeeping": "cpu.md",
-    "memory_allocatable_evict": "eviction.md",
-    "network_qos": "network.md",
-    "resctrl": "resctrl.md",
-    "system_qos": "best-effort.md",
-}
+#: Paragraph of a header that ends it: formula, files, where to look, how it is switched off.
+_WORDS = re.compile(r"^\* (\w+): ", re.MULTILINE)
+_OFF = "what it wrote goes back to what was there before"
 _LITERAL = re.compile(r"``([^`]+)``")
 
 
@@ -69,33 +56,46 @@ def page() -> str:
     return _HEAD + "\n".join([*rows, "", *parts])
 
 
-def _section(one: registry.Row) -> Iterator[str]:
-    yield f"## {one.stem}\n"
-    header = importlib.import_module(one.decide.__module__).__doc__ or ""
-    _, _, rest = _LITERAL.sub(r"`\1`", header).partition("\n\n")
-    yield f"{one.summary[0].upper()}{one.summary[1:]}. By default: {one.default_mode.value}.\n"
-    for paragraph in rest.strip().split("\n\n"):
-        yield paragraph.replace("Rules:\n", "Rules:\n\n", 1) + "\n"
-    yield f"**Protects:** {_protects(one)}.\n"
-    parts = policy_parts.PARTS[one.stem]
-    yield f"**Formula:** `{parts.formula}`\n"
-    yield f"**Writes:** {parts.writes}.\n"
+def _section(policy: declaration.Declared) -> Iterator[str]:
+    yield f"## {policy.stem}\n"
+    header = importlib.import_module(policy.decide.__module__).__doc__ or ""
+    _, *paragraphs, last = _LITERAL.sub(r"`\1`", header).strip().split("\n\n")
+    summary = f"{policy.summary[0].upper()}{policy.summary[1:]}"
+    yield f"{summary}. By default: {policy.default_mode.value}.\n"
+    for paragraph in paragraphs:
+        yield paragraph.strip().replace("Rules:\n", "Rules:\n\n", 1) + "\n"
+    yield f"**Protects:** {_protects(policy)}.\n"
+    words = words_of(last)
+    yield f"**Formula:** `{words['Formula']}`\n"
+    yield f"**Writes:** {words['Writes']}.\n"
     counted = [
-        each.name for each in metrics.table() if each.name.startswith(f"koordlet_{one.stem}")
+        family.name
+        for family in metrics.table()
+        if family.name.startswith(f"koordlet_{policy.stem}")
     ]
     numbers = f"; metrics {_listed(sorted(counted))}" if counted else ""
-    yield f"**See it:** {parts.see}; `koordlet audit --policy {one.stem}`{numbers}.\n"
-    yield f"**Off:** `policies.{one.stem}.mode: off`; {parts.off}.\n"
-    fields = [field for field in catalog.fields() if field.path.startswith(_prefix(one))]
-    rows = [f"| `{field.path.removeprefix(_prefix(one))}` | {_meant(field)} |" for field in fields]
+    yield f"**See it:** {words['See']}; `koordlet audit --policy {policy.stem}`{numbers}.\n"
+    yield f"**Off:** `policies.{policy.stem}.mode: off`; {words.get('Off', _OFF)}.\n"
+    fields = [field for field in catalog.fields() if field.path.startswith(_prefix(policy))]
+    rows = [
+        f"| `{field.path.removeprefix(_prefix(policy))}` | {_meant(field)} |" for field in fields
+    ]
     yield "\n".join(
-        [f"| key below `policies.{one.stem}` | default; meaning |", "|---|---|", *rows, ""]
+        [f"| key below `policies.{policy.stem}` | default; meaning |", "|---|---|", *rows, ""]
     )
-    if one.stem in _TOPICS:
-        yield f"More: [{_TOPICS[one.stem]}]({_TOPICS[one.stem]}).\n"
+    if "More" in words:
+        yield f"More: [{words['More']}]({words['More']}).\n"
 
 
-def _protects(one: registry.Row) -> str:
+def words_of(paragraph: str) -> Mapping[str, str]:
+    """Name to text of the list that ends a header."""
+    _, *parts = _WORDS.split(paragraph)
+    return {
+        name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def _protects(one: declaration.Declared) -> str:
     if one.protects:
         return f"{one.protects}; the guard never takes it back"
     return "nobody; [the guard](best-effort.md#the-guard) takes a step back that hurts"
@@ -107,7 +107,7 @@ def _meant(field: catalog.Field) -> str:
     return f"{default}; {description}"
 
 
-def _prefix(one: registry.Row) -> str:
+def _prefix(one: declaration.Declared) -> str:
     return f"policies.{one.stem}."
 
 

@@ -2,8 +2,8 @@
 
 Covers: when it is in charge, the files that make best-effort work yield, the configured bound, what
 latency-sensitive work waits for all the same.
-Does not cover: reading the waiting (``host.counters.strain``), cycles that neighbours cost
-(``adaptive_work``), the peer's formula (``cpu_suppress``).
+Does not cover: reading the waiting (``host.counters.strain``), counting cycles
+(``host.counters.performance``), the peer's formula (``cpu_suppress``).
 
 Rules:
 1. The policy is in charge where no NodeSLO and no ``slo-controller-config`` exists and the file
@@ -19,23 +19,35 @@ Rules:
    latency-sensitive workload, because it is in another branch of the cgroup tree.
 5. ``limits.maxPercent`` sets a CPU quota for all best-effort work.
 6. Waiting that lasts ``lasting`` seconds becomes a condition with a remedy; it changes nothing.
+7. A neighbour that takes the cache or the memory's bandwidth makes nobody wait for a CPU: threads
+   run, and get less done. Cycles per instruction (CPI) say so, one window of some seconds a minute.
+   Usual is the lower quartile of half an hour, of each container by itself: what it needs while it
+   is left alone. While less than half of that is known, nothing is said. Of many containers the
+   excess over the usual is the mean, weighted by cycles. A window that is old says nothing.
+
+* Formula: none: it yields always; told is waiting beyond its own, and cycles per instruction beyond
+  the usual, above their tolerance
+* Writes: `cpu.idle` (`CPUWeight=idle` of a unit) and the least `cpu.weight`; `cpu.max`, on v1
+  `cpu.cfs_quota_us`, where `limits.maxPercent` is set
+* See: `koordlet top`, *CPU use over time* on the console, `bestEffort` in `/api/v1/node`
+* More: best-effort.md
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from koordlet.history import series
-from koordlet.model import action, best_effort, cgroup, decision, meter, pod, remember, snapshot
+from koordlet.model import best_effort, cgroup, decision, meter, remember, snapshot
+from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.best_effort import adaptive_work, groups, own_waiting, usage
+from koordlet.policy.best_effort import groups, own_waiting, usage
 from koordlet.policy.cpu import shared_pools
+from koordlet.policy.framework import declaration, proposals
 from koordlet.policy.resctrl import pressure
 
 STEM = "adaptive"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 2
 
 #: 1 ms of each 100 ms: the least that the kernel takes.
 _LEAST_QUOTA_MILLI = 10
@@ -57,12 +69,30 @@ class Settings:
     max_percent: int | None = None
 
 
+#: Seconds of which the usual is made, and which part of the windows are better.
+_HISTORY = 1800.0
+_USUAL = 0.25
+#: A window is felt for so long: two intervals and the window itself.
+_OLD = 150.0
+#: Two times of a clock that are closer than this are one.
+_SAME = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The newest measurement window, in monotonic seconds."""
+
+    #: When it ended, and the excess that it told of; ``None``: nothing is known.
+    window_at: float | None = None
+    excess: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """When waiting beyond the tolerance began, and the state of cycle measurement."""
 
     waits_since: float | None = None
-    work: adaptive_work.State = adaptive_work.State()
+    work: Work = Work()
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
@@ -83,41 +113,47 @@ def decide(
         return decision.Decision(next_state=State(), explanation={"limit": why})
     use = usage.measure(now, past)
     counted = groups.timed(places, now)
-    yielding = groups.yielding(now, counted, STEM, _YIELDS)
+    proposal = proposals.Proposal(STEM, now, reason="Adaptive")
+    proposal.actions += groups.yielding(now, counted, STEM, _YIELDS)
+    yielding = len(proposal.actions)
     milli = _bound(now, use, settings)
-    bound = _quota(now, past, counted, milli) if milli is not None else []
+    if milli is not None:
+        parts = groups.split(milli, groups.used(counted, past), _LEAST_QUOTA_MILLI)
+        why = f"adaptive: {milli / 1000:.2f} CPUs by limits.maxPercent"
+        groups.limit_time(proposal, counted, parts, why)
+    bounded = len(proposal.actions) > yielding
     waiting = beyond(now, past)
-    work = adaptive_work.look(now, past, state.work)
+    work = look_at_work(now, past, state.work)
     since = _since(now.at, waiting, settings, state)
-    reason = f"at most {settings.max_percent} % (limits.maxPercent)" if bound else _YIELDS
-    return decision.Decision(
-        next_state=State(waits_since=since, work=work),
-        actions=(*yielding, *bound),
-        conditions=(
-            *(_not_applied(problem) for problem in groups.untimed(places, now)),
-            *_apart(now, places),
-            *_waits(now.at, waiting, since, use, settings),
-            *adaptive_work.conditions(work, settings.work_tolerance, use.be),
-        ),
+    for problem in groups.untimed(places, now):
+        proposal.say("BestEffortLimitNotApplied", problem)
+    proposal.conditions += _apart(now, places)
+    if waiting is not None and since is not None and use.be:
+        _tell_waiting(proposal, waiting, now.at - since, use.be, settings)
+    proposal.conditions += work_conditions(work, settings.work_tolerance, use.be)
+    reason = f"at most {settings.max_percent} % (limits.maxPercent)" if bounded else _YIELDS
+    actuator = "weights+cfsQuota" if bounded else "weights"
+    proposal.why |= {
+        "limit": "none" if milli is None else f"{milli / 1000:.2f} CPUs",
+        "reason": reason,
+        "actuator": actuator,
+    }
+    return proposal.decided(
+        State(waits_since=since, work=work),
         signals=(
             _signal(waiting, settings),
-            *adaptive_work.signal(work, settings.work_tolerance),
+            *work_signal(work, settings.work_tolerance),
             *pressure.of(now),
         ),
         limit=best_effort.Limit(
             policy=STEM,
-            actuator="weights+cfsQuota" if bound else "weights",
+            actuator=actuator,
             milli=milli,
             ls_milli=use.ls,
             system_milli=use.system,
             be_milli=use.be,
             reason=reason,
         ),
-        explanation={
-            "limit": "none" if milli is None else f"{milli / 1000:.2f} CPUs",
-            "reason": reason,
-            "actuator": "weights+cfsQuota" if bound else "weights",
-        },
     )
 
 
@@ -130,17 +166,6 @@ def _bound(now: snapshot.Snapshot, use: usage.Use, settings: Settings) -> int | 
         return None
     milli = max(_LEAST_QUOTA_MILLI, use.capacity * settings.max_percent // 100)
     return milli if milli < 1000 * len(shared_pools.divide(now).be) else None
-
-
-def _quota(
-    now: snapshot.Snapshot,
-    past: series.History,
-    counted: tuple[groups.Place, ...],
-    milli: int,
-) -> list[action.Action]:
-    parts = groups.split(milli, groups.used(counted, past), _LEAST_QUOTA_MILLI)
-    why = f"adaptive: {milli / 1000:.2f} CPUs by limits.maxPercent"
-    return groups.Writer(now, STEM).quotas(counted, parts, why)
 
 
 # Who waits ---------------------------------------------------------------------------------------
@@ -189,24 +214,19 @@ def _signal(waiting: float | None, settings: Settings) -> decision.Signal:
     )
 
 
-def _waits(
-    at: float, waiting: float | None, since: float | None, use: usage.Use, settings: Settings
-) -> Iterator[decision.Condition]:
+def _tell_waiting(
+    proposal: proposals.Proposal, waiting: float, lasted: float, be_milli: int, settings: Settings
+) -> None:
     """Rule 6."""
-    if waiting is None or since is None or at - since < settings.lasting or not use.be:
-        return
-    yield decision.Condition(
-        type="LatencySensitiveWaits",
-        status=True,
-        reason="Adaptive",
-        message=(
+    if lasted >= settings.lasting:
+        proposal.say(
+            "LatencySensitiveWaits",
             f"latency-sensitive work has waited {waiting:.2f} s per second of CPU for"
-            f" {at - since:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
-            f" while best-effort work uses {use.be / 1000:.1f} CPUs at the lowest weight: limit it"
-            " with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
-            " service exclusive CPUs (qos LSE or LSR)"
-        ),
-    )
+            f" {lasted:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
+            f" while best-effort work uses {be_milli / 1000:.1f} CPUs at the lowest weight: limit"
+            " it with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
+            " service exclusive CPUs (qos LSE or LSR)",
+        )
 
 
 # Where yielding has no effect --------------------------------------------------------------------
@@ -219,7 +239,6 @@ def _apart(
     for place, above, other in _elsewhere(places, now.pods):
         yield decision.Condition(
             type="BestEffortDoesNotYield",
-            status=True,
             reason="AnotherBranch",
             subject=place.group,
             message=(
@@ -233,19 +252,19 @@ def _apart(
 
 @remember.last
 def _elsewhere(
-    places: tuple[groups.Place, ...], pods: tuple[pod.Pod, ...]
+    places: tuple[groups.Place, ...], pods: tuple[pods.Pod, ...]
 ) -> list[tuple[groups.Place, str, str]]:
     """Places that do not meet a latency-sensitive group as siblings: the branch that does."""
-    found = []
+    apart = []
     for place in places:
         for workload in groups.sensitive(pods):
             other = workload.group or ""
             branch = _branch(place.group, other) if workload.active else place.group
             # The kubelet gives its tiers their weights beside each other.
             if branch != place.group and not place.tier:
-                found.append((place, branch, other))
+                apart.append((place, branch, other))
                 break
-    return found
+    return apart
 
 
 def _branch(group: str, other: str) -> str:
@@ -255,7 +274,93 @@ def _branch(group: str, other: str) -> str:
     return next((path for path in lineage if path and path not in above), group)
 
 
-def _not_applied(problem: str) -> decision.Condition:
-    return decision.Condition(
-        type="BestEffortLimitNotApplied", status=True, reason="Adaptive", message=problem
+# Who runs slower -------------------------------------------------------------------------------
+
+
+def look_at_work(now: snapshot.Snapshot, past: series.History, state: Work) -> Work:
+    """The state with the newest window; sums are made once for each, because they cost."""
+    age = past.work.age(meter.CPI, now.at)
+    if age is None or age > _OLD:
+        return Work()
+    ended = now.at - age
+    if state.window_at is not None and ended - state.window_at <= _SAME:
+        return state
+    return Work(window_at=ended, excess=excess(now, past))
+
+
+def excess(now: snapshot.Snapshot, past: series.History) -> float:
+    """Excess cycles per instruction over the usual, as a fraction."""
+    excesses = list(_of_each(now, past))
+    weight = sum(cycles for cycles, _ in excesses)
+    return sum(cycles * more for cycles, more in excesses) / weight if weight > 0 else 0.0
+
+
+def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[float, float]]:
+    """Cycles of each latency-sensitive container of which the usual is known, and its excess."""
+    for group in _watched(now.pods):
+        cycles, newest = (past.work.last(group, what) for what in (meter.CYCLES, meter.CPI))
+        window = past.work.window(group, meter.CPI, now.at, _HISTORY)
+        if cycles is None or newest is None or window is None:
+            continue
+        usual = window.quantile(_USUAL)
+        if usual > 0:
+            yield cycles, max(0.0, newest / usual - 1)
+
+
+def _watched(pods: Iterable[pods.Pod]) -> Iterator[str]:
+    """As ``host.counters.performance`` counts them: containers, and workloads that have none."""
+    for pod in pods:
+        if not pod.active or groups.is_best_effort(pod):
+            continue
+        boxes = [box.group for box in pod.containers if box.group is not None]
+        yield from boxes or ([pod.group] if pod.group and not pod.containers else [])
+
+
+def work_signal(state: Work, tolerance: float) -> tuple[decision.Signal, ...]:
+    """The signal of the newest window; none where the machine does not count cycles."""
+    if state.window_at is None:
+        return ()
+    return (
+        decision.Signal(
+            name="cpu.cycles",
+            observed=f"{state.excess:.0%} more than usual",
+            threshold=f"{tolerance:.0%} more",
+            met=_slowed(state, tolerance),
+        ),
     )
+
+
+def work_conditions(
+    state: Work, tolerance: float, be_milli: int | None
+) -> tuple[decision.Condition, ...]:
+    """The condition that latency-sensitive work runs slower than usual beside best-effort work."""
+    if not be_milli or not _slowed(state, tolerance):
+        return ()
+    return (
+        decision.Condition(
+            type="LatencySensitiveSlowed",
+            status=True,
+            reason="CyclesPerInstruction",
+            message=(
+                f"latency-sensitive work needs {state.excess:.0%} more cycles per instruction"
+                f" than usual (tolerance {tolerance:.0%}) while best-effort work uses"
+                f" {be_milli / 1000:.1f} CPUs: a neighbour takes cache or memory bandwidth. Give"
+                " best-effort work fewer cache ways and less bandwidth (policies.resctrl), or limit"
+                " it with policies.adaptive.limits.maxPercent"
+            ),
+        ),
+    )
+
+
+def _slowed(state: Work, tolerance: float) -> bool:
+    return state.window_at is not None and 0 < tolerance < state.excess
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="best-effort work on idle CPU only; names work that still waits",
+    protects="it makes best-effort work yield",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+)

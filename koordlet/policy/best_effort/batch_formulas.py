@@ -1,12 +1,23 @@
-"""Formulas for the batch and mid amounts of one resource, from the node's sums. Pure.
+"""Formulas for the batch and mid amounts of one resource, of a node or of its NUMA nodes. Pure.
 
-Covers: the peer's three policies of batch, both its modes of mid, the caps of a strategy.
+Covers: the peer's three policies of batch, both its modes of mid, the caps of a strategy; parts of
+NUMA nodes, workloads that a scheduler placed, third parties.
 Does not cover: the sums themselves, when they count (``batch_resources``).
+
+Rules of NUMA nodes, as the peer has them:
+1. What the node has, reserves and uses beside workloads counts in even parts, rounded up.
+2. A workload counts where its ``resource-status`` says, in proportion; one without, evenly.
+3. Third parties that were given batch or mid resources before are taken off the node's amounts;
+   what was before is said as well, for their own sums.
 """
 
 from __future__ import annotations
 
-from koordlet.model import resources, strategies
+import json
+from collections.abc import Mapping
+
+from koordlet.model import pod as pods
+from koordlet.model import qos, quantity, resources, strategies
 from koordlet.model.record import dataclass
 
 
@@ -46,11 +57,14 @@ def offered(
         system, taken = sums.reserved, sums.requested
     else:
         taken = sums.either if how == "maxUsageRequest" else sums.used
-    found = max(sums.base - margin - system - taken, 0)
+    amount = max(sums.base - margin - system - taken, 0)
     for percent in (cap, most):
         if percent is not None:
-            found = min(found, sums.base * percent // 100)
-    return found, f"{sums.base} - margin {margin} - system {system} - high priority {taken} ({how})"
+            amount = min(amount, sums.base * percent // 100)
+    return (
+        amount,
+        f"{sums.base} - margin {margin} - system {system} - high priority {taken} ({how})",
+    )
 
 
 def mid(sums: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:
@@ -72,3 +86,65 @@ def mid(sums: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, st
     share = unallocated * (strategy.mid_unallocated_percent or 0) // 100
     unused = min(sums.reclaimable, max(sums.base - sums.node, 0))
     return min(unused + share, most), f"reclaimable {unused} + unallocated {share}, at most {most}"
+
+
+# NUMA nodes, third parties --------------------------------------------------------------------
+
+ALLOCATIONS = "node.koordinator.sh/thirdPartyAllocations"
+#: Bands that may be allocated by others, to their resources of CPU and memory.
+_BANDS = {
+    qos.Band.BATCH: {
+        resources.CPU: resources.BATCH_CPU,
+        resources.MEMORY: resources.BATCH_MEMORY,
+    },
+    qos.Band.MID: {resources.CPU: resources.MID_CPU, resources.MEMORY: resources.MID_MEMORY},
+}
+
+
+def part(amount: int, among: int) -> int:
+    """An even part, rounded up."""
+    return -(-amount // among)
+
+
+def share(pod: pods.Pod, name: str, node: int, among: int) -> float:
+    """The part of a workload that is on a NUMA node."""
+    amounts = {share.node: share.resources.get(name, 0) for share in pod.wishes.shares}
+    total = sum(amounts.values())
+    return amounts.get(node, 0) / total if total > 0 else 1 / among
+
+
+def steady(
+    zones: Mapping[int, Mapping[str, int]],
+    before: Mapping[int, Mapping[str, int]],
+    tolerance: float,
+) -> Mapping[int, Mapping[str, int]]:
+    """The zones published before, unless an amount moved beyond the tolerance."""
+    if zones.keys() != before.keys():
+        return zones
+    for node, amounts in zones.items():
+        old = before[node]
+        if amounts.keys() != old.keys():
+            return zones
+        if any(abs(value - old[name]) > tolerance * old[name] for name, value in amounts.items()):
+            return zones
+    return before
+
+
+def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dict[str, int], str]:
+    """Amounts left after third parties, never negative; and why the annotation is ignored."""
+    left = dict(amounts)
+    if not annotation:
+        return left, ""
+    try:
+        for allocation in json.loads(annotation)["allocations"]:
+            band = qos.Band.labelled(str(allocation["priority"]))
+            for name, text in allocation["resources"].items():
+                target = _BANDS.get(band, {}).get(name, name) if band is not None else name
+                if target in left:
+                    milli = quantity.milli(str(text))
+                    in_milli = target in (resources.BATCH_CPU, resources.MID_CPU) and name != target
+                    taken = milli if in_milli else milli // 1000
+                    left[target] = max(0, left[target] - taken)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return dict(amounts), f"annotation {ALLOCATIONS} ignored: {type(error).__name__} {error}"
+    return left, ""

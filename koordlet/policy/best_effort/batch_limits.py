@@ -15,6 +15,12 @@ Rules:
 4. A node's normalisation ratio scales the quota, as for other pods.
 5. A memory limit is never below what is in use and a margin, where the kernel would kill at once:
    until then it is that much, in steps, and a condition says so.
+
+* Formula: shares = 1024 * batch-cpu; quota = batch-cpu limit; memory = batch-memory limit
+* Writes: `cpu.weight`, `cpu.max`, `memory.max`; on v1 `cpu.shares`, `cpu.cfs_quota_us`,
+  `memory.limit_in_bytes`
+* See: `koordlet explain pod NS/NAME`
+* More: best-effort.md
 """
 
 from __future__ import annotations
@@ -22,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, limits, meter, resources, snapshot
+from koordlet.model import adjustment, cgroup, decision, limits, meter, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpu_normalization
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "batch_limits"
 State = decision.Stateless
@@ -65,22 +71,15 @@ def decide(
     for pod in now.pods:
         if _concerned(pod):
             deciding.place(pod)
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(deciding.actions),
-        conditions=tuple(deciding.conditions),
-        explanation=deciding.why,
-        # A limit that waits follows what is in use.
-        lasting=not deciding.conditions,
-    )
+    # A limit that waits follows what is in use.
+    return deciding.decided(state, lasting=not deciding.conditions)
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, _state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """Adjust a container before it starts."""
-    del state
-    box = next((each for each in pod.containers if each.name == container), None)
+    box = next((box for box in pod.containers if box.name == container), None)
     if box is None or not _concerned(pod):
         return adjustment.Adjustment()
     asked = _of_container(box, _scale(now), quota=_quota(now, settings))
@@ -158,17 +157,14 @@ def _words(asked: Asked) -> str:
     return f"{asked.shares} shares, CPU time: {cpu}, memory: {memory}"
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, past: series.History, settings: Settings) -> None:
-        self.now = now
+        super().__init__(STEM, now, reason="InUse")
         self.past = past
         self.scale = _scale(now)
         self.quota = _quota(now, settings)
-        self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
-        self.why: dict[str, str] = {}
 
     def place(self, pod: pods.Pod) -> None:
         """Decide the files of the pod's group and of its containers."""
@@ -177,14 +173,14 @@ class _Deciding:
         self._group(pod, pod.group, whole, pod.key)
         for box in pod.containers:
             asked = _of_container(box, self.scale, quota=self.quota)
-            for group in limit_files.with_scopes([box.group], pod.group):
+            for group in cgroup.with_scopes([box.group], pod.group):
                 self._group(pod, group, asked, f"{pod.key} {box.name}")
 
     def _group(self, pod: pods.Pod, group: str | None, asked: Asked, who: str) -> None:
         if group is None or group not in self.now.groups:
             return
         layout, seen = self.now.layout, self.now.groups[group]
-        found = [
+        settings = [
             *limits.cpu_shares(layout, group, asked.shares),
             *limits.cpu_quota(layout, group, asked.cpu_milli, period_usec=limits.cpu_period(seen)),
         ]
@@ -192,22 +188,19 @@ class _Deciding:
         used = int(self.past.groups.last(group, meter.MEMORY) or 0)
         least = used + used // _MARGIN
         if memory is not None and memory < least:
-            self._say(
-                pod, f"{who} uses {used} bytes: its memory limit of {memory} waits until use falls"
-            )
+            waits = f"its memory limit of {memory} waits until use falls"
+            self.say("MemoryLimitHeld", f"{who} uses {used} bytes: {waits}", pod.key)
             memory = -(-least // _STEP) * _STEP
-        found += limits.memory_max(layout, group, memory)
-        self.actions += limit_files.files(
-            found, policy=STEM, reason=f"{who}: {_words(asked)}", group=group
-        )
+        settings += limits.memory_max(layout, group, memory)
+        self.write_settings(settings, group, f"{who}: {_words(asked)}")
 
-    def _say(self, pod: pods.Pod, message: str) -> None:
-        self.conditions.append(
-            decision.Condition(
-                type="MemoryLimitHeld",
-                status=True,
-                reason="InUse",
-                message=message,
-                subject=pod.key,
-            )
-        )
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPU shares, CPU quota and memory limit of batch and mid pods",
+    protects="it limits best-effort work",
+    decide=decide,
+    settings=Settings(),
+    admit=admit,
+    timeless=True,
+)

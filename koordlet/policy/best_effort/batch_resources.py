@@ -3,8 +3,8 @@
     batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
 
 Covers: the peer's sums for CPU and memory, old metrics, which strategy counts.
-Does not cover: the formulas of one resource (``batch_formulas``), parts of NUMA nodes and third
-parties (``batch_zones``), what of it survives a restart (``batch_offer``), writing the node object
+Does not cover: the formulas of one resource, parts of NUMA nodes and third parties
+(``batch_formulas``), writing the node object
 (whoever writes objects reads ``Decision.offer``), limits of single pods (``batch_limits``), what
 best-effort work may use now (``adaptive``, ``cpu_suppress``).
 
@@ -22,12 +22,19 @@ Rules, as the peer's manager has them:
 6. The ConfigMap decides whether, and how, this is computed; without one the file does. Over both
    lie the node's annotation and labels. Where there is a NodeSLO, whoever made it computes.
 7. ``midReclaimMode: static`` offers a fixed part of the base as mid.
+
+* Formula: batch = capacity - margin - max(system used, reserved) - use of prod and mid workloads
+* Writes: no file: the Node's `status.capacity` and `status.allocatable`, and NodeResourceTopology,
+  where objects are written
+* See: `bestEffort.offered` in `/api/v1/node`, the offer below *CPU use over time*
+* Off: nothing more is offered; the Node keeps the last amounts until somebody changes them
+* More: best-effort.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -43,16 +50,16 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.best_effort import batch_formulas, batch_zones, usage
-from koordlet.policy.best_effort.batch_offer import State
+from koordlet.policy.best_effort import batch_formulas, groups, usage
+from koordlet.policy.framework import declaration, saved_state
 
 STEM = "batch_resources"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
 
 _RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 #: Means of five minutes of every workload are not computed each second.
 _EVERY = 15.0
+#: Seconds between two offers that are kept for a restart: each one would be a write of each.
+_KEPT_EVERY = 60.0
 #: NUMA nodes that are worth telling apart.
 _SEVERAL = 2
 #: The source of strategies that a controller has made; it reads the node by itself.
@@ -75,6 +82,34 @@ class Settings:
     max_memory_percent: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The last offer that was computed, and when (monotonic)."""
+
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    original: Mapping[str, int] = field(default_factory=dict)
+    zones: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    at: float | None = None
+    wall: float = 0.0
+    #: When this process was asked for the first time.
+    since: float | None = field(default=None, metadata=saved_state.UNKEPT)
+    #: The offer that is in the checkpoint: a minute old at most.
+    kept: State | None = field(default=None, metadata=saved_state.UNKEPT)
+
+    def again(self) -> best_effort.Offer:
+        """The last offer once more."""
+        return best_effort.Offer(
+            amounts=self.amounts, original=self.original, zones=self.zones, wall=self.wall
+        )
+
+    def after(self, old: State) -> State:
+        """This new offer, together with the one in the checkpoint."""
+        before = old if old.kept is None else old.kept
+        assert self.at is not None  # noqa: S101 -- it was computed just now
+        fresh = before.at is not None and 0 <= self.at - before.at < _KEPT_EVERY
+        return replace(self, kept=before if fresh else self)
+
+
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
@@ -88,17 +123,21 @@ def decide(
     if isinstance(unread, str):
         held = _held(now, strategy, state, f"not known: {unread}")
         return replace(held, conditions=(_condition("ReservationIgnored", unread),))
-    found = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
-    missing = [name for name, seen in found.items() if seen is None] or _unsure(now)
+    by_name = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
+    missing = [name for name, seen in by_name.items() if seen is None]
+    if not missing:
+        missing = [source.name for source in now.sources if source.aged(now.at)]
+    if not missing and groups.any_stale(now.pods):
+        missing = ["the pods of this node"]
     if missing:
         return _held(now, strategy, state, f"not known: {', '.join(missing)}")
-    seen = [seen for seen in found.values() if seen is not None]
+    seen = [seen for seen in by_name.values() if seen is not None]
     original, reasons = _amounts(now, seen, strategy, settings)
-    amounts, ignored = batch_zones.less_third_parties(
-        original, now.node.annotations.get(batch_zones.ALLOCATIONS, "")
+    amounts, ignored = batch_formulas.less_third_parties(
+        original, now.node.annotations.get(batch_formulas.ALLOCATIONS, "")
     )
     tolerance = strategy.resource_diff_threshold or 0.0
-    zones = batch_zones.steady(_zones(now, seen, strategy, settings), state.zones, tolerance)
+    zones = batch_formulas.steady(_zones(now, seen, strategy, settings), state.zones, tolerance)
     offer = best_effort.Offer(
         amounts=amounts, original=original, zones=zones, wall=now.wall, reasons=reasons
     )
@@ -134,7 +173,8 @@ def _amounts(
     for each in seen:
         sums = each.sums(zone, among)
         batch, mid = _NAMES[each.name]
-        most = _most(settings, each.name)
+        is_cpu = each.name == resources.CPU
+        most = settings.max_cpu_percent if is_cpu else settings.max_memory_percent
         amounts[batch], reasons[batch] = batch_formulas.offered(sums, each.name, strategy, most)
         amounts[mid], reasons[mid] = batch_formulas.mid(sums, each.name, strategy)
     amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
@@ -155,12 +195,7 @@ def _zones(
 
 
 def _condition(kind: str, message: str) -> decision.Condition:
-    return decision.Condition(type=kind, status=True, reason=STEM, message=message)
-
-
-def _unsure(now: snapshot.Snapshot) -> list[str]:
-    old = [source.name for source in now.sources if source.aged(now.at)]
-    return old or (["the pods of this node"] if any(pod.stale for pod in now.pods) else [])
+    return decision.Condition(type=kind, reason=STEM, message=message)
 
 
 def _held(
@@ -180,11 +215,6 @@ def _held(
         return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
     held = {"offer": f"last offer kept: {why}"}
     return decision.Decision(next_state=state, offer=state.again(), explanation=held)
-
-
-def _most(settings: Settings, name: str) -> int | None:
-    is_cpu = name == resources.CPU
-    return settings.max_cpu_percent if is_cpu else settings.max_memory_percent
 
 
 def _ratio(now: snapshot.Snapshot) -> float:
@@ -219,7 +249,8 @@ def measured(
         return None
     use = _use(now, past, of_pod, seconds, scale)
     node = int(whole.average * scale)
-    high = [pod for pod in now.pods if _is_high(pod)]
+    low = (qos.Band.BATCH, qos.Band.FREE)
+    high = [pod for pod in now.pods if pod.active and _band(pod) not in low]
     # In a cluster, what runs beside Kubernetes is part of the system.
     beside = [pod for pod in high if pod.kube_qos is None and now.slo is not None]
     rest = max(node - sum(use.values()), 0)
@@ -251,7 +282,7 @@ class Seen:
         """Sums of the node, or of one of its NUMA nodes."""
         used = requested = either = prod = 0
         for pod, measured_use in self.workloads:
-            part = 1.0 if zone is None else batch_zones.share(pod, self.name, zone, among)
+            part = 1.0 if zone is None else batch_formulas.share(pod, self.name, zone, among)
             asked = pod.requests.get(self.name, 0)
             used += int(_used(pod, measured_use, self.name) * part)
             requested += int(asked * part)
@@ -259,15 +290,15 @@ class Seen:
             either += int(max(measured_use or 0, asked) * part)
             prod += int(asked * part) if _band(pod) is qos.Band.PROD else 0
         return batch_formulas.Sums(
-            base=batch_zones.part(self.base, among),
-            reserved=batch_zones.part(self.reserved, among),
-            node=batch_zones.part(self.node, among),
-            system=batch_zones.part(self.system, among),
+            base=batch_formulas.part(self.base, among),
+            reserved=batch_formulas.part(self.reserved, among),
+            node=batch_formulas.part(self.node, among),
+            system=batch_formulas.part(self.system, among),
             used=used,
             requested=requested,
             either=either,
             prod_requested=prod,
-            reclaimable=batch_zones.part(self.reclaimable, among),
+            reclaimable=batch_formulas.part(self.reclaimable, among),
         )
 
 
@@ -275,22 +306,18 @@ def _use(
     now: snapshot.Snapshot, past: series.History, what: meter.Meter, seconds: float, scale: float
 ) -> dict[str, int]:
     """Use of each workload; a workload with too short a history is missing."""
-    found: dict[str, int] = {}
-    groups = {pod.group for pod in now.pods if pod.group is not None}
+    use: dict[str, int] = {}
+    own = {pod.group for pod in now.pods if pod.group is not None}
     for pod in now.pods:
-        if pod.group is not None and groups.isdisjoint(cgroup.ancestors(pod.group)):
+        if pod.group is not None and own.isdisjoint(cgroup.ancestors(pod.group)):
             window = past.groups.window(pod.group, what, now.at, seconds)
             if window is not None:
-                found[pod.uid] = int(window.average * scale)
-    return found
+                use[pod.uid] = int(window.average * scale)
+    return use
 
 
 def _band(pod: pods.Pod) -> qos.Band:
     return pod.band or qos.Band.default_of(pod.qos)
-
-
-def _is_high(pod: pods.Pod) -> bool:
-    return pod.active and _band(pod) not in (qos.Band.BATCH, qos.Band.FREE)
 
 
 def _used(pod: pods.Pod, amount: int | None, name: str) -> int:
@@ -307,3 +334,15 @@ def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | 
         return 1000 * len(now.topology.online)
     total = past.node.last("", meter.MEMORY_TOTAL)
     return None if total is None else int(total)
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="batch and mid resources that the node offers",
+    protects="it bounds what the node offers to best-effort work",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=State,
+    keep=lambda state: state.kept or state,
+)

@@ -59,13 +59,13 @@ def pick(machine: topology.Topology, pool: cpuset.CPUSet, wanted: int) -> tuple[
 
 
 def _buckets(machine: topology.Topology, pool: cpuset.CPUSet) -> list[Sequence[topology.Cpu]]:
-    found: dict[tuple[int | None, int | None], list[topology.Cpu]] = {}
+    buckets: dict[tuple[int | None, int | None], list[topology.Cpu]] = {}
     for cpu in machine.cpus:
         if cpu.online and cpu.cpu in pool:
-            found.setdefault((cpu.node, cpu.socket), []).append(cpu)
-    for bucket in found.values():
+            buckets.setdefault((cpu.node, cpu.socket), []).append(cpu)
+    for bucket in buckets.values():
         bucket.sort(key=lambda cpu: (cpu.core if cpu.core is not None else cpu.cpu, cpu.cpu))
-    return sorted(found.values(), key=lambda bucket: (-len(bucket), bucket[0].cpu))
+    return sorted(buckets.values(), key=lambda bucket: (-len(bucket), bucket[0].cpu))
 
 
 def _pairs(bucket: Sequence[topology.Cpu], taken: Container[int]) -> Iterator[tuple[int, ...]]:

@@ -22,23 +22,26 @@ Rules:
 6. ``limits.maxPercent`` is applied last and caps every other value.
 
 An empty BE pool skips a round, as Koordinator does, and sets a condition.
+
+* Formula: BE = capacity * threshold% - LS used - max(system used, node reserved)
+* Writes: `cpuset.cpus` of best-effort work, or its quota: `cpu.max`, on v1 `cpu.cfs_quota_us`
+* See: `koordlet top`, *CPU use over time* on the console, `bestEffort` in `/api/v1/node`
+* More: best-effort.md
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, best_effort, cpuset, decision, ledger, snapshot, strain
+from koordlet.model import best_effort, cpuset, decision, ledger, snapshot, strain
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import cpu_choice, groups, usage
 from koordlet.policy.cpu import shared_pools
+from koordlet.policy.framework import declaration, proposals, saved_state
 
 STEM = "cpu_suppress"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
 
 CPUSET, QUOTA = "cpuset", "cfsQuota"
 
@@ -72,31 +75,14 @@ class State:
     """State kept between ticks."""
 
     #: The actuator in use; empty while there is no limit.
-    using: str = ""
+    using: str = field(default="", metadata=saved_state.among("", CPUSET, QUOTA))
     #: The set, or the quota in thousandths of a core (``None``: no limit yet).
-    cpus: str = ""
+    cpus: cpuset.CPUSet = cpuset.CPUSet()
     milli: int | None = None
     #: Monotonic time of the last moment at which everything was known.
-    fresh_at: float | None = None
+    fresh_at: float | None = field(default=None, metadata=saved_state.UNKEPT)
     #: Latency-sensitive use from which on the next pass does not wait for its tick.
-    alarm_milli: int | None = None
-
-
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    using, cpus = body.get("using", ""), body.get("cpus", "")
-    milli, fresh_at = body.get("milli"), body.get("fresh_at")
-    if using not in ("", CPUSET, QUOTA) or not isinstance(cpus, str):
-        raise ValueError(f"no such actuator or set: {using!r}, {cpus!r}")
-    if not isinstance(milli, int | None) or not isinstance(fresh_at, int | float | None):
-        raise ValueError("milli and fresh_at must be numbers")
-    cpuset.CPUSet.parse(cpus)
-    return State(using=str(using), cpus=cpus, milli=milli, fresh_at=fresh_at)
-
-
-def keep(state: State) -> State:
-    """The part of the state for a checkpoint: the limit without its age."""
-    return replace(state, fresh_at=None, alarm_milli=None)
+    alarm_milli: int | None = field(default=None, metadata=saved_state.UNKEPT)
 
 
 def urgent(felt: strain.Strain, state: State) -> bool:
@@ -160,22 +146,19 @@ def decide(
     # A limit of the other actuator says nothing about this one's steps.
     before = state if state.using == force.actuator else State(fresh_at=state.fresh_at)
     deciding = _Deciding(now, past, use, before, there)
-    made = deciding.set_of_cpus(wish) if force.actuator == CPUSET else deciding.quota(wish)
-    milli, cpus = made
+    milli, cpus = deciding.set_of_cpus(wish) if force.actuator == CPUSET else deciding.quota(wish)
     using = force.actuator if milli is not None else ""
-    return decision.Decision(
-        next_state=State(
+    deciding.why |= {"limit": wish.reason, "actuator": force.actuator}
+    return deciding.decided(
+        State(
             using=using,
-            cpus=str(cpus or ""),
+            cpus=cpus or cpuset.CPUSet(),
             milli=milli if force.actuator == QUOTA else None,
             fresh_at=fresh_at,
             alarm_milli=use.ls + use.capacity // _GROWTH if using and use.ls is not None else None,
         ),
-        actions=tuple(deciding.actions),
         signals=(_signal(use, force),),
-        conditions=tuple(deciding.conditions),
         limit=_limit(using, milli, cpus, use, wish),
-        explanation={"limit": wish.reason, "actuator": force.actuator},
     )
 
 
@@ -258,7 +241,7 @@ def _wish(
     return Wish(milli=0, reason=f"minimum: {use.problem}", sure=Sure.NOT), since
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(
@@ -269,35 +252,30 @@ class _Deciding:
         before: State,
         there: tuple[groups.Place, ...],
     ) -> None:
-        self.now = now
+        super().__init__(STEM, now, reason="CPUSuppress")
         self.past = past
         self.use = use
         self.before = before
         self.there = there
-        self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
 
     def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
         """Apply the limit as a set of CPUs."""
         usable = shared_pools.divide(self.now).be
         lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
-        before = cpuset.CPUSet.parse(self.before.cpus) & usable
+        before = self.before.cpus & usable
         held = bool(before) and wish.sure is Sure.SHORTLY_NOT
         chosen = before if held else self._choose(wish, lsr, usable)
         if not chosen:
-            self._say(
+            self.say(
                 "CPUSuppressSkipped",
                 "BE pool is empty: the limit of best-effort work stays unchanged",
             )
             chosen = before
         if not chosen:
             return None, None
-        found, problems = groups.Writer(self.now, STEM).sets(
-            self.there, chosen, f"best-effort work on {len(chosen)} CPUs: {wish.reason}"
-        )
-        self.actions += found
-        for problem in problems:
-            self._say("CPUSuppressNotApplied", problem)
+        why = f"best-effort work on {len(chosen)} CPUs: {wish.reason}"
+        for problem in groups.limit_sets(self, self.there, chosen, why):
+            self.say("CPUSuppressNotApplied", problem)
         return 1000 * len(chosen), chosen
 
     def _choose(self, wish: Wish, lsr: cpuset.CPUSet, usable: cpuset.CPUSet) -> cpuset.CPUSet:
@@ -313,7 +291,7 @@ class _Deciding:
     def _present(self) -> int:
         """Number of CPUs that best-effort work has now."""
         if self.before.cpus:
-            return len(cpuset.CPUSet.parse(self.before.cpus))
+            return len(self.before.cpus)
         sets = [self.now.groups[place.group].effective() for place in self.there]
         known = [len(cpus) for cpus in sets if cpus is not None]
         return min(known, default=len(self.now.topology.online))
@@ -323,11 +301,10 @@ class _Deciding:
         milli = self._stepped(wish)
         counted = groups.timed(self.there, self.now)
         for problem in groups.untimed(self.there, self.now):
-            self._say("CPUSuppressNotApplied", problem)
+            self.say("CPUSuppressNotApplied", problem)
         parts = groups.split(milli, groups.used(counted, self.past), LEAST_QUOTA_MILLI)
-        self.actions += groups.Writer(self.now, STEM).quotas(
-            counted, parts, f"best-effort work limited to {milli / 1000:.2f} CPUs: {wish.reason}"
-        )
+        why = f"best-effort work limited to {milli / 1000:.2f} CPUs: {wish.reason}"
+        groups.limit_time(self, counted, parts, why)
         return milli, None
 
     def _stepped(self, wish: Wish) -> int:
@@ -344,7 +321,13 @@ class _Deciding:
             return before
         return min(wanted, before + step)
 
-    def _say(self, name: str, message: str) -> None:
-        self.conditions.append(
-            decision.Condition(type=name, status=True, reason="CPUSuppress", message=message)
-        )
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPU limit of best-effort work, by Koordinator's formula",
+    protects="it limits best-effort work",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=State,
+)

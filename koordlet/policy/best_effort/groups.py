@@ -35,7 +35,7 @@ from koordlet.model import (
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpuset_room, pool_tiers
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import proposals
 
 #: Shares of a group that shall run when nobody else wants to: as many as an idle group has
 #: (``WEIGHT_IDLEPRIO``, kernel/sched/sched.h), so its file says the same before and after.
@@ -69,20 +69,20 @@ def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
 
 @remember.last
 def _places(pods: tuple[pods.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
-    found: dict[str, Place] = {}
+    by_path: dict[str, Place] = {}
     for pod in pods:
         if pod.group is None or pod.group not in groups or not pod.active:
             continue
         if pod.kube_qos is None:
             if is_best_effort(pod):
-                found[pod.group] = Place(group=pod.group, tier=False, who=pod.key)
+                by_path[pod.group] = Place(group=pod.group, tier=False, who=pod.key)
         elif pod.kube_qos is qos.KubeQos.BEST_EFFORT:
             tree = grouppath.parse(pod.group).tree
             tier = tree.tier(qos.KubeQos.BEST_EFFORT) if tree is not None else ""
             if tier in groups and cgroup.is_below(pod.group, tier):
-                found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
-    outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
-    return tuple(found[path] for path in sorted(outer))
+                by_path[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
+    outer = {path for path in by_path if by_path.keys().isdisjoint(cgroup.ancestors(path))}
+    return tuple(by_path[path] for path in sorted(outer))
 
 
 @remember.last
@@ -116,8 +116,8 @@ def inside(pods: Iterable[pods.Pod]) -> list[str]:
 
     So it is with throttling: each group has its own limit (kernel/sched/fair.c).
     """
-    found = [group for pod in pods for group in (pod.group, *(box.group for box in pod.containers))]
-    return [group for group in found if group is not None]
+    groups = (group for pod in pods for group in (pod.group, *(b.group for b in pod.containers)))
+    return [group for group in groups if group is not None]
 
 
 def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]:
@@ -127,14 +127,18 @@ def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]
     naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
     controller is handed down to it.
     """
-    found = tuple(place for place in there if place.tier or _is_timed(now, place.group))
-    return there if len(found) == len(there) else found
-
-
-def _is_timed(now: snapshot.Snapshot, group: str) -> bool:
-    if _unified(now):
-        return _has_time(now, group)
-    return knob.CPU_CFS_PERIOD.name in now.groups[group].values
+    unified = now.layout.unified(knob.CPU_SHARES.controller)
+    limited = tuple(
+        place
+        for place in there
+        if place.tier
+        or (
+            _has_time(now, place.group)
+            if unified
+            else knob.CPU_CFS_PERIOD.name in now.groups[place.group].values
+        )
+    )
+    return there if len(limited) == len(there) else limited
 
 
 def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:
@@ -155,14 +159,9 @@ def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
         f"{place.who}: the cpu controller is not enabled for cgroup {place.group}, so it has"
         " neither weight nor quota: set CPUWeight= in its unit, or write +cpu to"
         " cgroup.subtree_control of every group above it"
-        for place in (there if _unified(now) else ())
+        for place in (there if now.layout.unified(knob.CPU_SHARES.controller) else ())
         if not _has_time(now, place.group)
     ]
-
-
-def _unified(now: snapshot.Snapshot) -> bool:
-    holder = now.layout.holder(knob.CPU_SHARES.controller)
-    return holder is not None and holder.unified
 
 
 def _has_time(now: snapshot.Snapshot, group: str) -> bool:
@@ -172,87 +171,56 @@ def _has_time(now: snapshot.Snapshot, group: str) -> bool:
     return passed is None or knob.CPU_SHARES.controller in passed.split()
 
 
-class Writer:
-    """Builds the file actions of all places for one policy."""
+def limit_sets(
+    proposal: proposals.Proposal, there: Sequence[Place], cpus: cpuset.CPUSet, reason: str
+) -> list[str]:
+    """Want these CPUs for every place; the problems of those that cannot have them."""
+    now, problems = proposal.now, []
+    unified = now.layout.unified(knob.CPUSET_CPUS.controller)
+    children = {} if unified else now.children()
+    for place in there:
+        room = cpuset_room.of(now, place.group) & now.topology.online
+        if not cpus & room:
+            problems.append(f"{place.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}")
+            continue
+        if knob.CPUSET_CPUS.name not in now.groups[place.group].values:
+            problems.append(f"{place.who}: cgroup {place.group} has no cpuset controller")
+            continue
+        leaves = not unified and place.tier and pool_tiers.only_leaves(now)
+        limited = [] if leaves else [place.group]
+        limited += [
+            path
+            for path in _below(children, place.group)
+            if not leaves or grouppath.parse(path).container is not None
+        ]
+        for path in limited:
+            text = str(cpus & room)
+            proposal.write_knob(knob.CPUSET_CPUS, path, text, reason, protective=True, narrows=True)
+    return problems
 
-    def __init__(self, now: snapshot.Snapshot, policy: str) -> None:
-        self.now = now
-        self.policy = policy
-        self._children: Mapping[str, tuple[cgroup.Group, ...]] | None = None
 
-    # Sets ----------------------------------------------------------------------------------------
+def limit_time(
+    proposal: proposals.Proposal, there: Sequence[Place], shares: Mapping[str, int], reason: str
+) -> None:
+    """Want these quotas, in thousandths of a CPU, for every place."""
+    now = proposal.now
+    tiers = not now.layout.unified(knob.CPU_CFS_QUOTA.controller) and any(
+        place.tier for place in there
+    )
+    children = now.children() if tiers else {}
+    for place in there:
+        quota = limits.cpu_quota(now.layout, place.group, shares[place.group])
+        proposal.write_settings(quota, place.group, reason, protective=True)
+        for path in _below(children, place.group) if place.tier else ():
+            free = limits.cpu_quota(now.layout, path, None)
+            why = f"no quota of its own: the quota of {place.group} limits it"
+            proposal.write_settings(free, path, why, protective=True)
 
-    def sets(
-        self, there: Sequence[Place], cpus: cpuset.CPUSet, reason: str
-    ) -> tuple[list[action.Action], list[str]]:
-        """Cpuset actions of every place, and the problems of those that cannot have them."""
-        made: list[action.Action] = []
-        problems: list[str] = []
-        for place in there:
-            room = cpuset_room.of(self.now, place.group) & self.now.topology.online
-            if not cpus & room:
-                problems.append(
-                    f"{place.who}: CPUs {cpus} are outside its parent cgroup's CPUs {room}"
-                )
-                continue
-            if knob.CPUSET_CPUS.name not in self.now.groups[place.group].values:
-                problems.append(f"{place.who}: cgroup {place.group} has no cpuset controller")
-                continue
-            made += self._place(place, cpus & room, reason)
-        return made, problems
 
-    def _place(self, place: Place, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
-        if self._unified(knob.CPUSET_CPUS):
-            yield from self._set(place.group, cpus, reason)
-            return
-        leaves = place.tier and pool_tiers.only_leaves(self.now)
-        if not leaves:
-            yield from self._set(place.group, cpus, reason)
-        for group in self._inside(place.group):
-            if not leaves or grouppath.parse(group.path).container is not None:
-                yield from self._set(group.path, cpus, reason)
-
-    def _set(self, group: str, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
-        target = self.now.layout.file(knob.CPUSET_CPUS, group)
-        if target is not None:
-            yield action.WriteFile(
-                target=target,
-                value=str(cpus),
-                policy=self.policy,
-                reason=reason,
-                knob=knob.CPUSET_CPUS.name,
-                group=group,
-                protective=True,
-                narrows=True,
-            )
-
-    def _unified(self, row: knob.Knob) -> bool:
-        holder = self.now.layout.holder(row.controller)
-        return holder is not None and holder.unified
-
-    def _inside(self, path: str) -> Iterator[cgroup.Group]:
-        if self._children is None:
-            self._children = self.now.children()
-        for child in self._children.get(path, ()):
-            yield child
-            yield from self._inside(child.path)
-
-    # Time ----------------------------------------------------------------------------------------
-
-    def quotas(
-        self, there: Sequence[Place], shares: Mapping[str, int], reason: str
-    ) -> list[action.Action]:
-        """Quota actions of every place, in thousandths of a CPU."""
-        made: list[action.Action] = []
-        for place in there:
-            cpu_quota = limits.cpu_quota(self.now.layout, place.group, shares[place.group])
-            made += _protective(place.group, cpu_quota, self.policy, reason)
-            if not self._unified(knob.CPU_CFS_QUOTA) and place.tier:
-                for group in self._inside(place.group):
-                    free = limits.cpu_quota(self.now.layout, group.path, None)
-                    why = f"no quota of its own: the quota of {place.group} limits it"
-                    made += _protective(group.path, free, self.policy, why)
-        return made
+def _below(children: Mapping[str, tuple[cgroup.Group, ...]], path: str) -> Iterator[str]:
+    for child in children.get(path, ()):
+        yield child.path
+        yield from _below(children, child.path)
 
 
 def yielding(
@@ -281,14 +249,19 @@ def _yielding(
         if units and cgroup.unit_of(place.group):
             # One property is both files.
             weight, idle = ((), idle) if units == "idle" and idle else (weight, ())
-        made += _protective(place.group, (*weight, *idle), policy, reason)
+        made += (
+            action.WriteFile(
+                target=setting.path,
+                value=setting.text,
+                policy=policy,
+                reason=reason,
+                knob=setting.row.name,
+                group=place.group,
+                protective=True,
+            )
+            for setting in (*weight, *idle)
+        )
     return tuple(made)
-
-
-def _protective(
-    group: str, found: Sequence[limits.Setting], policy: str, reason: str
-) -> tuple[action.WriteFile, ...]:
-    return limit_files.files(found, policy=policy, reason=reason, group=group, protective=True)
 
 
 def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:

@@ -91,10 +91,10 @@ def _limit(now: snapshot.Snapshot, there: Sequence[best_effort_groups.Place]) ->
     ]
     paths = [*(place.group for place in there), *inside]
     groups = [now.groups[path] for path in paths if path in now.groups]
-    sets = [found for group in groups if (found := group.effective() or group.cpus()) is not None]
-    cpus = min((len(found) for found in sets), default=len(now.topology.online))
+    sets = [cpus for group in groups if (cpus := group.effective() or group.cpus()) is not None]
+    count = min(map(len, sets), default=len(now.topology.online))
     quota = sum(_quota(now.groups[place.group]) for place in there)
-    return min(float(_CORE * cpus), _CORE * quota)
+    return min(float(_CORE * count), _CORE * quota)
 
 
 def _quota(group: cgroup.Group) -> float:

@@ -54,12 +54,16 @@ def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False)
     """Measure the sums at this moment."""
     capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
     kept = reserved(now, resources.CPU, capacity, seed=seed)
-    node = _node(now, past)
+    cores = past.node.recent("", meter.CPU, now.at, FRESH_SECONDS)
+    node = None if cores is None else int(cores * 1000)
     problem = _problem(now, past)
     if problem or node is None:
         problem = problem or "the counters of the node are not known yet"
         return Use(capacity=capacity, node=node, ls=None, reserved=kept, problem=problem)
-    ls, applications, be = _workloads(now, past)
+    ls, applications, be = (
+        int(1000 * sum(filter(None, past.groups.lasts(groups, meter.CPU))))
+        for groups in _kinds(now.pods)
+    )
     return Use(
         capacity=capacity,
         node=node,
@@ -71,14 +75,6 @@ def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False)
     )
 
 
-def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
-    age = past.node.age(meter.CPU, now.at)
-    cores = past.node.last("", meter.CPU)
-    if cores is None or age is None or age > FRESH_SECONDS:
-        return None
-    return int(cores * 1000)
-
-
 def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     """The reason that workload use is unknown; empty where it is known."""
     if stale := best_effort_groups.stale(now):
@@ -87,15 +83,6 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     if now.pods and (age is None or age > FRESH_SECONDS):
         return "the counters of the workloads are too old"
     return ""
-
-
-def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, int]:
-    """CPU use of latency-sensitive pods, of latency-sensitive applications, of best-effort work."""
-    lasts = past.groups.lasts
-    pods, applications, be = (
-        int(1000 * sum(filter(None, lasts(groups, meter.CPU)))) for groups in _kinds(now.pods)
-    )
-    return pods, applications, be
 
 
 @remember.last

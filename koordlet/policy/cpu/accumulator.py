@@ -138,13 +138,13 @@ class _Taking:
 
     def run(self, count: int) -> int:
         """Take that many."""
-        found = self._one_domain(count)
-        if found is None:
+        taken = self._one_domain(count)
+        if taken is None:
             before = self.taken
             missing = count - (self._sockets(count) if self._full else 0)
             self._scattered(missing)
-            found = self.taken & ~before
-        return found
+            taken = self.taken & ~before
+        return taken
 
     def _offers(self) -> Iterator[int]:
         """The free CPUs without what repels, then all. Spread: first one CPU of each core."""
@@ -166,9 +166,9 @@ class _Taking:
         ):
             for offer in self._offers():
                 for number in sorted(domains, key=key):
-                    found = pick(domains[number] & offer, count)
-                    if found is not None:
-                        return found
+                    taken = pick(domains[number] & offer, count)
+                    if taken is not None:
+                        return taken
         return None
 
     def _node_key(self, number: int) -> tuple[int, ...]:

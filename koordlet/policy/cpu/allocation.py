@@ -37,7 +37,7 @@ class Request:
     """The request of one workload."""
 
     cpus: accumulator.Request
-    numa: numa_hints.Policy = numa_hints.Policy.NONE
+    numa: numa_hints.NumaPolicy = numa_hints.NumaPolicy.NONE
     #: Which of several sets of NUMA nodes that fit.
     taste: numa_hints.Taste = numa_hints.NONE
     #: Other resources that NUMA nodes have, such as memory, in their own units.

@@ -10,15 +10,20 @@ Rules:
 1. Only pods of a kubelet: the limit of a standalone workload is what its operator wrote.
 2. What the kubelet's static policy holds is the kubelet's, its quota too.
 3. The pod's group loses its quota first: v1 lets no group have more than the one above.
+
+* Formula: quota = none
+* Writes: `cpu.max`, on v1 `cpu.cfs_quota_us`, of such pods and their containers
+* See: `koordlet explain pod NS/NAME`
+* More: cpu.md
 """
 
 from __future__ import annotations
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, limits, resources, snapshot
+from koordlet.model import adjustment, cgroup, decision, limits, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "bound_quota"
 State = decision.Stateless
@@ -30,32 +35,28 @@ class Settings:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, _settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Remove the quota of every pod with exclusive CPUs."""
-    del past, settings
-    actions: list[action.Action] = []
-    why: dict[str, str] = {}
+    proposal = proposals.Proposal(STEM, now)
     for pod in now.pods:
         if not _bound(now, pod):
             continue
-        why[pod.key] = "no CPU quota: it has exclusive CPUs"
+        proposal.why[pod.key] = "no CPU quota: it has exclusive CPUs"
         limited = [box.group for box in pod.containers if resources.CPU in box.limits]
-        for group in (pod.group, *limit_files.with_scopes(limited, pod.group)):
-            if group is None or group not in now.groups:
-                continue
-            period = limits.cpu_period(now.groups[group])
-            free = limits.cpu_quota(now.layout, group, None, period_usec=period)
-            reason = f"{pod.qos.value} {pod.key}: no CPU quota on its exclusive CPUs"
-            actions += limit_files.files(free, policy=STEM, reason=reason, group=group)
-    return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
+        for group in (pod.group, *cgroup.with_scopes(limited, pod.group)):
+            if group is not None and group in now.groups:
+                period = limits.cpu_period(now.groups[group])
+                free = limits.cpu_quota(now.layout, group, None, period_usec=period)
+                reason = f"{pod.qos.value} {pod.key}: no CPU quota on its exclusive CPUs"
+                proposal.write_settings(free, group, reason)
+    return proposal.decided(state)
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
+    now: snapshot.Snapshot, _settings: Settings, _state: State, pod: pods.Pod, _container: str
 ) -> adjustment.Adjustment:
     """Adjust a container before it starts."""
-    del settings, state, container
     if not _bound(now, pod):
         return adjustment.Adjustment()
     return adjustment.Adjustment(cpu_milli=-1, reasons={STEM: f"{pod.key} has exclusive CPUs"})
@@ -65,3 +66,14 @@ def _bound(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
     claim = now.ledger.of(pod.uid)
     limited = resources.CPU in pod.limits or any(resources.CPU in b.limits for b in pod.containers)
     return claim is not None and not claim.kubelet and pod.kube_qos is not None and limited
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="no CPU quota for pods with exclusive CPUs",
+    protects="it keeps pods from being throttled on their exclusive CPUs",
+    decide=decide,
+    settings=Settings(),
+    admit=admit,
+    timeless=True,
+)

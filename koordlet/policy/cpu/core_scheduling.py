@@ -20,6 +20,12 @@ Rules:
    call of other kernels says so, and it is not done.
 4. A process with a cookie of another program keeps it.
 5. Where the machine has no core scheduling, one condition names the pods that request it.
+
+* Formula: none: one cookie for each group of pods; LSR and LS apart from BE
+* Writes: no file: cookies of workloads' processes, prctl(PR_SCHED_CORE)
+* See: `koordlet explain pod NS/NAME`, `koordlet plan`
+* Off: our cookies are taken from every process that has one, whoever started it
+* More: cpu.md
 """
 
 from __future__ import annotations
@@ -27,9 +33,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.history import series
-from koordlet.model import action, decision, qos, snapshot
+from koordlet.model import action, cgroup, decision, plan, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "core_scheduling"
 State = decision.Stateless
@@ -49,10 +56,10 @@ class Settings:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide which workloads share cores."""
-    del past
+    proposal = proposals.Proposal(STEM, now)
     taking = _taking_part(now, settings)
     sharing = {
         pod.uid: (pod, name)
@@ -61,22 +68,20 @@ def decide(
     }
     seen = now.cookies
     problem = "cookies have not been read yet" if seen is None else seen.why
-    if problem:
-        return decision.Decision(
-            next_state=state,
-            conditions=_unsupported([pod for pod, _ in sharing.values()], problem),
-            explanation={pod.key: f"not applied: {problem}" for pod, _ in sharing.values()},
+    for pod, name in sharing.values():
+        proposal.why[pod.key] = (
+            f"not applied: {problem}" if problem else f"shares cores with {name}"
         )
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(_actions(now, sharing)),
-        explanation={pod.key: f"shares cores with {name}" for pod, name in sharing.values()},
-    )
+    if problem and sharing:
+        proposal.say("CoreSchedulingUnsupported", _unsupported(sharing.values(), problem))
+    elif not problem:
+        proposal.actions += _actions(now, sharing)
+    return proposal.decided(state)
 
 
 def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, bool]:
     """The classes that take part, and whether each expels (rule 1)."""
-    slo = now.slo if now.slo is not None and now.slo.source else None
+    slo = now.cluster_slo
     if slo is None:
         return {name: name in EXPELLERS for name in CLASSES if name in settings.classes}
     if slo.cpu_policy != BY_CORES:
@@ -89,7 +94,7 @@ def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, boo
 
 def group_of(pod: pods.Pod, taking: Mapping[str, bool]) -> str:
     """Name of the group that a pod shares cores with; empty where it shares with everybody."""
-    name = _class_of(pod)
+    name = pod.slo_class
     wish = pod.wishes.core_sharing
     if name not in taking or (wish is not None and wish.policy == NONE):
         return ""
@@ -101,27 +106,19 @@ def group_of(pod: pods.Pod, taking: Mapping[str, bool]) -> str:
     return f"others{suffix}"
 
 
-def _class_of(pod: pods.Pod) -> str:
-    if pod.raw_qos is qos.Qos.SYSTEM or pod.qos is qos.Qos.SYSTEM:
-        return ""
-    if pod.raw_qos is None and pod.kube_qos is not None:
-        return qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
-    return qos.SLO_CLASS.get(pod.qos, "")
-
-
 def _actions(
     now: snapshot.Snapshot, sharing: Mapping[str, tuple[pods.Pod, str]]
 ) -> Iterable[action.Action]:
     assert now.cookies is not None  # noqa: S101 -- asked before
-    owners = {pod.group: name for pod, name in sharing.values()}
+    owners = {pod.group or "": name for pod, name in sharing.values()}
     members: dict[str, list[int]] = {}
     strays: list[int] = []
-    for group, found in now.cookies.of.items():
-        name = _owner(group, owners)
+    for group, cookies in now.cookies.of.items():
+        name = cgroup.owner(group, owners)
         if name:
-            members.setdefault(name, []).extend(found)
+            members.setdefault(name, []).extend(cookies)
         else:
-            strays += [pid for pid, cookie in found.items() if cookie]
+            strays += [pid for pid, cookie in cookies.items() if cookie]
     pods = [name for _, name in sharing.values()]
     for name, pids in sorted(members.items()):
         yield action.ShareCore(
@@ -133,26 +130,20 @@ def _actions(
         )
 
 
-def _owner(group: str, owners: Mapping[str | None, str]) -> str:
-    """The owner of a cgroup or of the nearest one above it."""
-    while group:
-        if group in owners:
-            return owners[group]
-        group = group.rpartition("/")[0]
-    return ""
-
-
-def _unsupported(asked: Iterable[pods.Pod], why: str) -> tuple[decision.Condition, ...]:
-    named = sorted(pod.key for pod in asked)
-    if not named:
-        return ()
-    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
-    message = (
-        f"core scheduling is not applied: {why}; requested by {', '.join(named[:3])}{more};"
+def _unsupported(sharing: Iterable[tuple[pods.Pod, str]], why: str) -> str:
+    keys = sorted(pod.key for pod, _ in sharing)
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+    return (
+        f"core scheduling is not applied: {why}; requested by {', '.join(keys[:3])}{more};"
         " make pods that must not share a core LSE or LSR with FullPCPUs"
     )
-    return (
-        decision.Condition(
-            type="CoreSchedulingUnsupported", status=True, reason=STEM, message=message
-        ),
-    )
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="core scheduling: which workloads may share a core's threads",
+    protects="it keeps other workloads off the threads of a core",
+    decide=decide,
+    settings=Settings(),
+    default_mode=plan.Mode.OFF,
+)

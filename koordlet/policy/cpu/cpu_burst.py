@@ -2,7 +2,7 @@
 
 Covers: the burst that a container may save up (``cpuBurstOnly``), its limit raised while it is
 throttled (``cfsQuotaBurstOnly``), both (``auto``), for containers and for the pod around them.
-Does not cover: how far one container may go over time (``burst_budget``), which strategy a pod
+Does not cover: which strategy a pod
 has (NodeSLO, configuration, annotation: ``model.strategies``).
 
 Rules:
@@ -13,19 +13,30 @@ Rules:
 3. The raised limit moves once a second by a fifth, between the container's own limit and
    ``cfsQuotaBurstPercent`` of it: up while it was throttled and the shared pool is idle, down while
    the pool is overloaded or its budget is used up. Where nothing is raised, nothing is written.
-4. Without a measurement nothing is raised; a pod that is known from a stale source
+4. A budget of tokens bounds how long a container may exceed its limit. A token is one percent of
+   the limit for one second. Above its limit a container spends them, below 60 % of it saves them;
+   there are never more than one period's worth of them, nor less than minus that. (Koordinator's
+   agent begins with a random part of up to half of them, so that containers do not all burst at
+   once. Here that part follows from the container's name.)
+5. Without a measurement nothing is raised; a pod that is known from a stale source
    keeps what it has.
+
+* Formula: burst = limit * cpuBurstPercent, at most the limit; a raised quota moves by a fifth each
+  second between the limit and cfsQuotaBurstPercent of it
+* Writes: `cpu.max.burst`, `cpu.max`; on v1 `cpu.cfs_burst_us`, `cpu.cfs_quota_us`
+* See: `koordlet explain pod NS/NAME`
+* More: qos.md
 """
 
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
-    action,
     decision,
     limits,
     meter,
@@ -38,8 +49,7 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import burst_budget
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "cpu_burst"
 #: Where neither a NodeSLO nor the configuration says otherwise.
@@ -81,13 +91,63 @@ class Settings:
     max_percent: int | None = None
 
 
+#: Percent of the limit below which tokens are saved.
+_FRUGAL = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Burst rule: seconds at the highest burst, and its height in percent of the limit."""
+
+    period: int
+    percent: int
+
+    @property
+    def capacity(self) -> float:
+        """The most tokens; negative where no burst is allowed at all."""
+        return float(self.period * (self.percent - 100))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Tokens of one container."""
+
+    tokens: float
+    at: float
+    capacity: float
+
+
+def spend(rule: Rule, kept: Budget | None, name: str, at: float, percent: float) -> Budget:
+    """The budget after using ``percent`` of the limit since it was looked at last.
+
+    A budget that nobody looked at for two periods, or of another rule, starts anew.
+    """
+    most = max(rule.capacity, 0.0)
+    expired = kept is not None and at - kept.at > 2 * rule.period
+    if kept is None or expired or kept.capacity != rule.capacity:
+        return Budget(tokens=most * _first_tokens(name), at=at, capacity=rule.capacity)
+    seconds = max(at - kept.at, 0.0)
+    tokens = kept.tokens
+    if percent >= 100:
+        tokens -= (percent - 100) * seconds
+    elif percent < _FRUGAL:
+        tokens += (100 - percent) * seconds
+    return Budget(tokens=min(max(tokens, -most), most), at=at, capacity=rule.capacity)
+
+
+def _first_tokens(name: str) -> float:
+    """A fraction from 0 to 0.5 that depends on the name alone."""
+    digest = hashlib.blake2b(name.encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") / 2**33
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
     """Limit in force and budget of one container."""
 
     #: Microseconds of each 100 ms.
     quota: int
-    budget: burst_budget.Budget | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +174,7 @@ def decide(
     deciding = _Deciding(now, past, settings, state)
     for pod, asked in _asking(now.pods, deciding.strategy):
         deciding.place(pod, asked)
-    return decision.Decision(
-        next_state=deciding.next_state,
-        actions=tuple(deciding.actions),
-        explanation=deciding.why,
-    )
+    return deciding.decided(deciding.next_state)
 
 
 def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Pool:
@@ -164,23 +220,21 @@ def target(wish: Move, current: int, base: int, percent: int) -> int:
     return max(base, min(after, ceiling))
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(
         self, now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
     ) -> None:
-        self.now = now
+        super().__init__(STEM, now)
         self.past = past
         self.most = settings.max_percent
         self.before = state
-        has_slo = now.slo is not None and now.slo.source
-        self.strategy = now.slo.cpu_burst if now.slo and has_slo else settings.strategy
+        slo = now.cluster_slo
+        self.strategy = settings.strategy if slo is None else slo.cpu_burst
         self.elapsed = 0.0 if state.at is None else now.at - state.at
         self.steps = state.at is None or self.elapsed >= _STEP_SECONDS
-        self.actions: list[action.Action] = []
         self.raised: dict[str, Raised] = {}
-        self.why: dict[str, str] = {}
         self._pools: dict[int, Pool] = {}
 
     @property
@@ -201,7 +255,8 @@ class _Deciding:
                     pod, unit.group, quota, f"{unit.name}: CPU limit raised while throttled"
                 )
             if policy in _SAVING:
-                burst = self._burst(asked, unit.base)
+                percent = self._cut(asked.cpu_burst_percent or 0)
+                burst = min(unit.base * percent // 100, unit.base)
                 saved += burst
                 self._save(unit.group, burst, f"{unit.name}: may accumulate CPU burst")
         self._around(pod, units, more, saved)
@@ -222,10 +277,6 @@ class _Deciding:
         if saved:
             self._save(group, min(saved, whole), f"{pod.key}: room for its containers' bursts")
 
-    def _burst(self, asked: strategies.CpuBurst, base: int) -> int:
-        percent = self._cut(asked.cpu_burst_percent or 0)
-        return min(base * percent // 100, base)
-
     def _cut(self, percent: int) -> int:
         return percent if self.most is None else min(percent, self.most)
 
@@ -244,7 +295,10 @@ class _Deciding:
             wish = Move.UP if throttled > 0 else Move.REMAIN
         if not allowed:
             wish = Move.DOWN
-        pool = self._pool(asked.share_pool_threshold_percent or 0)
+        share = asked.share_pool_threshold_percent or 0
+        if share not in self._pools:
+            self._pools[share] = pool_state(self.now, self.past, share)
+        pool = self._pools[share]
         done = move(wish, pool)
         quota = target(done, kept.quota, unit.base, percent)
         self.raised[unit.group] = Raised(quota=quota, budget=budget)
@@ -255,39 +309,30 @@ class _Deciding:
         return quota
 
     def _budget(
-        self, unit: _Unit, asked: strategies.CpuBurst, kept: burst_budget.Budget | None
-    ) -> tuple[burst_budget.Budget | None, bool]:
+        self, unit: _Unit, asked: strategies.CpuBurst, kept: Budget | None
+    ) -> tuple[Budget | None, bool]:
         period = asked.cfs_quota_burst_period_seconds
         if period is None or period < 0:
             return None, True
         used = self.past.groups.last(unit.group, meter.CPU)
         # Milliseconds of each period over the same of the limit; what is not known counts as full.
         percent = 100.0 if used is None else used * limits.PERIOD_USEC * 100 / unit.base
-        rule = burst_budget.Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
-        budget = burst_budget.spend(rule, kept, unit.group, self.now.at, percent)
+        rule = Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
+        budget = spend(rule, kept, unit.group, self.now.at, percent)
         return budget, budget.tokens > 0
-
-    def _pool(self, percent: int) -> Pool:
-        if percent not in self._pools:
-            self._pools[percent] = pool_state(self.now, self.past, percent)
-        return self._pools[percent]
 
     def _raise(self, pod: pods.Pod, group: str, usec: int, reason: str) -> None:
         period = limits.cpu_period(self.now.groups.get(group))
         scaled = usec * period // limits.PERIOD_USEC
         settings = limits.cpu_time(self.now.layout, group, scaled, period_usec=period)
-        self.actions.extend(
-            limit_files.files(
-                settings, policy=STEM, reason=f"{pod.qos.value} {reason}", group=group
-            )
-        )
+        self.write_settings(settings, group, f"{pod.qos.value} {reason}")
 
     def _save(self, group: str, usec: int, reason: str) -> None:
         if usec <= 0:
             return
         period = limits.cpu_period(self.now.groups.get(group))
         settings = limits.cpu_burst(self.now.layout, group, usec * period // limits.PERIOD_USEC)
-        self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
+        self.write_settings(settings, group, reason)
 
 
 @remember.last
@@ -295,8 +340,10 @@ def _asking(
     pods: tuple[pods.Pod, ...], strategy: strategies.CpuBurst
 ) -> list[tuple[pods.Pod, strategies.CpuBurst]]:
     """Pods whose limit may move, with their strategy."""
-    found = [(pod, strategies.overlay(strategy, pod.wishes.cpu_burst)) for pod in pods if _may(pod)]
-    return [(pod, asked) for pod, asked in found if asked.policy in (*_SAVING, *_RAISING)]
+    asking = [
+        (pod, strategies.overlay(strategy, pod.wishes.cpu_burst)) for pod in pods if _may(pod)
+    ]
+    return [(pod, asked) for pod, asked in asking if asked.policy in (*_SAVING, *_RAISING)]
 
 
 def _may(pod: pods.Pod) -> bool:
@@ -312,3 +359,12 @@ def _units(pod: pods.Pod, now: snapshot.Snapshot) -> Iterator[_Unit]:
         milli = most.get(resources.CPU, 0)
         if group is not None and group in now.groups and milli > 0:
             yield _Unit(group=group, name=name, base=milli * limits.PERIOD_USEC // 1000)
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPU time beyond the limit of LS workloads, while the node has spare CPU",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+)

@@ -12,6 +12,11 @@ Rules:
    changes nothing. Pods that have CPUs of their own are not scaled.
 2. Where ``cpu_burst`` raises the same limit, the smaller of both counts: a burst begins above the
    scaled limit and ends at the node's.
+
+* Formula: quota = limit / ratio, rounded up; ratio from 1 to 5
+* Writes: `cpu.max`, on v1 `cpu.cfs_quota_us`, of shared pods
+* See: `koordlet explain pod NS/NAME`
+* More: cpu.md
 """
 
 from __future__ import annotations
@@ -19,10 +24,10 @@ from __future__ import annotations
 import math
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, limits, qos, resources, snapshot
+from koordlet.model import adjustment, decision, limits, plan, qos, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "cpu_normalization"
 State = decision.Stateless
@@ -45,13 +50,13 @@ def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:
     if text is None:
         return 1.0
     try:
-        found = float(text)
+        speed = float(text)
     except ValueError:
-        found = math.nan
-    if not _LEAST <= found <= _MOST:
+        speed = math.nan
+    if not _LEAST <= speed <= _MOST:
         msg = f"annotation {ANNOTATION}: expected {_LEAST} to {_MOST}, found {text[:40]!r}"
         raise ValueError(msg)
-    return found if most is None else min(found, most)
+    return speed if most is None else min(speed, most)
 
 
 def scaled(milli: int, by: float) -> int:
@@ -61,21 +66,17 @@ def scaled(milli: int, by: float) -> int:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """The quota of every pod of the shared pool."""
-    del past
+    proposal = proposals.Proposal(STEM, now)
     try:
         by = ratio(now, settings.max_ratio)
     except ValueError as error:
-        wrong = decision.Condition(
-            type="CPUNormalizationInvalid", status=True, reason="BadRatio", message=str(error)
-        )
-        return decision.Decision(next_state=state, conditions=(wrong,))
-    if by <= 1.0:
-        return decision.Decision(next_state=state, explanation={"ratio": f"{by:.2f}"})
-    actions: list[action.Action] = []
-    for pod in now.pods:
+        proposal.say("CPUNormalizationInvalid", str(error), reason="BadRatio")
+        return proposal.decided(state)
+    proposal.why["ratio"] = f"{by:.2f}"
+    for pod in now.pods if by > 1.0 else ():
         if not _concerned(now, pod):
             continue
         boxes = ((box.group, box.limits.get(resources.CPU)) for box in pod.containers)
@@ -83,24 +84,20 @@ def decide(
             if group is None or milli is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])
-            cpu_quota = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
-            reason = f"{pod.key}: {milli} m on CPUs of ratio {by:.2f}"
-            actions += limit_files.files(cpu_quota, policy=STEM, reason=reason, group=group)
-    return decision.Decision(
-        next_state=state, actions=tuple(actions), explanation={"ratio": f"{by:.2f}"}
-    )
+            quota = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
+            proposal.write_settings(quota, group, f"{pod.key}: {milli} m on CPUs of ratio {by:.2f}")
+    return proposal.decided(state)
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, _state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """A container that is about to start; a bad ratio is said by the clock's decision."""
-    del state
     try:
         by = ratio(now, settings.max_ratio)
     except ValueError:
         return adjustment.Adjustment()
-    box = next((each for each in pod.containers if each.name == container), None)
+    box = next((box for box in pod.containers if box.name == container), None)
     milli = None if box is None else box.limits.get(resources.CPU)
     if milli is None or by <= 1.0 or not _concerned(now, pod):
         return adjustment.Adjustment()
@@ -112,3 +109,14 @@ def admit(
 def _concerned(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
     shared = pod.raw_qos in (qos.Qos.LS, None) and pod.kube_qos is not qos.KubeQos.BEST_EFFORT
     return shared and pod.kube_qos is not None and now.ledger.of(pod.uid) is None
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPU limits of shared pods, scaled to the speed of the node's CPUs",
+    decide=decide,
+    settings=Settings(),
+    admit=admit,
+    timeless=True,
+    default_mode=plan.Mode.SHADOW,
+)

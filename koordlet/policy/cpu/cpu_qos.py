@@ -20,6 +20,12 @@ Rules:
    (EINVAL), which a kubelet that writes them does not survive.
 5. A node whose policy is ``coreSched`` has no identities: the peer has one or the other. Where
    ``core_scheduling`` is off, one condition names whoever asks for it.
+
+* Formula: none: identity by class as the peer has it (LSR and LS 2, BE -1); idle = 1 in groups that
+  koordlet made
+* Writes: `cpu.bvt_warp_ns` where the kernel has it; `cpu.idle` of groups that koordlet made
+* See: `koordlet explain pod NS/NAME`, `koordlet explain write PATH`
+* More: cpu.md
 """
 
 from __future__ import annotations
@@ -29,11 +35,9 @@ from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
-    action,
     decision,
     grouppath,
     knob,
-    limits,
     nodeslo,
     qos,
     snapshot,
@@ -43,7 +47,7 @@ from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.cpu import core_scheduling
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "cpu_qos"
 State = decision.Stateless
@@ -64,47 +68,31 @@ class Settings:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Every group's identity, where any is asked for; idle groups."""
-    del past
-    deciding = _Deciding(now, _strategies(now, settings), settings.most)
+    deciding = _Deciding(now, settings)
     deciding.identities()
     deciding.idle()
     if not settings.cores:
         deciding.core_sharing()
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(deciding.actions),
-        conditions=tuple(deciding.conditions),
-        explanation=deciding.why,
-    )
+    return deciding.decided(state)
 
 
-def _strategies(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, strategies.CpuQos]:
-    """What holds for each class."""
-    if now.slo is not None and now.slo.source:
-        return {name: now.slo.classes[name].cpu for name in CLASSES}
-    return {name: settings.classes.get(name, _NONE) for name in CLASSES}
-
-
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
-    def __init__(
-        self, now: snapshot.Snapshot, classes: Mapping[str, strategies.CpuQos], most: int
-    ) -> None:
-        self.now = now
-        self.most = most
-        slo = now.slo
-        self.by_cores = (
-            slo is not None and bool(slo.source) and slo.cpu_policy == core_scheduling.BY_CORES
-        )
-        self.classes = classes
+    def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
+        super().__init__(STEM, now)
+        self.most = settings.most
+        self.classes: Mapping[str, strategies.CpuQos]
+        slo = now.cluster_slo
+        self.by_cores = slo is not None and slo.cpu_policy == core_scheduling.BY_CORES
+        if slo is None:
+            self.classes = {name: settings.classes.get(name, _NONE) for name in CLASSES}
+        else:
+            self.classes = {name: slo.classes[name].cpu for name in CLASSES}
         self.pods = [pod for pod in now.pods if pod.active and pod.group in now.groups]
-        self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
-        self.why: dict[str, str] = {}
 
     # Group identity (rules 1 to 3) ----------------------------------------------------------------
 
@@ -125,10 +113,10 @@ class _Deciding:
             return
         for group, (value, who) in wanted.items():
             if group in self.now.groups:
-                self._write(knob.CPU_BVT, group, value, f"{who}: group identity {value}")
+                self.write_knob(knob.CPU_BVT, group, str(value), f"{who}: group identity {value}")
         gap = self.now.layout.why_not(knob.CPU_BVT)
         if gap is not None:
-            self._say("CpuQosUnsupported", f"group identity: {gap}")
+            self.say("CpuQosUnsupported", f"group identity: {gap}")
 
     def _of(self, name: str) -> int:
         return self.classes[name].group_identity or 0
@@ -166,12 +154,10 @@ class _Deciding:
         places = groups.places(self.now)
         self.actions += groups.yielding(self.now, places, STEM, "schedIdle of best-effort work")
         left = [
-            each.key
-            for each in self.pods
-            if groups.is_best_effort(each) and each.kube_qos is not None
+            pod.key for pod in self.pods if groups.is_best_effort(pod) and pod.kube_qos is not None
         ]
         if left:
-            self._say(
+            self.say(
                 "CpuIdleLeft",
                 f"schedIdle: cpu.idle is not set for {len(left)} workloads"
                 f" ({', '.join(sorted(left)[:3])}): the kubelet owns their cgroups and cannot write"
@@ -191,20 +177,19 @@ class _Deciding:
         if self.by_cores:
             asked.insert(0, "the NodeSLO's cpuPolicy")
         if asked:
-            self._say(
+            self.say(
                 "CoreSchedulingOff",
                 f"core scheduling, asked for by {', '.join(asked[:3])}"
                 f"{f' and {len(asked) - 3} more' if len(asked) > 3 else ''}, is not done:"
                 " policies.core_scheduling is off",
             )
 
-    def _write(self, row: knob.Knob, group: str, value: int, reason: str) -> None:
-        target = self.now.layout.file(row, group)
-        if target is not None:
-            setting = limits.Setting(row, target, str(value))
-            self.actions += limit_files.files((setting,), policy=STEM, reason=reason, group=group)
 
-    def _say(self, kind: str, message: str) -> None:
-        self.conditions.append(
-            decision.Condition(type=kind, status=True, reason=STEM, message=message)
-        )
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPU scheduling of each class: group identity, cpu.idle",
+    protects="it lets latency-sensitive work run before best-effort work",
+    decide=decide,
+    settings=Settings(),
+    timeless=True,
+)

@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from koordlet.model import action, cgroup, container_names, cpuset, decision, knob, snapshot
+from koordlet.model import cgroup, container_names, cpuset, knob
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpuset_room
+from koordlet.policy.framework import proposals
 
 #: Who wants what is nobody's in particular.
 NODE = "node"
@@ -62,16 +63,30 @@ class Wanted:
     match: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a v1 group wanted before it was narrowed."""
+
+    #: Of the group: another one may have its path by now.
+    inode: int
+    cpus: cpuset.CPUSet
+
+    @classmethod
+    def parse(cls, text: str) -> Wish:
+        """From its text; ``ValueError`` where it is none."""
+        inode, _, cpus = text.partition(":")
+        return cls(int(inode), cpuset.CPUSet.parse(cpus))
+
+    def __str__(self) -> str:
+        return f"{self.inode}:{self.cpus}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
     """Result of ``write``."""
 
-    actions: tuple[action.Action, ...] = ()
-    conditions: tuple[decision.Condition, ...] = ()
-    #: v1 group to ``inode:cpu list``: what it wanted before it was narrowed.
-    wishes: Mapping[str, str] = field(default_factory=dict)
-    #: Who to why.
-    why: Mapping[str, str] = field(default_factory=dict)
+    #: By v1 group.
+    wishes: Mapping[str, Wish] = field(default_factory=dict)
     #: Groups to the set that they will have.
     sets: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: Containers that run on less than they were granted, by group.
@@ -79,11 +94,10 @@ class Files:
 
 
 def write(
-    now: snapshot.Snapshot,
+    proposal: proposals.Proposal,
     wanted: Iterable[Wanted],
     *,
-    policy: str,
-    wishes: Mapping[str, str],
+    wishes: Mapping[str, Wish],
     hand_down: bool,
     narrow: tuple[str, ...] = (),
 ) -> Files:
@@ -92,19 +106,12 @@ def write(
     ``narrow`` is what the last decision said of that.
     """
     listed = sorted(wanted, key=lambda want: (cgroup.depth(want.group or ""), want.who))
-    writer = _Writer(now, listed, policy, wishes, hand_down=hand_down)
-    for pod in listed:
-        writer.place(pod)
-    for pod in listed:
-        writer.look_inside(pod, narrow)
-    return Files(
-        actions=tuple(writer.actions),
-        conditions=tuple(writer.conditions),
-        wishes=writer.wishes,
-        why=writer.why,
-        sets=writer.sets,
-        narrow=tuple(writer.narrow),
-    )
+    writer = _Writer(proposal, listed, wishes, hand_down=hand_down)
+    for want in listed:
+        writer.place(want)
+    for want in listed:
+        writer.look_inside(want, narrow)
+    return Files(wishes=writer.wishes, sets=writer.sets, narrow=tuple(writer.narrow))
 
 
 class _Writer:
@@ -112,36 +119,31 @@ class _Writer:
 
     def __init__(
         self,
-        now: snapshot.Snapshot,
+        proposal: proposals.Proposal,
         wanted: Iterable[Wanted],
-        policy: str,
-        wishes: Mapping[str, str],
+        wishes: Mapping[str, Wish],
         *,
         hand_down: bool,
     ) -> None:
-        self.now = now
-        self.policy = policy
+        self.proposal = proposal
+        self.now = now = proposal.now
         self.before = wishes
         self.hand_down = hand_down
-        self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
-        self.wishes: dict[str, str] = {}
-        self.why: dict[str, str] = {}
+        self.wishes: dict[str, Wish] = {}
         self.narrow: list[str] = []
         self.sets: dict[str, cpuset.CPUSet] = {}
         self._enabled: set[str] = set()
         self._children = now.children()
         self._declared = {want.group for want in wanted if want.group is not None}
-        holder = now.layout.holder("cpuset")
-        self._unified = holder is not None and holder.unified
+        self._unified = now.layout.unified("cpuset")
 
     def place(self, want: Wanted) -> None:
         """Decide the files of one group."""
         if want.who != NODE:
-            self.why[want.who] = want.reason
+            self.proposal.why[want.who] = want.reason
         group = self.now.groups.get(want.group) if want.group is not None else None
         if group is None:
-            self.why[want.who] = (
+            self.proposal.why[want.who] = (
                 f"{want.reason}, once its cgroup exists ({want.match or 'no match'})"
             )
             return
@@ -149,7 +151,9 @@ class _Writer:
             self._hold(want, group)
             return
         if group.path in self.sets:
-            self._complain(want, f"cgroup {group.path} already belongs to another workload")
+            self._say(
+                want, "CPUSetNotApplied", f"cgroup {group.path} already belongs to another workload"
+            )
             return
         by_systemd = self.now.through_systemd and bool(cgroup.unit_of(group.path))
         if self._unified and self.hand_down and not by_systemd:
@@ -160,7 +164,11 @@ class _Writer:
         room = self._room(group)
         allowed = want.cpus & room
         if not allowed:
-            self._complain(want, f"wants CPUs {want.cpus}, its parent cgroup has only {room}")
+            self._say(
+                want,
+                "CPUSetNotApplied",
+                f"wants CPUs {want.cpus}, its parent cgroup has only {room}",
+            )
             self._hold(want, group)
             return
         self._give(want, group, allowed)
@@ -223,14 +231,7 @@ class _Writer:
                 self._say(want, "CPUSetTooNarrow", f"{message}; {fix}")
 
     def _say(self, want: Wanted, kind: str, message: str) -> None:
-        self.conditions.append(
-            decision.Condition(
-                type=kind, status=True, reason="SharedPools", message=message, subject=want.who
-            )
-        )
-
-    def _complain(self, want: Wanted, message: str) -> None:
-        self._say(want, "CPUSetNotApplied", message)
+        self.proposal.say(kind, message, want.who)
 
     def _compare(self, want: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         effective = group.effective()
@@ -268,20 +269,8 @@ class _Writer:
     def _file(
         self, want: Wanted, group: cgroup.Group, row: knob.Knob, value: str, reason: str
     ) -> None:
-        target = self.now.layout.file(row, group.path)
-        if target is None:
-            return
-        self.actions.append(
-            action.WriteFile(
-                target=target,
-                value=value,
-                policy=self.policy,
-                reason=reason,
-                knob=row.name,
-                group=group.path,
-                protective=want.protective and row is knob.CPUSET_CPUS,
-            )
-        )
+        protective = want.protective and row is knob.CPUSET_CPUS
+        self.proposal.write_knob(row, group.path, value, reason, protective=protective)
 
     # v1: inside ----------------------------------------------------------------------------------
 
@@ -322,18 +311,17 @@ class _Writer:
     def _wish(
         self, group: cgroup.Group, cpus: cpuset.CPUSet, *, anew: bool = False
     ) -> cpuset.CPUSet:
-        kept = self.before.get(group.path, "")
-        inode, _, text = kept.partition(":")
+        kept = self.before.get(group.path)
         if group.path in self.now.born:
             # What it has is our own doing.
             wish = self.now.born[group.path]
-        elif inode == str(group.inode) and not anew:
-            wish = cpuset.CPUSet.parse(text)
+        elif kept is not None and kept.inode == group.inode and not anew:
+            wish = kept.cpus
         elif anew or self._is_copy(group, cpus):
             wish = self.now.topology.present or self.now.topology.online
         else:
             wish = cpus
-        self.wishes[group.path] = f"{group.inode}:{wish}"
+        self.wishes[group.path] = Wish(group.inode, wish)
         return wish
 
     def _is_copy(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> bool:
@@ -345,10 +333,11 @@ class _Writer:
 
     def _lacks_cpuset(self, want: Wanted, group: cgroup.Group) -> None:
         if not self._unified:
-            self._complain(want, f"cgroup {group.path} has no cpuset files")
+            self._say(want, "CPUSetNotApplied", f"cgroup {group.path} has no cpuset files")
         elif not self.hand_down:
-            self._complain(
+            self._say(
                 want,
+                "CPUSetNotApplied",
                 f"the cpuset controller is not enabled for cgroup {group.path}: set AllowedCPUs= in"
                 " its unit, or policies.shared_pools.enableControllers: true",
             )
@@ -359,23 +348,10 @@ class _Writer:
         Named every time, also when it is so already: what is not named any more is put back.
         """
         for above in reversed(tuple(cgroup.ancestors(group.path))):
-            self._enable(above)
-
-    def _enable(self, path: str) -> None:
-        target = self.now.layout.file(knob.SUBTREE, path)
-        if target is None or path in self._enabled:
-            return
-        self._enabled.add(path)
-        self.actions.append(
-            action.WriteFile(
-                target=target,
-                value="+cpuset",
-                policy=self.policy,
-                reason=f"enable the cpuset controller for the cgroups in {path or 'the root'}",
-                knob=knob.SUBTREE.name,
-                group=path,
-            )
-        )
+            if above not in self._enabled:
+                self._enabled.add(above)
+                reason = f"enable the cpuset controller for the cgroups in {above or 'the root'}"
+                self.proposal.write_knob(knob.SUBTREE, above, "+cpuset", reason)
 
 
 def _is_container(path: str, top: str) -> bool:

@@ -48,7 +48,5 @@ def _observed(now: snapshot.Snapshot, path: str) -> cpuset.CPUSet | None:
     seen = now.groups.get(path)
     if seen is None:
         return None
-    holder = now.layout.holder("cpuset")
     # v1 compares with the configured set, v2 intersects the effective ones.
-    unified = holder is not None and holder.unified
-    return seen.effective() if unified else seen.cpus() or seen.effective()
+    return seen.effective() if now.layout.unified("cpuset") else seen.cpus() or seen.effective()

@@ -24,6 +24,12 @@ Rules:
 3. A workload keeps its offline CPUs: they count again when they come back.
 4. Chosen sets do not move, unless ``repack`` finds a layout that scatters them less.
 5. A workload that no source lists holds no CPUs. Stale workloads are still listed and keep theirs.
+
+* Formula: none: a set that was named is granted as a whole, a number is chosen by layout
+* Writes: nothing itself: `shared_pools` writes the sets
+* See: `koordlet explain cpu N`, `koordlet explain pod NS/NAME`; **E** on the console's map
+* Off: nobody holds CPUs alone: those workloads run in their pool
+* More: cpu.md
 """
 
 from __future__ import annotations
@@ -38,9 +44,9 @@ from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, holdings, requests, shape
 from koordlet.policy.cpu import repack as cpu_repack
 from koordlet.policy.cpu.holdings import Origin, State
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "exclusive_cpus"
-SCHEMA = holdings.SCHEMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,34 +64,15 @@ class Settings:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide which workload holds which CPUs."""
-    del past
     giving = _Giving(now, settings, state)
     giving.run()
-    return decision.Decision(
-        next_state=State(holdings=tuple(sorted(giving.holdings, key=lambda h: (h.holder, h.uid)))),
+    giving.why |= {claim.holder: claim.reason for claim in giving.claims}
+    return giving.decided(
+        State(holdings=tuple(sorted(giving.holdings, key=lambda h: (h.holder, h.uid)))),
         claims=tuple(giving.claims),
-        conditions=tuple(giving.conditions),
-        explanation={claim.holder: claim.reason for claim in giving.claims},
-    )
-
-
-def recall(state: State) -> tuple[ledger.Claim, ...]:
-    """Claims of the checkpoint, used while the policy fails before its first decision."""
-    return tuple(
-        ledger.Claim(
-            owner=ledger.Owner(holding.owner),
-            cpus=cpuset.CPUSet.parse(holding.cpus),
-            holder=holding.holder,
-            policy=STEM,
-            reason=f"exclusive CPUs of {holding.owner} {holding.holder} (from the checkpoint)",
-            uid=holding.uid,
-            since=holding.since,
-            kubelet=holding.origin == Origin.KUBELET.value,
-        )
-        for holding in state.holdings
     )
 
 
@@ -94,11 +81,11 @@ def turn(pod: pods.Pod) -> tuple[bool, int, str, str]:
     return (pod.qos is not qos.Qos.LSE, -(pod.priority or 0), pod.key, pod.uid)
 
 
-class _Giving:
+class _Giving(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, before: State) -> None:
-        self.now = now
+        super().__init__(STEM, now, reason="ExclusiveCPUs")
         self.settings = settings
         self.before = before
         self.online = now.topology.online
@@ -109,7 +96,6 @@ class _Giving:
         self.taken = cpuset.CPUSet()
         self.claims: list[ledger.Claim] = []
         self.holdings: list[holdings.Holding] = []
-        self.conditions: list[decision.Condition] = []
         self._given: list[allocation.Holding] = []
         self._shape: shape.Shape | None = None
         self._repacked: Mapping[str, cpuset.CPUSet] = {}
@@ -133,7 +119,7 @@ class _Giving:
         there = {pod.uid for pod in pods} if self.now.reservations else set()
         for waiting in self.now.reservations:
             self._reserved(waiting, there)
-        asking = [(pod, found) for pod in ours if (found := self._asked(pod)) is not None]
+        asking = [(pod, request) for pod in ours if (request := self._asked(pod)) is not None]
         if self.settings.repack:
             self._repack(asking)
         # Who has all of its CPUs loses none of them to somebody who lost some.
@@ -149,8 +135,10 @@ class _Giving:
         for pod in asking:
             if (why := refused[pod.uid]) and pod.qos is not qos.Qos.BE:
                 fix = f"it runs in the LS pool; policies.{STEM}.trustAnnotations would allow it"
-                self._say(
-                    pod, "ExclusiveCPUsRefused", f"CPUs {pod.cpus} of its annotation: {why}; {fix}"
+                self.say(
+                    "ExclusiveCPUsRefused",
+                    f"CPUs {pod.cpus} of its annotation: {why}; {fix}",
+                    pod.key,
                 )
         return {uid for uid, why in refused.items() if why}
 
@@ -178,13 +166,15 @@ class _Giving:
         listed = pod.cpus or cpuset.CPUSet()
         problem = self._refusal(listed & self.online)
         if problem:
-            self._say(
-                pod, "ExclusiveCPUsRefused", f"CPUs {pod.cpus}: {problem}; it runs in the LS pool"
+            self.say(
+                "ExclusiveCPUsRefused",
+                f"CPUs {pod.cpus}: {problem}; it runs in the LS pool",
+                pod.key,
             )
             return
         missing = listed - self.online
         if missing:
-            self._say(pod, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
+            self.say("ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online", pod.key)
         self._hold(pod, listed, Origin.NAMED, f"named by {pod.source}")
 
     def _reserved(self, bound: reservation.Reservation, there: set[str]) -> None:
@@ -199,15 +189,7 @@ class _Giving:
         holder = f"reservation/{bound.name}"
         problem = self._too_much(left) if left else ""
         if problem:
-            self.conditions.append(
-                decision.Condition(
-                    type="ReservationRefused",
-                    status=True,
-                    reason="ExclusiveCPUs",
-                    message=f"CPUs {bound.cpus}: {problem}",
-                    subject=holder,
-                )
-            )
+            self.say("ReservationRefused", f"CPUs {bound.cpus}: {problem}", holder)
         elif left:
             self._claim(
                 ledger.Claim(
@@ -244,18 +226,18 @@ class _Giving:
             return None
         asked = requests.ask(pod, self.now.node.labels)
         if isinstance(asked, requests.Problem):
-            self._say(pod, "ExclusiveCPUsUndecided", f"{asked.why}; it runs in the LS pool")
+            self.say("ExclusiveCPUsUndecided", f"{asked.why}; it runs in the LS pool", pod.key)
             return None
         if asked is not None and not self.settings.choose:
             message = f"no source names its {asked.cpus.count} CPUs; it runs in the LS pool"
-            self._say(pod, "ExclusiveCPUsUndecided", message)
+            self.say("ExclusiveCPUsUndecided", message, pod.key)
             return None
         return asked
 
     def _chosen(self, pod: pods.Pod, request: allocation.Request) -> None:
-        before = self._held(pod)
-        listed = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
-        listed = self._repacked.get(pod.uid, listed)
+        before = self.before.of(pod.uid, Origin.CHOSEN)
+        chosen = before.cpus if before is not None else cpuset.CPUSet()
+        listed = self._repacked.get(pod.uid, chosen)
         there = (listed & self.usable) - self.taken
         whole = there == listed and len(there) == request.cpus.count
         if there and whole and not self._too_much(there):
@@ -271,20 +253,20 @@ class _Giving:
         count = request.cpus.count
         if there and len(there) < count and not self._too_much(there):
             # It runs there: to lose the rest as well would be worse than to have too few.
-            self._say(pod, "ExclusiveCPUsPartial", f"has {len(there)} of {count} CPUs: {why}")
+            self.say("ExclusiveCPUsPartial", f"has {len(there)} of {count} CPUs: {why}", pod.key)
             back = listed - self.taken - self.reserved
             self._hold(pod, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
             return
-        self._say(
-            pod, "ExclusiveCPUsRefused", f"requests {count} CPUs: {why}; it runs in the LS pool"
+        self.say(
+            "ExclusiveCPUsRefused", f"requests {count} CPUs: {why}; it runs in the LS pool", pod.key
         )
 
     def _repack(self, asking: Sequence[tuple[pods.Pod, allocation.Request]]) -> None:
         """Those that have all of their CPUs, as if they had been chosen together."""
         placed: list[cpu_repack.Placed] = []
         for pod, request in asking:
-            before = self._held(pod)
-            cpus = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
+            before = self.before.of(pod.uid, Origin.CHOSEN)
+            cpus = before.cpus if before is not None else cpuset.CPUSet()
             if len(cpus & self.usable - self.taken) == request.cpus.count:
                 placed.append(
                     cpu_repack.Placed(uid=pod.uid, key=pod.key, request=request, cpus=cpus)
@@ -321,32 +303,29 @@ class _Giving:
     def _known(self, pod: pods.Pod) -> bool:
         """Whether the workload held exactly this set before."""
         row = self.before.of(pod.uid, Origin.NAMED)
-        return row is not None and row.cpus == str(pod.cpus)
-
-    def _held(self, pod: pods.Pod) -> holdings.Holding | None:
-        return self.before.of(pod.uid, Origin.CHOSEN)
+        return row is not None and row.cpus == pod.cpus
 
     def _state(self, pod: pods.Pod, request: allocation.Request) -> int:
         """0: its chosen set is whole, 1: it is not, 2: it has none."""
-        before = self._held(pod)
+        before = self.before.of(pod.uid, Origin.CHOSEN)
         if before is None:
             return 2
-        cpus = self._repacked.get(pod.uid) or cpuset.CPUSet.parse(before.cpus)
+        cpus = self._repacked.get(pod.uid) or before.cpus
         whole = cpus <= self.usable - self.taken and len(cpus) == request.cpus.count
         return 0 if whole else 1
 
     def _hold(self, pod: pods.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
         owner = ledger.Owner.LSE if pod.qos is qos.Qos.LSE else ledger.Owner.LSR
         before = self.before.of(pod.uid, origin)
-        same = before is not None and not cpuset.CPUSet.parse(before.cpus).isdisjoint(listed)
+        same = before is not None and not before.cpus.isdisjoint(listed)
         since = before.since if before is not None and same else self.now.wall
         self.holdings.append(
             holdings.Holding(
                 uid=pod.uid,
                 holder=pod.key,
-                cpus=str(listed),
-                origin=origin.value,
-                owner=owner.value,
+                cpus=listed,
+                origin=origin,
+                owner=owner,
                 since=since,
             )
         )
@@ -380,16 +359,17 @@ class _Giving:
         wrong = cpus & (self.reserved | self.taken)
         if wrong:
             message = f"the kubelet assigned it CPUs {wrong}, which are already reserved or held"
-            self.conditions.append(
-                decision.Condition(
-                    type="CPUSetViolated",
-                    status=True,
-                    reason="KubeletOverlap",
-                    message=message,
-                    subject=holder,
-                )
-            )
+            self.say("CPUSetViolated", message, holder, reason="KubeletOverlap")
 
-    def _say(self, pod: pods.Pod, kind: str, message: str) -> None:
-        fields = {"reason": "ExclusiveCPUs", "message": message, "subject": pod.key}
-        self.conditions.append(decision.Condition(type=kind, status=True, **fields))
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="exclusive CPUs: which workload holds which, why, since when",
+    protects="it gives exclusive CPUs to one workload each",
+    decide=decide,
+    settings=Settings(),
+    state=holdings.State(),
+    kept=holdings.State,
+    recall=holdings.recall,
+    timeless=True,
+)

@@ -9,13 +9,9 @@ A checkpoint of another machine or boot never gets here: the agent discards it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 
 from koordlet.model import cpuset, ledger
 from koordlet.model.record import dataclass
-
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
 
 
 class Origin(enum.Enum):
@@ -36,12 +32,10 @@ class Holding:
     uid: str
     #: ``namespace/name``.
     holder: str
-    #: A CPU list; also those that are offline now.
-    cpus: str
-    #: A value of ``Origin``.
-    origin: str
-    #: A value of ``ledger.Owner``.
-    owner: str
+    #: Also those that are offline now.
+    cpus: cpuset.CPUSet
+    origin: Origin
+    owner: ledger.Owner
     #: Unix time at which it got the first of these.
     since: float
 
@@ -58,31 +52,25 @@ class State:
             (
                 holding
                 for holding in self.holdings
-                if holding.uid == uid and holding.origin == origin.value
+                if holding.uid == uid and holding.origin is origin
             ),
             None,
         )
 
 
-_TEXTS = ("uid", "holder", "cpus", "origin", "owner")
-
-
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    rows = body.get("holdings")
-    if not isinstance(rows, list):
-        raise ValueError("holdings is no list")
-    return State(holdings=tuple(_row(row) for row in rows))
-
-
-def _row(body: object) -> Holding:
-    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
-        raise ValueError(f"no holding: {body!r:.80}")
-    since = body.get("since")
-    if isinstance(since, bool) or not isinstance(since, int | float):
-        raise ValueError(f"no time: {since!r:.80}")
-    texts = {name: str(body[name]) for name in _TEXTS}
-    Origin(texts["origin"])
-    ledger.Owner(texts["owner"])
-    texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))
-    return Holding(**texts, since=float(since))
+def recall(state: State) -> tuple[ledger.Claim, ...]:
+    """Claims of the checkpoint, used while the policy fails before its first decision."""
+    return tuple(
+        ledger.Claim(
+            owner=holding.owner,
+            cpus=holding.cpus,
+            holder=holding.holder,
+            policy="exclusive_cpus",
+            reason=f"exclusive CPUs of {holding.owner.value} {holding.holder}"
+            " (from the checkpoint)",
+            uid=holding.uid,
+            since=holding.since,
+            kubelet=holding.origin is Origin.KUBELET,
+        )
+        for holding in state.holdings
+    )

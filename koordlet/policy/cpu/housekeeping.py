@@ -11,13 +11,19 @@ Rules:
    gets all of them. So nothing that a driver spread over CPUs is piled up more than needed.
 3. Where nobody holds CPUs alone, and none are reserved with ``onto_reserved``, nothing is named, so
    everything is put back.
+
+* Formula: allowed = online - held alone (- reserved, unless ontoReserved)
+* Writes: `/proc/irq/N/smp_affinity_list`, `/sys/devices/virtual/workqueue/cpumask`
+* See: `koordlet explain write PATH`
+* More: cpu.md
 """
 
 from __future__ import annotations
 
 from koordlet.history import series
-from koordlet.model import action, cpuset, decision, ledger, snapshot
+from koordlet.model import cpuset, decision, ledger, plan, snapshot
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "housekeeping"
 State = decision.Stateless
@@ -34,21 +40,17 @@ class Settings:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide where kernel work shall run."""
-    del past
+    proposal = proposals.Proposal(STEM, now)
     good, why = _good(now, settings)
-    actions = [
-        action.WriteFile(target=path, value=value, policy=STEM, reason=why)
-        for path, text in now.kernel_work.items()
-        if good and (value := _value(path, text, good, settings))
-    ]
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(actions),
-        explanation={"the kernel's own work": f"{good}: {why}" if good else why},
-    )
+    proposal.why["the kernel's own work"] = f"{good}: {why}" if good else why
+    for path, text in now.kernel_work.items() if good else ():
+        value = _value(path, text, good, settings)
+        if value:
+            proposal.write(path, value, why)
+    return proposal.decided(state)
 
 
 def _good(now: snapshot.Snapshot, settings: Settings) -> tuple[cpuset.CPUSet, str]:
@@ -85,3 +87,13 @@ def _mask(cpus: cpuset.CPUSet, like: str) -> str:
     plain = f"{cpus.bits:0{digits}x}"
     words = [plain[max(0, end - 8) : end] for end in range(len(plain), 0, -8)]
     return ",".join(reversed(words))
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="interrupts and kernel threads off exclusive CPUs",
+    protects="it keeps kernel work off exclusive CPUs",
+    decide=decide,
+    settings=Settings(),
+    default_mode=plan.Mode.OFF,
+)

@@ -31,7 +31,7 @@ EXACT = 8
 BUDGET = 4096
 
 
-class Policy(enum.Enum):
+class NumaPolicy(enum.Enum):
     """NUMA topology policy of a node or a workload."""
 
     NONE = ""
@@ -48,20 +48,12 @@ class Zone:
     free: Mapping[str, int] = field(default_factory=dict)
 
 
-def _any(_nodes: tuple[int, ...]) -> int:
-    return 0
-
-
-def _open(_nodes: tuple[int, ...]) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Taste:
     """Preferences among sets of NUMA nodes that fit."""
 
-    score: Callable[[tuple[int, ...]], int] = _any
-    barred: Callable[[tuple[int, ...]], bool] = _open
+    score: Callable[[tuple[int, ...]], int] = lambda _nodes: 0
+    barred: Callable[[tuple[int, ...]], bool] = lambda _nodes: False
 
 
 NONE = Taste()
@@ -77,27 +69,31 @@ class Choice:
 def choose(
     zones: Sequence[Zone],
     wants: Mapping[str, int],
-    policy: Policy,
+    policy: NumaPolicy,
     *,
     taste: Taste = NONE,
     far: Callable[[int, int], int] = lambda node, other: 10 if node == other else 20,
 ) -> Choice | None:
     """Choose NUMA nodes; ``None`` where the policy refuses the workload."""
-    if policy is Policy.NONE or not zones:
+    if policy is NumaPolicy.NONE or not zones:
         return Choice(None)
-    sizes = 1 if policy is Policy.SINGLE else len(zones)
+    sizes = 1 if policy is NumaPolicy.SINGLE else len(zones)
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
     search = _Search(zones, asked)
     for size in range(1, sizes + 1):
-        found = list(search.sets(size))
-        able = [nodes for nodes in found if not taste.barred(nodes)]
-        if able or (found and policy is Policy.BEST_EFFORT):
+        fitting = list(search.sets(size))
+        able = [nodes for nodes in fitting if not taste.barred(nodes)]
+        if able or (fitting and policy is NumaPolicy.BEST_EFFORT):
             best = min(
-                able or found,
-                key=lambda nodes: (-taste.score(nodes), _spread(nodes, far), _number(nodes)),
+                able or fitting,
+                key=lambda nodes: (
+                    -taste.score(nodes),
+                    _spread(nodes, far),
+                    sum(1 << node for node in nodes),
+                ),
             )
             return Choice(None if size == len(zones) > 1 else best)
-    return Choice(None) if policy is Policy.BEST_EFFORT else None
+    return Choice(None) if policy is NumaPolicy.BEST_EFFORT else None
 
 
 def split(
@@ -192,7 +188,3 @@ def _is_zoned(name: str, zones: Sequence[Zone]) -> bool:
 
 def _spread(nodes: tuple[int, ...], far: Callable[[int, int], int]) -> int:
     return sum(far(node, other) for node in nodes for other in nodes if node != other)
-
-
-def _number(nodes: tuple[int, ...]) -> int:
-    return sum(1 << node for node in nodes)

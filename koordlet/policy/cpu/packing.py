@@ -32,20 +32,16 @@ def take(machine: topology.Topology, available: cpuset.CPUSet, count: int) -> cp
     return packing.taken
 
 
-def _socket(cpu: topology.Cpu) -> int:
-    return -1 if cpu.socket is None else cpu.socket
+def _known(number: int | None) -> int:
+    return -1 if number is None else number
 
 
-def _node(cpu: topology.Cpu) -> int:
-    return -1 if cpu.node is None else cpu.node
-
-
-def _core(cpu: topology.Cpu) -> int:
+_LEVELS: tuple[Level, ...] = (
+    lambda cpu: _known(cpu.socket),
+    lambda cpu: _known(cpu.node),
     # A CPU of unknown core stands alone, under a number that no core has.
-    return cpuset.MAX_CPUS + cpu.cpu if cpu.core is None else cpu.core
-
-
-_LEVELS: tuple[Level, ...] = (_socket, _node, _core)
+    lambda cpu: cpuset.MAX_CPUS + cpu.cpu if cpu.core is None else cpu.core,
+)
 
 
 class _Packing:

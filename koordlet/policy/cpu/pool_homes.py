@@ -22,8 +22,7 @@ Home = tuple[int, ...]
 
 def wants(pod: pods.Pod) -> int:
     """Thousandths of a CPU that a home must hold; 0: the pod wants no home."""
-    granted = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
-    if granted or not requests.constrained(pod):
+    if pod.wishes.decided or not requests.constrained(pod):
         return 0
     return pod.limits.get(resources.CPU) or pod.requests.get(resources.CPU) or 0
 
@@ -54,14 +53,14 @@ def _choose(left: Mapping[int, int], milli: int) -> Home:
         numa_hints.Zone(node=node, free={resources.CPU: max(0, much)})
         for node, much in sorted(left.items())
     ]
-    found = numa_hints.choose(
+    choice = numa_hints.choose(
         zones,
         {resources.CPU: milli},
-        numa_hints.Policy.BEST_EFFORT,
+        numa_hints.NumaPolicy.BEST_EFFORT,
         # Of nodes that suffice, those with the most room.
         taste=numa_hints.Taste(score=lambda nodes: sum(left[node] for node in nodes)),
     )
-    return found.nodes or () if found is not None else ()
+    return choice.nodes or () if choice is not None else ()
 
 
 def _settle(left: dict[int, int], home: Home, milli: int) -> None:

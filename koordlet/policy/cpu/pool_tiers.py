@@ -53,7 +53,7 @@ def narrowed(
     now: snapshot.Snapshot,
     pools: Mapping[qos.KubeQos, cpuset.CPUSet],
     wanted: Sequence[Wanted],
-    wishes: Mapping[str, str],
+    wishes: Mapping[str, cpuset_files.Wish],
 ) -> list[Wanted]:
     """Wanted sets of QoS cgroups: their pool and what workloads in them need."""
     declared = {want.group for want in wanted}
@@ -82,7 +82,7 @@ def narrowed(
 
 
 def opened(
-    now: snapshot.Snapshot, wanted: Sequence[Wanted], wishes: Mapping[str, str]
+    now: snapshot.Snapshot, wanted: Sequence[Wanted], wishes: Mapping[str, cpuset_files.Wish]
 ) -> list[Wanted]:
     """Wanted sets of containers, with room around them for the kubelet's writes (v1)."""
     made = [
@@ -107,7 +107,7 @@ def _paths(now: snapshot.Snapshot) -> list[tuple[str, qos.KubeQos]]:
 
 
 def _whole(
-    now: snapshot.Snapshot, path: str, tier: qos.KubeQos, wishes: Mapping[str, str]
+    now: snapshot.Snapshot, path: str, tier: qos.KubeQos, wishes: Mapping[str, cpuset_files.Wish]
 ) -> Iterator[Wanted]:
     """Restore, on cgroup v1, a tier that the kernel shrank while CPUs were offline.
 
@@ -131,7 +131,9 @@ def _all(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, why: str) -> Want
     )
 
 
-def _hinders(now: snapshot.Snapshot, path: str | None, wishes: Mapping[str, str]) -> bool:
+def _hinders(
+    now: snapshot.Snapshot, path: str | None, wishes: Mapping[str, cpuset_files.Wish]
+) -> bool:
     """Whether a cgroup is too narrow for the kubelet's default set, or was before koordlet."""
     group = None if path is None else now.groups.get(path)
     cpus = None if group is None else group.cpus()

@@ -46,13 +46,18 @@ def better(
     """New CPUs by UID; ``None`` where a new layout is impossible or not cheaper."""
     fixed = tuple(others)
     holdings = list(fixed)
-    found: dict[str, cpuset.CPUSet] = {}
-    for pod in sorted(placed, key=_size):
+    layout: dict[str, cpuset.CPUSet] = {}
+
+    def size(workload: Placed) -> tuple[int, bool, str, str]:
+        wanted = workload.request.cpus
+        return (-wanted.count, not wanted.required, workload.key, workload.uid)
+
+    for pod in sorted(placed, key=size):
         node = allocation.Node(shape, reserved=reserved, holdings=holdings)
         grant = node.allocate(pod.request)
         if isinstance(grant, allocation.Refusal):
             return None
-        found[pod.uid] = grant.cpus
+        layout[pod.uid] = grant.cpus
         holdings.append(
             allocation.Holding(
                 holder=pod.key, cpus=grant.cpus, exclusive=pod.request.cpus.exclusive
@@ -60,7 +65,7 @@ def better(
         )
     held = cpuset.union(holding.cpus for holding in fixed)
     now = cost(shape, [pod.cpus for pod in placed], held)
-    return found if cost(shape, found.values(), held) < now else None
+    return layout if cost(shape, layout.values(), held) < now else None
 
 
 def cost(shape: cpu_shape.Shape, sets: Iterable[cpuset.CPUSet], held: cpuset.CPUSet) -> Cost:
@@ -81,8 +86,3 @@ def cost(shape: cpu_shape.Shape, sets: Iterable[cpuset.CPUSet], held: cpuset.CPU
 def _spread(sets: Iterable[int], domains: Iterable[int]) -> int:
     listed = tuple(domains)
     return sum(1 for bits in sets for domain in listed if domain & bits)
-
-
-def _size(workload: Placed) -> tuple[int, bool, str, str]:
-    wanted = workload.request.cpus
-    return (-wanted.count, not wanted.required, workload.key, workload.uid)

@@ -36,7 +36,7 @@ _NODE_BINDS = {
     "SpreadByPCPUs": accumulator.Bind.SPREAD,
 }
 _BINDS = {bind.value: bind for bind in accumulator.Bind}
-_NUMA = {policy.value: policy for policy in numa_hints.Policy}
+_NUMA = {policy.value: policy for policy in numa_hints.NumaPolicy}
 _EXCLUSIVE = {exclusive.value: exclusive for exclusive in accumulator.Exclusive}
 #: The kubelet's option with which whole cores are given.
 _WHOLE_CORES = "full-pcpus-only"
@@ -121,12 +121,12 @@ def _policy(binding: wishes.Binding | None) -> tuple[str, bool]:
     return ("" if binding.preferred in _UNNAMED else binding.preferred or ""), False
 
 
-def _numa(pod: pods.Pod, labels: Mapping[str, str]) -> numa_hints.Policy | Problem:
+def _numa(pod: pods.Pod, labels: Mapping[str, str]) -> numa_hints.NumaPolicy | Problem:
     of_node = labels.get(NUMA_LABEL, "")
     of_pod = (pod.wishes.numa.policy if pod.wishes.numa is not None else "") or ""
     if of_node and of_pod and of_node != of_pod:
         return Problem(NUMA_CONFLICT)
-    return _NUMA.get(of_node or of_pod, numa_hints.Policy.NONE)
+    return _NUMA.get(of_node or of_pod, numa_hints.NumaPolicy.NONE)
 
 
 def _is_bound(pod: pods.Pod) -> bool:
@@ -147,9 +147,8 @@ def _of_node(now: snapshot.Snapshot) -> bool:
 def _count(pod: pods.Pod) -> int | Problem | None:
     if pod.cpu_count is not None:
         return pod.cpu_count or None
-    decided = pod.wishes.grant is not None and (pod.wishes.grant.cpus or pod.wishes.grant.numa)
     # What was declared standalone says by name or number what it wants, or wants nothing.
-    if decided or not _is_bound(pod) or pod.kube_qos is None:
+    if pod.wishes.decided or not _is_bound(pod) or pod.kube_qos is None:
         return None
     milli = pod.requests.get(resources.CPU, 0)
     if milli <= 0:

@@ -15,22 +15,25 @@ Rules:
 4. Offline CPUs of a list are reserved again when they come back. CPUs that were chosen for a number
    stay while all of them are online.
 5. ``limits.maxCpus`` is applied last, to all reservations together.
+
+* Formula: as many CPUs as quantity says, rounded up, whole cores first; or the list cpus
+* Writes: nothing itself: the other policies keep workloads off these CPUs
+* See: `koordlet explain cpu N`; **R** on the console's map
+* Off: the CPUs belong to the shared pools again with the next pass
+* More: cpu.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, snapshot, topology
+from koordlet.model import cpuset, decision, ledger, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import packing, reservation_requests
 from koordlet.policy.cpu.reservation_requests import Use, Wish
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "reserved_cpus"
 ANNOTATION = reservation_requests.ANNOTATION
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +51,9 @@ class Reserve:
 
     source: str
     origin: str
-    #: A CPU list; also those that are offline now.
-    cpus: str
-    #: A value of ``Use``.
-    use: str
+    #: Also those that are offline now.
+    cpus: cpuset.CPUSet
+    use: Use
     #: The number that it was chosen for; 0 for a list.
     count: int = 0
     holder: str = "node"
@@ -60,7 +62,7 @@ class Reserve:
     def claim(self, cpus: cpuset.CPUSet) -> ledger.Claim:
         """The ledger claim of this reserve."""
         return ledger.Claim(
-            owner=ledger.Owner.RESERVED if self.use == Use.MACHINE.value else ledger.Owner.SYSTEM,
+            owner=ledger.Owner.RESERVED if self.use is Use.MACHINE else ledger.Owner.SYSTEM,
             cpus=cpus,
             holder=self.holder,
             policy=STEM,
@@ -80,58 +82,29 @@ class State:
         return next((reserve for reserve in self.reserves if reserve.source == source), None)
 
 
-_TEXTS = ("source", "origin", "cpus", "use", "holder", "uid")
-
-
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    rows = body.get("reserves")
-    if not isinstance(rows, list):
-        raise ValueError("reserves is no list")
-    return State(reserves=tuple(_row(row) for row in rows))
-
-
-def _row(body: object) -> Reserve:
-    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
-        raise ValueError(f"no reservation: {body!r:.80}")
-    count = body.get("count")
-    if isinstance(count, bool) or not isinstance(count, int):
-        raise ValueError(f"no number: {count!r:.80}")
-    texts = {name: str(body[name]) for name in _TEXTS}
-    Use(texts["use"])
-    texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))
-    return Reserve(**texts, count=count)
-
-
 def recall(state: State) -> tuple[ledger.Claim, ...]:
     """Claims of the checkpoint, used while the policy fails before its first decision."""
     return tuple(
-        reserve.claim(cpuset.CPUSet.parse(reserve.cpus))
+        reserve.claim(reserve.cpus)
         for reserve in state.reserves
-        if reserve.cpus and reserve.use != Use.SHARED.value
+        if reserve.cpus and reserve.use is not Use.SHARED
     )
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Grant each wish, or keep the last valid one and say why."""
-    del past
-    granting = _Granting(now.topology, settings, state)
-    for found in reservation_requests.of(now, settings.cpus, settings.quantity_milli):
-        granting.take(found)
-    return decision.Decision(
-        next_state=State(reserves=tuple(granting.reserves)),
-        conditions=tuple(granting.conditions),
+    granting = _Granting(now, settings, state)
+    for request in reservation_requests.of(now, settings.cpus, settings.quantity_milli):
+        granting.take(request)
+    granting.why["reserved"] = str(granting.granted)
+    for reserve in granting.reserves:
+        granting.why[reserve.source] = f"{reserve.cpus or 'nothing'} ({reserve.origin})"
+    return granting.decided(
+        State(reserves=tuple(granting.reserves)),
         claims=tuple(granting.claims),
         pools=tuple(granting.pools),
-        explanation={
-            "reserved": str(granting.granted),
-            **{
-                reserve.source: f"{reserve.cpus or 'nothing'} ({reserve.origin})"
-                for reserve in granting.reserves
-            },
-        },
     )
 
 
@@ -139,32 +112,31 @@ class _RefusedError(Exception):
     """A wish that cannot be granted; the text says why."""
 
 
-class _Granting:
+class _Granting(proposals.Proposal):
     """Builds one decision."""
 
-    def __init__(self, machine: topology.Topology, settings: Settings, before: State) -> None:
-        self.machine = machine
+    def __init__(self, now: snapshot.Snapshot, settings: Settings, before: State) -> None:
+        super().__init__(STEM, now)
+        self.machine = now.topology
         self.settings = settings
         self.before = before
         self.granted = cpuset.CPUSet()
         self.reserves: list[Reserve] = []
         self.claims: list[ledger.Claim] = []
         self.pools: list[ledger.Pool] = []
-        self.conditions: list[decision.Condition] = []
 
-    def take(self, found: reservation_requests.Found) -> None:
+    def take(self, request: reservation_requests.Found) -> None:
         """Grant one wish, or keep the last valid one."""
-        if isinstance(found, Wish):
-            self._wish(found)
-            return
-        if isinstance(found, reservation_requests.Broken):
-            self._refused(found.source, found.why)
-            return
-        self._again(found.source)
+        if isinstance(request, Wish):
+            self._wish(request)
+        elif isinstance(request, reservation_requests.Broken):
+            self._refused(request.source, request.why)
+        else:
+            self._again(request.source)
 
     def _wish(self, wish: Wish) -> None:
         if wish.problem:
-            self._say("ReservedCPUsPartial", "UnknownApplyPolicy", wish.problem)
+            self.say("ReservedCPUsPartial", wish.problem, reason="UnknownApplyPolicy")
         try:
             cpus = self._grant(wish)
             if wish.use is not Use.SHARED:
@@ -175,13 +147,13 @@ class _Granting:
         row = Reserve(
             source=wish.source,
             origin=wish.origin,
-            cpus=str(cpus),
-            use=wish.use.value,
+            cpus=cpus,
+            use=wish.use,
             count=wish.count,
             holder=wish.holder,
             uid=wish.uid,
         )
-        self._keep(row, cpus)
+        self._keep(row)
 
     def _grant(self, wish: Wish) -> cpuset.CPUSet:
         if wish.cpus is not None:
@@ -189,10 +161,9 @@ class _Granting:
         if not wish.count:
             return cpuset.CPUSet()
         row = self.before.of(wish.source)
-        if row is not None and row.count == wish.count:
-            cpus = cpuset.CPUSet.parse(row.cpus)
-            if cpus <= self.machine.online and len(cpus) == wish.count:
-                return cpus
+        same = row is not None and row.count == len(row.cpus) == wish.count
+        if row is not None and same and row.cpus <= self.machine.online:
+            return row.cpus
         packed = packing.take(self.machine, self.machine.online, wish.count)
         if packed is None:
             online = len(self.machine.online)
@@ -206,7 +177,7 @@ class _Granting:
         if cpus and not cpus & known:
             raise _RefusedError(problem)
         if missing:
-            self._say("ReservedCPUsPartial", "UnknownCPUs", problem)
+            self.say("ReservedCPUsPartial", problem, reason="UnknownCPUs")
         return cpus & known
 
     def _bounded(self, origin: str, cpus: cpuset.CPUSet) -> None:
@@ -223,39 +194,48 @@ class _Granting:
     def _refused(self, source: str, why: str) -> None:
         kept = self._again(source)
         stays = f"CPUs {kept} stay reserved" if kept else "nothing is reserved for it"
-        self._say("ReservedCPUsInvalid", "Refused", f"{why}; {stays}")
+        self.say("ReservedCPUsInvalid", f"{why}; {stays}", reason="Refused")
 
     def _again(self, source: str) -> cpuset.CPUSet:
         """Grant what the source had last, where that is still possible."""
         row = self.before.of(source)
         if row is None:
             return cpuset.CPUSet()
-        cpus = cpuset.CPUSet.parse(row.cpus)
         try:
-            if row.use != Use.SHARED.value:
-                self._bounded(row.origin, cpus)
+            if row.use is not Use.SHARED:
+                self._bounded(row.origin, row.cpus)
         except _RefusedError:
             # It stays remembered: CPUs may come back.
             self.reserves.append(row)
             return cpuset.CPUSet()
-        self._keep(row, cpus)
-        return cpus
+        self._keep(row)
+        return row.cpus
 
-    def _keep(self, row: Reserve, cpus: cpuset.CPUSet) -> None:
+    def _keep(self, row: Reserve) -> None:
         self.reserves.append(row)
+        cpus = row.cpus
         if not cpus:
             return
-        if row.use != Use.MACHINE.value:
+        if row.use is not Use.MACHINE:
             self.pools += (
                 ledger.Pool(kind="SYSTEM", cpus=part, socket=socket, node=node)
                 for socket, node, part in self.machine.by_node(cpus & self.machine.online)
                 if not row.uid
             )
-        if row.use != Use.SHARED.value:
+        if row.use is not Use.SHARED:
             self.granted |= cpus
             self.claims.append(row.claim(cpus))
 
-    def _say(self, name: str, reason: str, message: str) -> None:
-        self.conditions.append(
-            decision.Condition(type=name, status=True, reason=reason, message=message)
-        )
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="CPUs reserved for the machine",
+    protects="it keeps CPUs free for the machine",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=State,
+    schema=2,
+    recall=recall,
+    timeless=True,
+)

@@ -15,7 +15,10 @@ Where a workload runs, the first that applies:
 Rules:
 1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE or a
    reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's. Isolated CPUs are
-   in neither where the rest is enough (``isolated_cpus``).
+   in neither where the other CPUs of the LS pool hold what the workloads of that pool request, and
+   the kubelet's static policy has none of them in its own shared pool. A condition says which. (A
+   task is moved onto or off an isolated CPU by affinity only: in a pool, threads pile up on the one
+   where they woke up; Documentation/admin-guide/kernel-parameters.txt, ``isolcpus``.)
 2. Where every CPU of the LS pool is exclusive, the cpusets of LS workloads stay unchanged.
 3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
    instruction: to the pool of the class, plus what workloads inside need beyond it.
@@ -25,24 +28,30 @@ Rules:
    agent left so narrow is widened. The same holds while the kubelet's policy is unknown.
 5. Under any other policy only koordlet writes the cpusets of containers: sets that an earlier agent
    left there are decided anew.
+
+* Formula: LS pool = online - reserved - exclusive; BE pool = the same, without those of LSE only
+* Writes: `cpuset.cpus` of workloads, their containers and the kubelet's tiers; `cpuset.mems` where
+  a NUMA node was given; `cgroup.subtree_control` above them
+* See: `koordlet explain cpu N`, `koordlet explain pod NS/NAME`
+* Off: each set goes back to what it was; on v2, empty where it was empty
+* More: cpu.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import adjustment, cgroup, cpuset, decision, ledger, qos, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import cpuset_files, isolated_cpus, pool_homes, pool_tiers
+from koordlet.policy.cpu import cpuset_files, pool_homes, pool_tiers
 from koordlet.policy.cpu.cpuset_files import Wanted
+from koordlet.policy.framework import declaration, proposals, saved_state
 
 STEM = "shared_pools"
 
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 2
 
 Homes = Mapping[str, pool_homes.Home]
 
@@ -61,39 +70,12 @@ class Settings:
 class State:
     """State kept between ticks."""
 
-    #: v1 group to ``inode:cpu list``: what it wanted before we first narrowed it.
-    wishes: Mapping[str, str] = field(default_factory=dict)
+    #: By v1 group.
+    wishes: Mapping[str, cpuset_files.Wish] = field(default_factory=dict)
     #: UID to the nodes in whose pools it runs.
     homes: Homes = field(default_factory=dict)
     #: Groups of containers that ran on less than they were granted.
-    narrow: tuple[str, ...] = ()
-
-
-def keep(state: State) -> State:
-    """The part of the state for a checkpoint: without narrow containers."""
-    return replace(state, narrow=())
-
-
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    wishes, homes = body.get("wishes"), body.get("homes")
-    if not isinstance(wishes, dict) or not isinstance(homes, dict):
-        raise ValueError("wishes and homes must be objects")
-    for path, wish in wishes.items():
-        inode, _, cpus = str(wish).partition(":")
-        int(inode)
-        cpuset.CPUSet.parse(cpus)
-        if not isinstance(path, str) or not isinstance(wish, str):
-            raise ValueError(f"not a wish: {path!r}: {wish!r}")
-    return State(
-        wishes=dict(wishes), homes={str(uid): _home(nodes) for uid, nodes in homes.items()}
-    )
-
-
-def _home(nodes: object) -> pool_homes.Home:
-    if not isinstance(nodes, list) or not all(type(node) is int for node in nodes):
-        raise ValueError(f"not a home: {nodes!r:.80}")
-    return tuple(nodes)
+    narrow: tuple[str, ...] = field(default=(), metadata=saved_state.UNKEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,40 +92,37 @@ class Shares:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Divide the CPUs, and name the cpuset of every workload."""
-    del past
+    proposal = proposals.Proposal(STEM, now, reason="SharedPools")
     shares = divide(now)
     sizes = {node: len(cpus & shares.ls) for node, cpus in shares.nodes.items()}
     pooled = [pod for pod in now.pods if pod.uid not in shares.exclusive]
     homes = pool_homes.find(sorted(pooled, key=lambda p: (p.key, p.uid)), sizes, state.homes)
-    conditions = [
-        _condition(pod, "MalformedPod", problem) for pod in now.pods for problem in pod.problems
-    ]
-    conditions += isolated_cpus.conditions(now)
-    conditions += [
-        _condition(
-            pod, "ContainerStartFailed", f"container {box.name} did not start: {box.refused}"
-        )
-        for pod in now.pods
-        for box in pod.containers
-        if box.refused
-    ]
+    for pod in now.pods:
+        for problem in pod.problems:
+            proposal.say("MalformedPod", problem, pod.key)
+    tell_isolated(proposal)
+    for pod in now.pods:
+        for box in pod.containers:
+            if box.refused:
+                message = f"container {box.name} did not start: {box.refused}"
+                proposal.say("ContainerStartFailed", message, pod.key)
     if not shares.ls:
-        conditions.append(_EMPTY)
+        proposal.say("SharedPoolEmpty", _EMPTY)
     alone = pool_tiers.only_leaves(now)
     if alone and not pool_tiers.static(now):
-        conditions.append(_UNKNOWN)
-    wanted = [each for pod in now.pods for each in _wanted(now, pod, shares, homes, leaves=alone)]
+        proposal.say("CPUManagerPolicyUnknown", _UNKNOWN)
+    wanted = [want for pod in now.pods for want in _wanted(now, pod, shares, homes, leaves=alone)]
     if alone:
         wanted = pool_tiers.opened(now, wanted, state.wishes)
     elif settings.tiers:
         wanted += pool_tiers.narrowed(now, _of_tiers(shares), wanted, state.wishes)
+    proposal.why |= {"LS pool": str(shares.ls), "BE pool": str(shares.be)}
     files = cpuset_files.write(
-        now,
+        proposal,
         wanted,
-        policy=STEM,
         wishes=state.wishes,
         hand_down=settings.enable_controllers,
         narrow=state.narrow,
@@ -153,13 +132,8 @@ def decide(
         for kind, whole in (("LS", shares.ls), ("BE", shares.be))
         for socket, node, cpus in now.topology.by_node(whole)
     )
-    return decision.Decision(
-        next_state=State(wishes=files.wishes, homes=homes, narrow=files.narrow),
-        actions=files.actions,
-        conditions=(*conditions, *files.conditions),
-        pools=pools,
-        sets=files.sets,
-        explanation={"LS pool": str(shares.ls), "BE pool": str(shares.be), **files.why},
+    return proposal.decided(
+        State(wishes=files.wishes, homes=homes, narrow=files.narrow), pools=pools, sets=files.sets
     )
 
 
@@ -170,7 +144,7 @@ def divide(now: snapshot.Snapshot) -> Shares:
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
     # Nobody is to be driven out of them when their owner comes.
     usable = usable - now.ledger.held(ledger.Owner.RESERVATION) or usable
-    usable = usable - isolated_cpus.aside(now) or usable
+    usable = usable - isolated_aside(now) or usable
     lse, lsr = now.ledger.held(ledger.Owner.LSE), now.ledger.held(ledger.Owner.LSR)
     return Shares(
         system=now.ledger.pool("SYSTEM") & online or reserved & online,
@@ -206,18 +180,18 @@ _CPU = (resources.CPU, resources.BATCH_CPU, resources.MID_CPU)
 
 def _nodes(pod: pods.Pod, homes: Homes) -> tuple[int, ...]:
     """The nodes that a scheduler gave it CPU time of, else its home."""
-    grant = pod.wishes.grant
-    given = grant.numa if grant is not None else ()
-    found = tuple(share.node for share in given if any(share.resources.get(name) for name in _CPU))
-    return found or homes.get(pod.uid, ())
+    nodes = tuple(
+        share.node for share in pod.wishes.shares if any(share.resources.get(name) for name in _CPU)
+    )
+    return nodes or homes.get(pod.uid, ())
 
 
 def _mems(pod: pods.Pod) -> cpuset.CPUSet | None:
     """The nodes that a scheduler gave it memory of; ``None``: it did not say."""
-    grant = pod.wishes.grant
-    given = grant.numa if grant is not None else ()
-    found = cpuset.CPUSet.of(share.node for share in given if share.resources.get(resources.MEMORY))
-    return found or None
+    nodes = cpuset.CPUSet.of(
+        share.node for share in pod.wishes.shares if share.resources.get(resources.MEMORY)
+    )
+    return nodes or None
 
 
 # Groups -------------------------------------------------------------------------------------------
@@ -287,7 +261,7 @@ def _of_tiers(shares: Shares) -> dict[qos.KubeQos, cpuset.CPUSet]:
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
+    now: snapshot.Snapshot, _settings: Settings, state: State, pod: pods.Pod, _container: str
 ) -> adjustment.Adjustment:
     """The set of a container that is about to start.
 
@@ -295,7 +269,6 @@ def admit(
     container does not start. Where they leave no more than the target, nothing is said: the
     container inherits it, also when it is narrowed further in the meantime.
     """
-    del settings, container
     if pod.kubelet_owned:
         return adjustment.Adjustment()
     cpus, why = target(pod, divide(now), state.homes)
@@ -315,25 +288,70 @@ def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
     return now.topology.online
 
 
-# Words --------------------------------------------------------------------------------------------
+# Isolated CPUs ----------------------------------------------------------------------------------
 
-_UNKNOWN = decision.Condition(
-    type="CPUManagerPolicyUnknown",
-    status=True,
-    reason="SharedPools",
-    message="the kubelet's CPU manager policy is unknown: on cgroup v1 tiers and pods stay"
-    " wide, and koordlet narrows containers after they start. Let the agent read the kubelet's"
-    " directory (kubelet.directory) or query the kubelet (kubelet.address)",
-)
-_EMPTY = decision.Condition(
-    type="SharedPoolEmpty",
-    status=True,
-    reason="SharedPools",
-    message="LS pool is empty: all CPUs are exclusively allocated; LS cpusets stay unchanged",
-)
+_MILLI = 1000
+_HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Owner.LSR)
 
 
-def _condition(pod: pods.Pod, name: str, message: str) -> decision.Condition:
-    return decision.Condition(
-        type=name, status=True, reason="SharedPools", message=message, subject=pod.key
+def isolated_aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
+    """Isolated CPUs that are in no pool."""
+    isolated = now.topology.isolated & now.topology.online
+    return cpuset.CPUSet() if not isolated or _why_isolated_in(now, isolated) else isolated
+
+
+def _why_isolated_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
+    """The reason that isolated CPUs stay in the pools; empty where they do not."""
+    if pool_tiers.static(now):
+        return "the kubelet's static policy has them in its shared pool"
+    alone = {claim.uid for claim in now.ledger.claims if claim.uid}
+    wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))
+    left = now.topology.online - now.ledger.held(*_HELD) - isolated
+    if left and wanted <= _MILLI * len(left):
+        return ""
+    return (
+        f"latency-sensitive workloads request {wanted / _MILLI:g} CPUs, the LS pool has"
+        f" only {len(left)} without them"
     )
+
+
+def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
+    """Whether a workload runs in the LS pool."""
+    return pod.active and pod.uid not in alone and pod.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
+
+
+def tell_isolated(proposal: proposals.Proposal) -> None:
+    """Say whether isolated CPUs are in the pools, and why."""
+    now = proposal.now
+    isolated = now.topology.isolated & now.topology.online
+    if not isolated:
+        return
+    why = _why_isolated_in(now, isolated)
+    kind, message = "IsolatedCPUs", "are in no pool; LSE and LSR workloads may name them"
+    if why:
+        kind = "IsolatedCPUsShared"
+        fix = "boot without isolcpus=, or request fewer CPUs on this node"
+        message = f"are in the pools: {why}; {fix}"
+    proposal.say(kind, f"isolated CPUs {isolated} (isolcpus=) {message}")
+
+
+_UNKNOWN = (
+    "the kubelet's CPU manager policy is unknown: on cgroup v1 tiers and pods stay wide, and"
+    " koordlet narrows containers after they start. Let the agent read the kubelet's directory"
+    " (kubelet.directory) or query the kubelet (kubelet.address)"
+)
+_EMPTY = "LS pool is empty: all CPUs are exclusively allocated; LS cpusets stay unchanged"
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="LS and BE pools, and the cpuset of every workload",
+    protects="it keeps workloads off reserved and exclusive CPUs",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=State,
+    schema=2,
+    admit=admit,
+    timeless=True,
+)

@@ -34,29 +34,30 @@ def best_effort(
     now: snapshot.Snapshot, feature: str, key: Callable[[pods.Pod], float]
 ) -> list[pods.Pod]:
     """Pods of the class BE in eviction order; larger ``key`` first."""
-    found = [pod for pod in now.pods if pod.raw_qos is qos.Qos.BE and _may(pod, feature)]
+    eligible = [pod for pod in now.pods if pod.raw_qos is qos.Qos.BE and _may(pod, feature)]
 
     def compared(pod: pods.Pod, other: pods.Pod) -> int:
         return _compared(pod, other, key)
 
-    return sorted(found, key=functools.cmp_to_key(compared))
+    return sorted(eligible, key=functools.cmp_to_key(compared))
 
 
 def consenting(now: snapshot.Snapshot, feature: str, bound: int, size: Size) -> list[pods.Pod]:
     """Consenting pods up to a priority, in eviction order."""
-    found = [
+    sized = [
         (pod, amount)
         for pod in now.pods
         if pod.wishes.eviction.enabled and pod.priority_value <= bound and _may(pod, feature)
         if (amount := size(pod)) is not None
     ]
-    found.sort(key=lambda each: (*_standing(each[0]), -each[1], each[0].uid))
-    return [pod for pod, _ in found]
 
+    def order(pair: tuple[pods.Pod, int]) -> tuple[int, int, int, int, str]:
+        pod, amount = pair
+        label = pod.priority_value if pod.sub_priority is None else pod.sub_priority
+        return pod.wishes.eviction.priority, pod.priority_value, label, -amount, pod.uid
 
-def _standing(pod: pods.Pod) -> tuple[int, int, int]:
-    label = pod.priority_value if pod.sub_priority is None else pod.sub_priority
-    return pod.wishes.eviction.priority, pod.priority_value, label
+    sized.sort(key=order)
+    return [pod for pod, _ in sized]
 
 
 def _may(pod: pods.Pod, feature: str) -> bool:
@@ -80,9 +81,9 @@ def memory(now: snapshot.Snapshot, past: series.History) -> Size:
 
     def size(pod: pods.Pod) -> int | None:
         for what in (meter.MEMORY_ANON, meter.WORKING_SET, meter.MEMORY):
-            found = _counted(pod, now, past, what)
-            if found is not None:
-                return int(found)
+            amount = _counted(pod, now, past, what)
+            if amount is not None:
+                return int(amount)
         return _reported(pod, now, resources.MEMORY)
 
     return size
@@ -92,8 +93,8 @@ def cpu(now: snapshot.Snapshot, past: series.History) -> Size:
     """Size of a pod in thousandths of a core in use."""
 
     def size(pod: pods.Pod) -> int | None:
-        found = _counted(pod, now, past, meter.CPU)
-        return _reported(pod, now, resources.CPU) if found is None else int(found * 1000)
+        cores = _counted(pod, now, past, meter.CPU)
+        return _reported(pod, now, resources.CPU) if cores is None else int(cores * 1000)
 
     return size
 
@@ -103,8 +104,7 @@ def _counted(
 ) -> float | None:
     if pod.group is None:
         return None
-    age = past.groups.age(what, now.at)
-    return None if age is None or age > FRESH_SECONDS else past.groups.last(pod.group, what)
+    return past.groups.recent(pod.group, what, now.at, FRESH_SECONDS)
 
 
 def _reported(pod: pods.Pod, now: snapshot.Snapshot, resource: str) -> int | None:

@@ -11,19 +11,28 @@ Rules:
 3. CPUEvict takes consenting pods up to a priority and counts what they use; it needs that bound and
    a threshold. Use is the average of the window, in whole percents of the capacity, cut.
 4. The cool time of twenty seconds first counts from the start.
+
+* Formula: satisfaction = what best-effort work may have / what it asked for; use = mean of the
+  window / capacity, in whole percents, cut
+* Writes: no file: evicts
+* See: `koordlet explain eviction`, *Signals* on the console
+* Off: nobody goes because of it any more; evictions that have begun are finished
+* More: eviction.md
 """
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Sequence
+from dataclasses import replace
 
 from koordlet.history import series
-from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.model import decision, meter, plan, resources, snapshot, strategies
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import strategy
+from koordlet.policy.framework import declaration
 
 if typing.TYPE_CHECKING:
     from koordlet.policy.best_effort import satisfaction
@@ -71,14 +80,10 @@ def decide(
 ) -> decision.Decision[State | None]:
     """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
-    if not force.enable:
-        return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
-    why = strategy.unread(now, KEYS)
-    if why:
-        return strategy.not_run(why, STEM)
     asked = force.cpu_evict_be_satisfaction_lower_percent, force.cpu_evict_threshold_percent
-    if asked == (None, None):
-        return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
+    idle = strategy.idle(now, force, STEM, KEYS, asked=asked != (None, None))
+    if idle is not None:
+        return idle
     # Late: what nobody enabled costs nobody anything.
     from koordlet.policy.eviction import release_round  # noqa: PLC0415
 
@@ -96,13 +101,7 @@ def decide(
         relieved = bool(signals) and all(signal.met is False for signal in signals)
         after = release_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
     decided = release_round.decided(after, signals, held)
-    return decision.Decision(
-        next_state=State(round=after, samples=samples),
-        actions=decided.actions,
-        evictions=decided.evictions,
-        signals=decided.signals,
-        explanation=decided.explanation,
-    )
+    return replace(decided, next_state=State(round=after, samples=samples))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ def _starved(
     if lower is None or upper is None:
         return ()
     from koordlet.policy.best_effort import satisfaction  # noqa: PLC0415 -- as above
-    from koordlet.policy.eviction import candidates  # noqa: PLC0415 -- as above
+    from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- as above
 
     usage = force.cpu_evict_be_usage_threshold_percent
     bounds = satisfaction.Bounds(lower=lower, upper=upper, usage=_USAGE if usage is None else usage)
@@ -152,18 +151,18 @@ def _starved(
     signals.append(signal)
     if amount:
 
+        def requested(pod: pods.Pod) -> int:
+            return pod.requests.get(resources.BATCH_CPU, 0)
+
         def share(pod: pods.Pod) -> float:
-            request = pod.requests.get(resources.BATCH_CPU, 0)
+            request = requested(pod)
             return (used(pod) or 0) / request if request else 0.0
 
         used = candidates.cpu(now, past)
         ordered = candidates.best_effort(now, "BECPUEvict", share)
-        tasks.append(_task("BECPUEvict", signal, amount, ordered, _requested))
+        task = release_round.Task(STEM, "BECPUEvict", signal, amount, ordered, requested)
+        tasks.append(task)
     return samples
-
-
-def _requested(pod: pods.Pod) -> int:
-    return pod.requests.get(resources.BATCH_CPU, 0)
 
 
 def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.Signal]) -> None:
@@ -191,12 +190,12 @@ def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.S
     )
     signals.append(signal)
     if signal.met and bound is not None:
-        from koordlet.policy.eviction import candidates  # noqa: PLC0415 -- as above
+        from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- as above
 
         size = candidates.cpu(now, seen.past)
         ordered = candidates.consenting(now, "CPUEvict", bound, size)
         amount = capacity * (percent - lower) // 100
-        tasks.append(_task("CPUEvict", signal, amount, ordered, size))
+        tasks.append(release_round.Task(STEM, "CPUEvict", signal, amount, ordered, size))
 
 
 def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | None:
@@ -211,22 +210,12 @@ def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | 
     return None if cores is None else int(cores * 1000)
 
 
-def _task(
-    feature: str,
-    signal: decision.Signal,
-    amount: int,
-    ordered: Sequence[pods.Pod],
-    size: typing.Callable[[pods.Pod], int | None],
-) -> release_round.Task:
-    from koordlet.policy.eviction import release_round  # noqa: PLC0415 -- as above
-
-    return release_round.Task(
-        policy=STEM,
-        feature=feature,
-        signal=signal.name,
-        amount=amount,
-        observed=signal.observed,
-        threshold=signal.threshold,
-        ordered=ordered,
-        size=size,
-    )
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="evicts pods while best-effort work is starved of CPU",
+    protects="it evicts best-effort work that gets no CPU",
+    decide=decide,
+    settings=Settings(),
+    state=None,
+    default_mode=plan.Mode.SHADOW,
+)

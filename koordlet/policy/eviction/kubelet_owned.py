@@ -20,7 +20,7 @@ from dataclasses import field
 
 from koordlet.model import decision, earlier, snapshot, thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy.eviction import pressure_signals
+from koordlet.policy.eviction import own_signals, pressure_signals
 
 #: The condition that holds while a threshold is not acted on because it comes too late.
 LATE = "EvictionThresholdLate"
@@ -64,8 +64,8 @@ class Neighbour:
             return ""
         if self.unknown:
             return self.unknown
-        found, certain = earlier.rival(threshold, self.theirs, capacity)
-        return earlier.words(threshold, found) if found is not None and certain else ""
+        rival, certain = earlier.rival(threshold, self.theirs, capacity)
+        return earlier.words(threshold, rival) if rival is not None and certain else ""
 
 
 def neighbour(
@@ -102,21 +102,17 @@ def is_there(now: snapshot.Snapshot) -> bool:
 def conditions(
     beside: Neighbour,
     configured: Iterable[thresholds.Threshold],
-    found: Mapping[str, pressure_signals.Observation],
+    observed: Mapping[str, pressure_signals.Observation],
 ) -> Iterator[decision.Condition]:
     """The condition about late thresholds, where ``act`` is set beside a kubelet."""
     if not beside.there or not beside.act:
         return
     late = [
         beside.late(
-            threshold, found[threshold.signal].capacity if threshold.signal in found else None
+            threshold, observed[threshold.signal].capacity if threshold.signal in observed else None
         )
         for threshold in configured
     ]
     problems = [text for text in dict.fromkeys(late) if text]
-    yield decision.Condition(
-        type=LATE,
-        status=bool(problems),
-        reason=f"Koordlet{LATE}" if problems else f"KoordletNo{LATE}",
-        message="; ".join(problems) or "each threshold is earlier than the kubelet's",
-    )
+    fine = "each threshold is earlier than the kubelet's"
+    yield own_signals.condition(LATE, "; ".join(problems), fine)

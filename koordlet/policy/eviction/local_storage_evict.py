@@ -9,6 +9,12 @@ Rules:
 2. A container's writable layer counts with its logs, unless images have their own file system.
 3. Critical and static pods stay. Without statistics no pod is evicted.
 4. On a node with a kubelet, which does the same, offenders are only named unless ``act`` is true.
+
+* Formula: use > limit, of an emptyDir volume, a pod or a container
+* Writes: no file: evicts
+* See: `koordlet explain eviction`
+* Off: nobody goes because of it any more; evictions that have begun are finished
+* More: eviction.md
 """
 
 from __future__ import annotations
@@ -21,7 +27,8 @@ from koordlet.model import action, decision, eviction, pressure, quantity_text, 
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
-from koordlet.policy.eviction import pressure_signals, ranking
+from koordlet.policy.eviction import kubelet_owned, pressure_signals, ranking
+from koordlet.policy.framework import declaration
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet
@@ -46,23 +53,28 @@ def decide(
     """Decide to evict every offender."""
     if stale := groups.stale(now):
         return decision.Decision(next_state=state, explanation={"held": stale})
-    beside = any(not source.local for source in now.sources)
-    acts = settings.act or (settings.act is None and not beside)
+    acts = settings.act or (settings.act is None and not kubelet_owned.is_there(now))
     held = "" if acts else "not evicting: the kubelet evicts for this limit"
-    found = tuple(_eviction(victim, signal, why, held) for victim, signal, why in offenders(now))
+    victims = tuple(
+        eviction.Eviction(
+            pod=pod.key,
+            uid=pod.uid,
+            policy=STEM,
+            signal=signal,
+            reason="Evicted",
+            message=why,
+            grace_seconds=GRACE_SECONDS,
+            group=pod.group,
+            match=pod.match,
+            held=held,
+        )
+        for pod, signal, why in offenders(now)
+    )
     return decision.Decision(
         next_state=state,
-        evictions=found,
+        evictions=victims,
         actions=tuple(
-            action.Evict(
-                target=f"pod/{pod.pod}",
-                victim=pod,
-                policy=STEM,
-                reason=pod.message.strip(),
-                group=pod.group or "",
-            )
-            for pod in found
-            if not pod.held
+            action.evict(victim, victim.message.strip()) for victim in victims if not victim.held
         ),
     )
 
@@ -142,16 +154,10 @@ def _used(name: str, statistics: kubelet.PodStatistics, *, dedicated: bool) -> i
     return (logs or 0) + (0 if dedicated else layer or 0)
 
 
-def _eviction(pod: pods.Pod, signal: str, why: str, held: str) -> eviction.Eviction:
-    return eviction.Eviction(
-        pod=pod.key,
-        uid=pod.uid,
-        policy=STEM,
-        signal=signal,
-        reason="Evicted",
-        message=why,
-        grace_seconds=GRACE_SECONDS,
-        group=pod.group,
-        match=pod.match,
-        held=held,
-    )
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="evicts pods that exceed their ephemeral-storage limits",
+    protects="it frees the node's disk for others",
+    decide=decide,
+    settings=Settings(),
+)

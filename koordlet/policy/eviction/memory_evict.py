@@ -10,6 +10,12 @@ Rules:
    threshold, what lies above the lower percent must be released.
 3. With a priority bound pods of any class that consented go as well, after best-effort ones.
 4. A lower percent that is not below the threshold evicts nobody, and the signal says so.
+
+* Formula: used = capacity - available, in whole percents, cut, ≥ threshold; down to lower
+* Writes: no file: evicts
+* See: `koordlet explain eviction`, *Signals* on the console
+* Off: nobody goes because of it any more; evictions that have begun are finished
+* More: eviction.md
 """
 
 from __future__ import annotations
@@ -17,9 +23,10 @@ from __future__ import annotations
 import typing
 
 from koordlet.history import series
-from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.model import decision, meter, plan, resources, snapshot, strategies
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import strategy
+from koordlet.policy.framework import declaration
 
 if typing.TYPE_CHECKING:
     from koordlet.policy.eviction import release_round
@@ -51,34 +58,39 @@ def decide(
 ) -> decision.Decision[release_round.State | None]:
     """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
-    if not force.enable:
-        return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
-    why = strategy.unread(now, KEYS)
-    if why:
-        return strategy.not_run(why, STEM)
+    idle = strategy.idle(now, force, STEM, KEYS)
+    if idle is not None:
+        return idle
     # Late: what nobody enabled costs nobody anything.
-    from koordlet.policy.eviction import release_round  # noqa: PLC0415
+    from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415
 
     state = state or release_round.State()
     threshold, lower = bounds(force)
-    use = _use(now, past)
-    why = "" if use else "the use of the node is not known"
+    used, capacity = _use(now, past)
+    why = "" if used is not None and capacity else "the use of the node is not known"
+    percent = int(used or 0) * 100 // (capacity or 1)
     if lower >= threshold:
         why = f"memoryEvictLowerPercent {lower} is not below the threshold"
     signal = decision.Signal(
         name=SIGNAL,
-        observed=f"{use[0]}%" if use else "",
+        observed=f"{percent}%" if used is not None and capacity else "",
         threshold=f"{threshold}%",
-        met=use[0] >= threshold if use and not why else None,
+        met=None if why else percent >= threshold,
         why=why,
     )
     held = why or groups.stale(now)
-    if use is None or held:
+    if held:
         return release_round.decided(state, [signal], held)
-    percent, capacity = use
     tasks = []
-    if percent >= threshold:
-        tasks = _tasks(now, past, force, signal, capacity * (percent - lower) // 100)
+    if signal.met:
+        amount = (capacity or 0) * (percent - lower) // 100
+        size = candidates.memory(now, past)
+        be = candidates.best_effort(now, "BEMemoryEvict", lambda pod: size(pod) or 0)
+        tasks.append(release_round.Task(STEM, "BEMemoryEvict", signal, amount, be, size))
+        bound = force.evict_enabled_priority_threshold
+        if bound is not None:
+            ordered = candidates.consenting(now, "MemoryEvict", bound, size)
+            tasks.append(release_round.Task(STEM, "MemoryEvict", signal, amount, ordered, size))
     after = release_round.turn(now, state, tasks, cool=COOL_SECONDS, relieved=percent <= lower)
     return release_round.decided(after, [signal])
 
@@ -91,47 +103,22 @@ def bounds(force: strategies.Threshold) -> tuple[int, int]:
     return threshold, threshold - _STEP if lower is None else lower
 
 
-def _tasks(
-    now: snapshot.Snapshot,
-    past: series.History,
-    force: strategies.Threshold,
-    signal: decision.Signal,
-    amount: int,
-) -> list[release_round.Task]:
-    from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- as above
-
-    size = candidates.memory(now, past)
-    ordered = {
-        "BEMemoryEvict": candidates.best_effort(now, "BEMemoryEvict", lambda pod: size(pod) or 0)
-    }
-    bound = force.evict_enabled_priority_threshold
-    if bound is not None:
-        ordered["MemoryEvict"] = candidates.consenting(now, "MemoryEvict", bound, size)
-    return [
-        release_round.Task(
-            policy=STEM,
-            feature=feature,
-            signal=SIGNAL,
-            amount=amount,
-            observed=signal.observed,
-            threshold=signal.threshold,
-            ordered=pods,
-            size=size,
-        )
-        for feature, pods in ordered.items()
-    ]
-
-
-def _use(now: snapshot.Snapshot, past: series.History) -> tuple[int, int] | None:
-    """Percent in use, and the capacity (rule 2)."""
+def _use(now: snapshot.Snapshot, past: series.History) -> tuple[float | None, int | None]:
+    """Bytes in use, and the capacity (rule 2)."""
     total = past.node.last("", meter.MEMORY_TOTAL)
     capacity = now.node.capacity.get(resources.MEMORY) or (None if total is None else int(total))
-    used: float | None
     if now.metric is not None and resources.MEMORY in now.metric.node:
-        used = now.metric.node[resources.MEMORY]
-    else:
-        age = past.node.age(meter.WORKING_SET, now.at)
-        used = past.node.last("", meter.WORKING_SET) if age is not None and age <= _FRESH else None
-    if not capacity or used is None:
-        return None
-    return int(used) * 100 // capacity, capacity
+        return now.metric.node[resources.MEMORY], capacity
+    return past.node.recent("", meter.WORKING_SET, now.at, _FRESH), capacity
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="evicts pods while the node uses too much memory",
+    protects="it frees memory for others",
+    decide=decide,
+    settings=Settings(),
+    state=None,
+    compares=True,
+    default_mode=plan.Mode.SHADOW,
+)

@@ -92,15 +92,15 @@ def event_annotations(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> 
     if use is None:
         return {}
     large = list(_large(pod, use, resource))
-    found = {
+    annotations = {
         "offending_containers": ",".join(name for name, _, _ in large),
         "offending_containers_usage": ",".join(used for _, used, _ in large),
         "starved_resource": resource,
     }
     whole = _whole(pod, use, resource)
     if whole:
-        found |= {"offending_pod": pod.name, "offending_pod_usage": whole[0]}
-    return found
+        annotations |= {"offending_pod": pod.name, "offending_pod_usage": whole[0]}
+    return annotations
 
 
 def _whole(pod: pods.Pod, use: pod_use.Use | None, resource: str) -> tuple[str, str] | None:

@@ -17,6 +17,13 @@ Rules:
    tick reads all of them.
 6. Only the monotonic clock counts.
 7. Page cache is reclaimed first, once, where that can be enough (``pressure_reclaim``).
+
+* Formula: met where available < threshold; a soft one for its grace period
+* Writes: no file: evicts; conditions of the node
+* See: `koordlet explain eviction`, *Signals* on the console
+* Off: nobody goes because of it any more; evictions that have begun are finished; conditions are
+  not set any more
+* More: eviction.md
 """
 
 from __future__ import annotations
@@ -34,20 +41,17 @@ from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import (
     kubelet_owned,
     messages,
-    own_thresholds,
+    own_signals,
     pressure_reclaim,
-    pressure_report,
     pressure_signals,
     pressure_state,
-    stalls,
 )
+from koordlet.policy.framework import declaration
 
 if typing.TYPE_CHECKING:
     from koordlet.policy.eviction import ranking
 
 STEM = "node_pressure"
-#: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
 
 #: Seconds that a hard threshold leaves to a pod, and the least that a soft one does.
 HARD_GRACE = 1
@@ -122,27 +126,13 @@ class Kept:
 _GRAIN = 30.0
 
 
-def keep(state: State) -> Kept:
-    """The part of the state for a checkpoint."""
+def _keep(state: State) -> Kept:
     seen = {kind: at - at % _GRAIN for kind, at in state.book.seen.items()}
     return Kept(first=state.book.first, seen=seen)
 
 
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    return State(
-        book=pressure_state.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
-    )
-
-
-def _times(body: object) -> dict[str, float]:
-    if not isinstance(body, dict) or not all(isinstance(at, int | float) for at in body.values()):
-        raise ValueError("times must be numbers by name")
-    return {str(name): float(at) for name, at in body.items()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look(pressure_report.Look):
+class _Look(pressure_state.Look):
     """Inputs of one tick."""
 
     past: series.History
@@ -153,9 +143,13 @@ class _Look(pressure_report.Look):
 
 def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _Look:
     seen = pressure_signals.observe(now)
-    found = _believed(seen.by_signal, now.at)
+    observed = {
+        signal: observation
+        for signal, observation in seen.by_signal.items()
+        if observation.at is None or now.at - observation.at <= _STALE_DISKS
+    }
     if settings.own:
-        found.update(own_thresholds.observe(now.pressure))
+        observed.update(own_signals.observe(now.pressure))
     beside = kubelet_owned.neighbour(
         now, act=settings.act, file_texts=settings.kubelet, layout=seen.layout
     )
@@ -164,7 +158,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
         past=past,
         settings=settings,
         layout=seen.layout,
-        found=found,
+        observed=observed,
         missing=seen.missing,
         configured=(*thresholds.with_containerfs(settings.limits, seen.layout), *settings.own),
         beside=beside,
@@ -179,19 +173,32 @@ def decide(
     below = frozenset(
         pressure_state.name(threshold)
         for threshold in look.configured
-        if pressure_state.is_met(threshold, look.found)
+        if pressure_state.is_met(threshold, look.observed)
     )
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
         state, given = _pass(look, replace(state, below=below))
     elif below != state.below:
         state = replace(state, below=below)
-    signals, conditions = _telling(look)
+    signals, conditions = own_signals.judge(now, settings.stalls, settings.swap)
+    if settings.tight_percent is not None:
+        signal, condition = own_signals.judge_tight(now, past, settings.tight_percent)
+        signals.append(signal)
+        conditions.append(condition)
     return decision.Decision(
         next_state=state,
-        actions=(*given, *(_act(victim) for victim in state.victims if not victim.held)),
+        actions=(
+            *given,
+            *(
+                action.evict(
+                    victim, f"{victim.signal} is {victim.observed}, less than {victim.threshold}"
+                )
+                for victim in state.victims
+                if not victim.held
+            ),
+        ),
         evictions=state.victims,
-        signals=(*pressure_report.signals(look, state.book), *signals),
+        signals=(*pressure_state.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
         explanation={"layout": look.layout, "held": groups.stale(now)},
     )
@@ -200,7 +207,9 @@ def decide(
 def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]:
     """One pass over all thresholds: victims, and page cache to reclaim first."""
     now, settings = look.now, look.settings
-    page = pressure_state.turn(look.configured, look.found, state.book, now.at, settings.transition)
+    page = pressure_state.turn(
+        look.configured, look.observed, state.book, now.at, settings.transition
+    )
     asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
     state = replace(state, book=page.book, passed=now.at, asked=asked)
     due = _first(look, page.due, state.eased)
@@ -211,7 +220,7 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
     victims = () if due is None else _victims(look, due, state)
     given: tuple[action.Reclaim, ...] = ()
     if due and victims and not victims[0].held and _may_reclaim(now, settings, state):
-        given = pressure_reclaim.asked(now, look.past, due, look.found[due.signal], STEM)
+        given = pressure_reclaim.asked(now, look.past, due, look.observed[due.signal], STEM)
     if given:
         victims = tuple(replace(victim, held=pressure_reclaim.HELD) for victim in victims)
         state = replace(state, reclaimed=now.at)
@@ -226,25 +235,13 @@ def _first(
 ) -> thresholds.Threshold | None:
     """The threshold to act on: the first that may be acted on, else the first."""
     since = math.inf if eased is None else look.now.at - eased
-    ready = [
-        threshold for threshold in due if not 0 <= since < own_thresholds.pause(threshold.signal)
-    ]
+    ready = [threshold for threshold in due if not 0 <= since < own_signals.pause(threshold.signal)]
     free = (
         threshold
         for threshold in ready
-        if not look.beside.held(threshold, look.found[threshold.signal].capacity)
+        if not look.beside.held(threshold, look.observed[threshold.signal].capacity)
     )
     return next(free, next(iter(ready), None))
-
-
-def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Condition]]:
-    """Signals and conditions that evict nobody."""
-    settings = look.settings
-    signals, conditions = stalls.judge(look.now, settings.stalls, settings.swap)
-    if settings.tight_percent is not None:
-        signal, condition = stalls.judge_tight(look.now, look.past, settings.tight_percent)
-        return [*signals, signal], [*conditions, condition]
-    return signals, conditions
 
 
 def _conditions(
@@ -252,24 +249,13 @@ def _conditions(
 ) -> tuple[decision.Condition, ...]:
     passed = look.now.at if state.passed is None else state.passed
     holding = pressure_state.holding(state.book.seen, passed, look.settings.transition)
-    found = (
+    conditions = (
         *messages.conditions(holding),
-        *own_thresholds.conditions(look.settings.own, holding),
-        *kubelet_owned.conditions(look.beside, look.configured, look.found),
+        *own_signals.conditions(look.settings.own, holding),
+        *kubelet_owned.conditions(look.beside, look.configured, look.observed),
         *others,
     )
-    return own_thresholds.united(found) if look.settings.own else found
-
-
-def _believed(
-    found: Mapping[str, pressure_signals.Observation], at: float
-) -> dict[str, pressure_signals.Observation]:
-    """Observations that are recent enough."""
-    return {
-        signal: observation
-        for signal, observation in found.items()
-        if observation.at is None or at - observation.at <= _STALE_DISKS
-    }
+    return own_signals.united(conditions) if look.settings.own else conditions
 
 
 def _due(
@@ -321,15 +307,15 @@ def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[evic
     chosen = next((candidate for candidate in free if not ranking.spared(candidate.pod)), None)
     if chosen is None:
         return ()
-    found = _eviction(look, due, chosen)
+    victim = _eviction(look, due, chosen)
     since = now.wall - (now.at - first)
     return (
-        replace(found, since=since, ranking=tuple(ranked_pod.candidate for ranked_pod in ranked)),
+        replace(victim, since=since, ranking=tuple(ranked_pod.candidate for ranked_pod in ranked)),
     )
 
 
 def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) -> eviction.Eviction:
-    resource, observed = thresholds.RESOURCE[due.signal], look.found[due.signal]
+    resource, observed = thresholds.RESOURCE[due.signal], look.observed[due.signal]
     return eviction.Eviction(
         pod=chosen.pod.key,
         uid=chosen.pod.uid,
@@ -370,12 +356,15 @@ def _grace(pod: pods.Pod, due: thresholds.Threshold, settings: Settings) -> int:
     return max(HARD_GRACE, min(settings.max_grace, own))
 
 
-def _act(victim: eviction.Eviction) -> action.Evict:
-    reason = f"{victim.signal} is {victim.observed}, less than {victim.threshold}"
-    return action.Evict(
-        target=f"pod/{victim.pod}",
-        victim=victim,
-        policy=STEM,
-        reason=reason,
-        group=victim.group or "",
-    )
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="evicts pods when memory, disk, inodes or PIDs run short",
+    protects="it keeps the node from running out of shared resources",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=Kept,
+    keep=_keep,
+    wake=lambda kept: State(book=pressure_state.Book(first=kept.first, seen=kept.seen)),
+    compares=True,
+)

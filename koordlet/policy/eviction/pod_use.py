@@ -84,7 +84,11 @@ def _reported(amounts: resources.Amounts) -> Use:
 
 def _from_statistics(pod: pods.Pod, statistics: kubelet.PodStatistics, counted: Use | None) -> Use:
     local = {each.name for each in pod.volumes if each.local}
-    volumes = [files for name, files in statistics.volumes.items() if name in local]
+    parts = {
+        ROOT: statistics.rootfs.values(),
+        LOGS: statistics.logs.values(),
+        VOLUMES: [files for name, files in statistics.volumes.items() if name in local],
+    }
     memory = statistics.working_set_bytes
     layers = {
         name: files.used_bytes + logs.used_bytes
@@ -99,16 +103,8 @@ def _from_statistics(pod: pods.Pod, statistics: kubelet.PodStatistics, counted: 
         processes=statistics.processes
         if statistics.processes is not None or counted is None
         else counted.processes,
-        disk={
-            ROOT: sum(files.used_bytes or 0 for files in statistics.rootfs.values()),
-            LOGS: sum(files.used_bytes or 0 for files in statistics.logs.values()),
-            VOLUMES: sum(files.used_bytes or 0 for files in volumes),
-        },
-        inodes={
-            ROOT: sum(files.inodes_used or 0 for files in statistics.rootfs.values()),
-            LOGS: sum(files.inodes_used or 0 for files in statistics.logs.values()),
-            VOLUMES: sum(files.inodes_used or 0 for files in volumes),
-        },
+        disk={part: sum(f.used_bytes or 0 for f in files) for part, files in parts.items()},
+        inodes={part: sum(f.inodes_used or 0 for f in files) for part, files in parts.items()},
         container_memory={
             **{name: used for name, used in statistics.memory.items() if used is not None},
             **(counted.container_memory if counted is not None else {}),

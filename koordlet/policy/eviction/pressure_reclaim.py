@@ -45,13 +45,13 @@ def asked(
         need += due.reclaim.of(seen.capacity)
     if need > where.active_file:
         return ()
-    found: list[action.Reclaim] = []
+    given: list[action.Reclaim] = []
     for pod, target, active, idle in _givers(now, past):
         if need <= 0:
             break
         gives = min(active, max(need, _LEAST))
         need -= gives
-        found.append(
+        given.append(
             action.Reclaim(
                 target=target,
                 amount_bytes=idle + gives,
@@ -60,7 +60,7 @@ def asked(
                 group=pod.group or "",
             )
         )
-    return tuple(found) if need <= 0 else ()
+    return tuple(given) if need <= 0 else ()
 
 
 def _givers(

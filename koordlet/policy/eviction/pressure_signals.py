@@ -49,27 +49,26 @@ def observe(now: snapshot.Snapshot) -> Observations:
     """Observe every signal."""
     summary = now.kubelet.summary if now.kubelet is not None else None
     systems, layout = _systems(now.pressure, summary)
-    found = dict(_memory(now.pressure, summary))
+    observed = dict(_memory(now.pressure, summary))
     for name, file_system in systems.items():
-        at = now.pressure.disks_at
-        if file_system.available is not None and file_system.capacity is not None:
-            found[f"{name}.available"] = Observation(
-                file_system.available, file_system.capacity, at
-            )
-        if file_system.inodes_free is not None and file_system.inodes is not None:
-            found[f"{name}.inodesFree"] = Observation(
-                file_system.inodes_free, file_system.inodes, at
-            )
+        for kind, free, whole in (
+            ("available", file_system.available, file_system.capacity),
+            ("inodesFree", file_system.inodes_free, file_system.inodes),
+        ):
+            if free is not None and whole is not None:
+                observed[f"{name}.{kind}"] = Observation(free, whole, now.pressure.disks_at)
     most, there = now.pressure.max_pids, now.pressure.processes
     if most is None or there is None:
         most = summary.max_pids if summary is not None else None
         there = summary.processes if summary is not None else None
     if most is not None and there is not None:
-        found[thresholds.PIDS] = Observation(max(0, most - there), most, now.pressure.at)
+        observed[thresholds.PIDS] = Observation(max(0, most - there), most, now.pressure.at)
     missing = {
-        signal: _why(signal, now.pressure) for signal in thresholds.SIGNALS if signal not in found
+        signal: _why(signal, now.pressure)
+        for signal in thresholds.SIGNALS
+        if signal not in observed
     }
-    return Observations(by_signal=found, layout=layout, missing=missing)
+    return Observations(by_signal=observed, layout=layout, missing=missing)
 
 
 def _memory(
@@ -77,10 +76,8 @@ def _memory(
 ) -> Iterator[tuple[str, Observation]]:
     if read.root is not None and read.root.available is not None:
         available = read.root.available
-        yield (
-            thresholds.MEMORY,
-            Observation(available, available + read.root.working_set, read.at),
-        )
+        capacity = available + read.root.working_set
+        yield thresholds.MEMORY, Observation(available, capacity, read.at)
     elif (
         summary is not None
         and summary.memory_available_bytes is not None

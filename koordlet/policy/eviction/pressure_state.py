@@ -1,7 +1,8 @@
 """State of thresholds from pass to pass, as the kubelet keeps it. Pure.
 
 Covers: which thresholds are met, since when, grace periods, minimum reclaim, conditions that do not
-oscillate, observations that are no news.
+oscillate, observations that are no news; signals for reports: observed, threshold, since when, why
+not.
 Does not cover: when a pass takes place, who is evicted (``node_pressure``).
 
 One pass, in this order:
@@ -19,12 +20,17 @@ One pass, in this order:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from koordlet.model import thresholds
+from koordlet.model import decision, snapshot, thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy.eviction import pressure_signals
+from koordlet.policy.eviction import (
+    kubelet_owned,
+    messages,
+    own_signals,
+    pressure_signals,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +67,12 @@ def name(threshold: thresholds.Threshold) -> str:
 
 def is_met(
     threshold: thresholds.Threshold,
-    found: Mapping[str, pressure_signals.Observation],
+    observed: Mapping[str, pressure_signals.Observation],
     *,
     reclaim: bool = False,
 ) -> bool:
     """Rule 1; with ``reclaim`` the minimum reclaim counts on top."""
-    seen = found.get(threshold.signal)
+    seen = observed.get(threshold.signal)
     if seen is None:
         return False
     wanted = threshold.value.of(seen.capacity)
@@ -77,19 +83,19 @@ def is_met(
 
 def turn(
     configured: Sequence[thresholds.Threshold],
-    found: Mapping[str, pressure_signals.Observation],
+    observed: Mapping[str, pressure_signals.Observation],
     book: Book,
     at: float,
     transition: float,
 ) -> Page:
     """One pass."""
-    short = [threshold for threshold in configured if is_met(threshold, found)]
+    short = [threshold for threshold in configured if is_met(threshold, observed)]
     acted = [
         threshold
         for threshold in configured
         if name(threshold) in book.acted and threshold not in short
     ]
-    met = (*short, *(victim for victim in acted if is_met(victim, found, reclaim=True)))
+    met = (*short, *(victim for victim in acted if is_met(victim, observed, reclaim=True)))
     first = {name(threshold): min(book.first.get(name(threshold), at), at) for threshold in met}
     seen = {
         # A clock that was set back must not hold a condition for longer than it would.
@@ -99,13 +105,13 @@ def turn(
     }
     seen.update((thresholds.CONDITION[threshold.signal], at) for threshold in met)
     graced = [threshold for threshold in met if at - first[name(threshold)] >= threshold.grace]
-    fresh = [threshold for threshold in graced if _news(threshold.signal, found, book.observed)]
+    fresh = [threshold for threshold in graced if _news(threshold.signal, observed, book.observed)]
     return Page(
         book=Book(
             first=first,
             seen=seen,
             acted=tuple(name(threshold) for threshold in graced),
-            observed={signal: seen.at for signal, seen in found.items() if seen.at is not None},
+            observed={signal: seen.at for signal, seen in observed.items() if seen.at is not None},
         ),
         met=met,
         due=tuple(
@@ -125,9 +131,71 @@ _KINDS: Iterable[str] = tuple(dict.fromkeys(thresholds.CONDITION.values()))
 
 def _news(
     signal: str,
-    found: Mapping[str, pressure_signals.Observation],
+    observed: Mapping[str, pressure_signals.Observation],
     before: Mapping[str, float],
 ) -> bool:
     """Rule 6."""
-    at = found[signal].at if signal in found else None
-    return signal in found and (at is None or signal not in before or at > before[signal])
+    at = observed[signal].at if signal in observed else None
+    return signal in observed and (at is None or signal not in before or at > before[signal])
+
+
+# Reports -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Observations at one moment and the thresholds for them."""
+
+    now: snapshot.Snapshot
+    #: Without what is too old.
+    observed: Mapping[str, pressure_signals.Observation]
+    #: Signal of the kubelet's to why it is not observed.
+    missing: Mapping[str, str]
+    configured: tuple[thresholds.Threshold, ...]
+    beside: kubelet_owned.Neighbour
+
+
+def signals(look: Look, book: Book) -> Iterator[decision.Signal]:
+    """Signals in the order of the configuration."""
+    for threshold in look.configured:
+        seen = look.observed.get(threshold.signal)
+        if seen is None:
+            yield decision.Signal(
+                name=threshold.signal,
+                observed="",
+                threshold=threshold.value.text,
+                met=None,
+                why=_missing(look, threshold.signal),
+            )
+            continue
+        key = name(threshold)
+        first = book.first.get(key)
+        met = is_met(threshold, look.observed) or (
+            key in book.acted and is_met(threshold, look.observed, reclaim=True)
+        )
+        wanted = messages.wanted(threshold, seen.capacity)
+        late = look.beside.late(threshold, seen.capacity)
+        yield decision.Signal(
+            name=threshold.signal,
+            observed=messages.available(threshold.signal, seen.available),
+            threshold=wanted,
+            met=met,
+            why=late or (_waiting(threshold, look.now.at, first) if met else ""),
+            spelled="" if wanted == threshold.value.text else threshold.value.text,
+            since=look.now.wall - (look.now.at - first) if met and first is not None else None,
+        )
+
+
+def _missing(look: Look, signal: str) -> str:
+    if signal not in thresholds.SIGNALS:
+        return own_signals.missing(signal, look.now.pressure)
+    return look.missing.get(signal) or "the file system has not answered lately"
+
+
+def _waiting(threshold: thresholds.Threshold, at: float, first: float | None) -> str:
+    left = threshold.grace - (at - (at if first is None else first))
+    return (
+        f"soft threshold: {left:.0f} s of {threshold.grace:.0f} s grace period left"
+        if left > 0
+        else ""
+    )

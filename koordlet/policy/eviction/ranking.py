@@ -87,9 +87,8 @@ def rank(
 ) -> list[Ranked]:
     """Rank pods in eviction order."""
     order = _order(signal, layout)
-    found = [Ranked(order(pod, use), pod, use) for pod, use in pods]
-    found.sort(key=operator.itemgetter(0))
-    return found
+    ranked = (Ranked(order(pod, use), pod, use) for pod, use in pods)
+    return sorted(ranked, key=operator.itemgetter(0))
 
 
 def _order(signal: str, layout: str) -> _Order:

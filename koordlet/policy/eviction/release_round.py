@@ -16,6 +16,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from koordlet.model import action, decision, eviction, snapshot
 from koordlet.model import pod as pods
@@ -32,18 +33,15 @@ class State:
     chosen_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(NamedTuple):
     """The amount that one feature must release, its reason and its candidates."""
 
     policy: str
     #: The peer's name of the feature.
     feature: str
-    signal: str
+    signal: decision.Signal
     #: In the unit of ``size``.
     amount: int
-    observed: str
-    threshold: str
     ordered: Sequence[pods.Pod]
     size: candidates.Size
 
@@ -72,23 +70,22 @@ def _chosen(task: Task, now: snapshot.Snapshot, gone: set[str]) -> list[eviction
     ranking = tuple(
         eviction.Candidate(
             pod=pod.key,
-            keys=(("priority", str(pod.priority_value)), ("size", _shown(task.size(pod)))),
+            keys=(
+                ("priority", str(pod.priority_value)),
+                ("size", "unknown" if (size := task.size(pod)) is None else str(size)),
+            ),
         )
         for pod in task.ordered
     )
-    found: list[eviction.Eviction] = []
+    chosen: list[eviction.Eviction] = []
     for pod in task.ordered:
         if released >= task.amount:
             break
         if pod.uid not in gone:
             size = task.size(pod) or 0
             released += size
-            found.append(_eviction(task, pod, size, ranking, now.wall))
-    return found
-
-
-def _shown(size: int | None) -> str:
-    return "unknown" if size is None else str(size)
+            chosen.append(_eviction(task, pod, size, ranking, now.wall))
+    return chosen
 
 
 def _eviction(
@@ -98,12 +95,13 @@ def _eviction(
         pod=pod.key,
         uid=pod.uid,
         policy=task.policy,
-        signal=task.signal,
+        signal=task.signal.name,
         reason=f"trigger by koordlet feature {task.feature}",
-        message=f"{task.signal} is {task.observed}, the threshold is {task.threshold}:"
+        message=f"{task.signal.name} is {task.signal.observed}, the threshold is"
+        f" {task.signal.threshold}:"
         f" {task.amount} must be released. ",
-        observed=task.observed,
-        threshold=task.threshold,
+        observed=task.signal.observed,
+        threshold=task.signal.threshold,
         since=wall,
         group=pod.group,
         match=pod.match,
@@ -114,22 +112,14 @@ def _eviction(
 
 def decided(
     state: State, signals: Sequence[decision.Signal], held: str = ""
-) -> decision.Decision[State | None]:
+) -> decision.Decision[Any]:
     """The decision of a policy; ``held`` is the reason to evict nothing now (rule 5)."""
     return decision.Decision(
         next_state=state,
-        actions=() if held else tuple(_act(victim) for victim in state.victims),
+        actions=()
+        if held
+        else tuple(action.evict(victim, victim.message.strip()) for victim in state.victims),
         evictions=() if held else state.victims,
         signals=tuple(signals),
         explanation={"held": held} if held else {},
-    )
-
-
-def _act(victim: eviction.Eviction) -> action.Evict:
-    return action.Evict(
-        target=f"pod/{victim.pod}",
-        victim=victim,
-        policy=victim.policy,
-        reason=victim.message.strip(),
-        group=victim.group or "",
     )

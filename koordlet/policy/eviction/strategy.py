@@ -13,14 +13,12 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypeVar
+from typing import Any
 
 from koordlet.model import decision, snapshot, strategies
 
 SECTION = "resourceUsedThresholdWithBE"
 _ENABLE = "enable"
-
-_State = TypeVar("_State")
 
 
 def in_force(now: snapshot.Snapshot, settings: strategies.Threshold) -> strategies.Threshold:
@@ -28,17 +26,26 @@ def in_force(now: snapshot.Snapshot, settings: strategies.Threshold) -> strategi
     return settings if now.slo is None else now.slo.threshold
 
 
-def unread(now: snapshot.Snapshot, keys: Collection[str]) -> str:
-    """The reason that a strategy of these keys does not run (rule 2); empty where it does."""
-    if now.slo is None:
-        return ""
-    listed = now.slo.unread_of(SECTION, {_ENABLE, *keys})
-    if not listed:
-        return ""
-    return f"not evicting: {', '.join(listed)} of {now.slo.source} cannot be read"
+def idle(
+    now: snapshot.Snapshot,
+    force: strategies.Threshold,
+    stem: str,
+    keys: Collection[str],
+    *,
+    asked: bool = True,
+) -> decision.Decision[Any] | None:
+    """The decision to do nothing; ``None`` where a strategy of these keys runs.
 
-
-def not_run(why: str, stem: str) -> decision.Decision[_State | None]:
-    """A decision to do nothing, with the reason."""
-    condition = decision.Condition(type="EvictionNotRun", status=True, reason=stem, message=why)
-    return decision.Decision(next_state=None, conditions=(condition,), explanation={stem: why})
+    ``asked`` is whether any key asks for it.
+    """
+    if force.enable and now.slo is not None:
+        unread = now.slo.unread_of(SECTION, {_ENABLE, *keys})
+        if unread:
+            why = f"not evicting: {', '.join(unread)} of {now.slo.source} cannot be read"
+            condition = decision.Condition(type="EvictionNotRun", reason=stem, message=why)
+            return decision.Decision(
+                next_state=None, conditions=(condition,), explanation={stem: why}
+            )
+    if force.enable and asked:
+        return None
+    return decision.Decision(next_state=None, explanation={stem.partition("_")[0]: "not enabled"})

@@ -5,7 +5,7 @@ Does not cover: asking (``workloads.nri``), remembering (``Tick.admit``), doing 
 
 The newcomer stands among the pods of the snapshot, so a CPU that it is given is held in the ledger
 from then on, and the next container sees it. Each policy that has something to say about a single
-container says it in its row's ``admit``; the earlier row wins, as for files.
+container says it in its policy's ``admit``; the earlier policy wins, as for files.
 
 Rules:
 1. Only policies that enforce have a say.
@@ -24,7 +24,7 @@ from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import chain, registry
+from koordlet.policy.framework import chain, declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Admission:
     """The adjustment of a container, and the round of policies behind it."""
 
     adjustment: adjustment.Adjustment
-    said: chain.Round
+    round: chain.Round
     #: What concerns this pod, such as a set that was refused.
     conditions: tuple[decision.Condition, ...] = ()
     #: Policy to the text of its exception.
@@ -49,7 +49,7 @@ def among(pods: Sequence[pods.Pod], newcomer: pods.Pod) -> tuple[pods.Pod, ...]:
 
 
 def admit(
-    rows: Sequence[registry.Row],
+    policies: Sequence[declaration.Declared],
     now: snapshot.Snapshot,
     past: series.History,
     newcomer: pods.Pod,
@@ -62,8 +62,8 @@ def admit(
 ) -> Admission:
     """Decide the adjustment of a container. Pure: the caller keeps the round's states."""
     seen = dataclasses.replace(now, pods=among(now.pods, newcomer))
-    said = chain.decide(
-        [row for row in rows if row.timeless],
+    decided = chain.decide(
+        [policy for policy in policies if policy.timeless],
         seen,
         past,
         settings=settings,
@@ -71,35 +71,30 @@ def admit(
         states=states,
         last=last,
     )
-    pod = next(each for each in seen.pods if each.uid == newcomer.uid)
-    binding = dataclasses.replace(seen, ledger=said.binding)
-    after = {
-        outcome.stem: outcome.decision.next_state
-        for outcome in said.outcomes
+    pod = next(pod for pod in seen.pods if pod.uid == newcomer.uid)
+    binding = dataclasses.replace(seen, ledger=decided.binding)
+    decisions = {
+        outcome.stem: outcome.decision
+        for outcome in decided.outcomes
         if outcome.decision is not None
     }
-    found = adjustment.Adjustment()
+    adjusted = adjustment.Adjustment()
     failures: dict[str, str] = {}
-    for row in rows:
-        if row.admit is None or modes.get(row.stem, row.default_mode) is not plan.Mode.ENFORCE:
+    for policy in policies:
+        stem, mode = policy.stem, modes.get(policy.stem, policy.default_mode)
+        if policy.admit is None or mode is not plan.Mode.ENFORCE:
             continue
+        state = decisions[stem].next_state if stem in decisions else states.get(stem, policy.state)
         try:
-            state = after.get(row.stem, states.get(row.stem, row.state))
-            with_ = settings.get(row.stem, row.settings), state
-            part = row.admit(binding, *with_, pod, container)
+            part = policy.admit(binding, settings.get(stem, policy.settings), state, pod, container)
         except Exception as error:  # noqa: BLE001 -- rule 2, as in the chain
-            failures[row.stem] = f"{type(error).__name__}: {error}"
-            continue
-        found = found.over(part)
+            failures[stem] = f"{type(error).__name__}: {error}"
+        else:
+            adjusted = adjusted.over(part)
+    conditions = (condition for made in decisions.values() for condition in made.conditions)
     return Admission(
-        adjustment=found,
-        said=said,
-        conditions=tuple(
-            each
-            for outcome in said.outcomes
-            if outcome.decision is not None
-            for each in outcome.decision.conditions
-            if each.subject == pod.key
-        ),
+        adjustment=adjusted,
+        round=decided,
+        conditions=tuple(condition for condition in conditions if condition.subject == pod.key),
         failures=failures,
     )

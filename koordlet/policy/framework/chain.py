@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from operator import is_
-from typing import NamedTuple
 
 from koordlet.history import series
 from koordlet.model import decision, ledger, plan, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import registry
+from koordlet.policy.framework import declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +58,6 @@ class Input:
 Inputs = dict[str, Input]
 
 
-class _Question(NamedTuple):
-    world: tuple[object, ...]
-    ledger: ledger.Ledger
-    settings: object
-    state: object
-
-
 class Memory:
     """Last decision of each timeless policy, reused while its inputs stay the same.
 
@@ -76,7 +68,7 @@ class Memory:
     def __init__(self) -> None:
         #: All that belongs to the snapshot: the same object while each part of it is.
         self._world: tuple[object, ...] = ()
-        self._answers: dict[str, tuple[_Question, decision.Decision[object]]] = {}
+        self._answers: dict[str, tuple[tuple[object, ...], decision.Decision[object]]] = {}
 
     def look(self, now: snapshot.Snapshot) -> None:
         """Set the snapshot that the next lookups are about."""
@@ -85,26 +77,26 @@ class Memory:
             self._world = world
 
     def recall(
-        self, row: registry.Row, asked: ledger.Ledger, settings: object, state: object
+        self, policy: declaration.Declared, asked: ledger.Ledger, settings: object, state: object
     ) -> decision.Decision[object] | None:
         """The last decision, where its inputs are unchanged."""
-        known = self._answers.get(row.stem)
-        if known is None or known[0].world is not self._world:
+        known = self._answers.get(policy.stem)
+        if known is None or known[0][0] is not self._world:
             return None
         return known[1] if known[0][1:] == (asked, settings, state) else None
 
     def keep(
         self,
-        row: registry.Row,
+        policy: declaration.Declared,
         asked: ledger.Ledger,
         settings: object,
         state: object,
         decided: decision.Decision[object],
     ) -> None:
         """Remember a decision together with its inputs."""
-        self._answers.pop(row.stem, None)
-        if row.timeless and decided.lasting:
-            self._answers[row.stem] = (_Question(self._world, asked, settings, state), decided)
+        self._answers.pop(policy.stem, None)
+        if policy.timeless and decided.lasting:
+            self._answers[policy.stem] = ((self._world, asked, settings, state), decided)
 
 
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
@@ -131,7 +123,7 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
 
 
 def decide(
-    rows: Sequence[registry.Row],
+    policies: Sequence[declaration.Declared],
     now: snapshot.Snapshot,
     past: series.History,
     *,
@@ -154,32 +146,34 @@ def decide(
     asked, compares = now, False
     if memory is not None:
         memory.look(now)
-    for row in rows:
-        mode = modes.get(row.stem, row.default_mode)
+    for policy in policies:
+        mode = modes.get(policy.stem, policy.default_mode)
         if mode is plan.Mode.OFF:
             continue
         if asked.ledger is not binding or asked.sets is not sets:
             asked = dataclasses.replace(now, ledger=binding, sets=sets)
-        with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
-        recalled = memory.recall(row, binding, *with_) if memory is not None else None
+        with_ = settings.get(policy.stem, policy.settings), states.get(policy.stem, policy.state)
+        recalled = memory.recall(policy, binding, *with_) if memory is not None else None
         if inputs is not None:
-            inputs[row.stem] = Input(
+            inputs[policy.stem] = Input(
                 ledger=binding,
                 settings=with_[0],
                 state=with_[1],
                 remembered=recalled is not None,
             )
         try:
-            decided = recalled or row.decide(asked, past, *with_)
+            decided = recalled or policy.decide(asked, past, *with_)
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
-            outcomes.append(Outcome(stem=row.stem, mode=mode, failure=failure))
-            decided = last.get(row.stem) or _recalled(row, with_[1])
+            outcomes.append(Outcome(stem=policy.stem, mode=mode, failure=failure))
+            # One that has failed since this process started has the claims of its checkpoint.
+            claims = policy.recall(with_[1]) if policy.recall is not None else ()
+            decided = last.get(policy.stem) or decision.Decision(next_state=with_[1], claims=claims)
         else:
-            outcomes.append(Outcome(stem=row.stem, mode=mode, decision=decided))
+            outcomes.append(Outcome(stem=policy.stem, mode=mode, decision=decided))
             if memory is not None and recalled is None:
-                memory.keep(row, binding, *with_, decided)
-            compares |= row.compares and any(signal.met for signal in decided.signals)
+                memory.keep(policy, binding, *with_, decided)
+            compares |= policy.compares and any(signal.met for signal in decided.signals)
         binds = mode is plan.Mode.ENFORCE
         sets = {**sets, **decided.sets} if binds and decided.sets else sets
         if not (decided.claims or decided.pools):
@@ -187,9 +181,3 @@ def decide(
         shown = shown.with_(decided.claims, decided.pools)
         binding = binding.with_(decided.claims, decided.pools) if binds else binding
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
-
-
-def _recalled(row: registry.Row, state: object) -> decision.Decision[object]:
-    """The claims of a policy that has failed since this process started."""
-    claims = row.recall(state) if row.recall is not None else ()
-    return decision.Decision(next_state=state, claims=claims)

@@ -150,8 +150,8 @@ def _regression(samples: Iterable[Sample], tried: Trial, newest: Sample, params:
 
 def _within(samples: Iterable[Sample], after: float, until: float, params: Params) -> list[Sample]:
     """Samples of a period; empty with fewer than one sample in two seconds."""
-    found = [sample for sample in samples if after < sample.at <= until]
-    return found if 2 * len(found) >= params.window else []
+    within = [sample for sample in samples if after < sample.at <= until]
+    return within if 2 * len(within) >= params.window else []
 
 
 def _mean(samples: list[Sample]) -> float:

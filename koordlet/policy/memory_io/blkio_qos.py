@@ -16,6 +16,12 @@ Rules:
 4. A limit is never below ``limits.leastBps`` and ``leastIops``: whoever may not do any I/O at all
    keeps locks of the file system that everybody else waits for.
 5. A device that is not there costs itself, and is said.
+
+* Formula: as asked; on v1 in equal parts for the groups at the bottom
+* Writes: `io.max`, `io.weight`, `io.cost.qos`, `io.cost.model`; on v1 `blkio.throttle.*_device`
+* See: `koordlet explain write PATH`
+* Off: our lines of each device go back, those of others stay
+* More: best-effort.md
 """
 
 from __future__ import annotations
@@ -24,11 +30,11 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, knob, limits, remember, snapshot, strategies
+from koordlet.model import cgroup, decision, knob, limits, remember, snapshot, strategies
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups as best_effort_groups
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "blkio_qos"
 State = decision.Stateless
@@ -71,10 +77,9 @@ def _wished(pods: tuple[pods.Pod, ...]) -> bool:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide the device lines of every limited cgroup."""
-    del past
     deciding = _Deciding(now, settings)
     be, root = _strategies(now, settings)
     for place in best_effort_groups.places(now) if be else ():
@@ -84,31 +89,27 @@ def decide(
         if wish is not None and wish.enable is not False and pod.group in now.groups and pod.active:
             deciding.limit(pod.group or "", wish.blocks or (), pod.key, uid=pod.uid)
     deciding.model(root)
-    return decision.Decision(
-        next_state=state,
-        actions=deciding.actions(),
-        conditions=deciding.conditions(),
-        explanation=deciding.why,
-    )
+    deciding.finish()
+    return deciding.decided(state)
 
 
 def _strategies(
     now: snapshot.Snapshot, settings: Settings
 ) -> tuple[tuple[strategies.Block, ...], tuple[strategies.Block, ...]]:
     """Strategies of best-effort work and of device models."""
-    if now.slo is None or not now.slo.source:
+    slo = now.cluster_slo
+    if slo is None:
         return settings.be, settings.root
-    be, root = now.slo.classes["BE"].blkio, now.slo.classes["root"].blkio
+    be, root = slo.classes["BE"].blkio, slo.classes["root"].blkio
     return (be.blocks or () if be.enable else ()), (root.blocks or () if root.enable else ())
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
-        self.now = now
+        super().__init__(STEM, now)
         self.settings = settings
-        self.why: dict[str, str] = {}
         #: Path to its lines by device, with what else the file's action needs.
         self._files: dict[str, tuple[knob.Knob, str, str, dict[str, str]]] = {}
         self._absent: dict[str, None] = {}
@@ -162,10 +163,10 @@ class _Deciding:
     ) -> Iterator[tuple[str, strategies.IoLimits]]:
         known = self.now.blocks
         for block in blocks:
-            found = known.find(block.type, block.name, uid) if known is not None else ()
-            if not found:
+            numbers = known.find(block.type, block.name, uid) if known is not None else ()
+            if not numbers:
                 self._absent[f"{who}: this machine has no {block.type} {block.name!r}"] = None
-            for number in found:
+            for number in numbers:
                 yield number, block.io_cfg
 
     def _part(self, key: str, value: int, among: int) -> int:
@@ -207,19 +208,23 @@ class _Deciding:
             # A pod's own wish comes after that of the class it is in, and counts.
             lines[setting.text.partition(" ")[0]] = setting.text
 
-    def actions(self) -> tuple[action.Action, ...]:
-        """One action for each file, one line for each device."""
-        made: list[action.Action] = []
+    def finish(self) -> None:
+        """One action for each file, one line for each device; what is missing."""
         for path, (row, group, reason, lines) in self._files.items():
-            setting = limits.Setting(row, path, "\n".join(lines.values()))
-            made.extend(limit_files.files((setting,), policy=STEM, reason=reason, group=group))
-        return tuple(made)
+            self.write(path, "\n".join(lines.values()), reason, knob=row.name, group=group)
+        for kind, problems in (
+            ("BlockDeviceMissing", self._absent),
+            ("BlkioQosUnsupported", self._missing),
+        ):
+            if problems:
+                self.say(kind, "; ".join(problems))
 
-    def conditions(self) -> tuple[decision.Condition, ...]:
-        """Conditions for missing devices and unsupported files."""
-        kinds = {"BlockDeviceMissing": self._absent, "BlkioQosUnsupported": self._missing}
-        return tuple(
-            decision.Condition(type=name, status=True, reason=STEM, message="; ".join(found))
-            for name, found in kinds.items()
-            if found
-        )
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="block I/O limits of best-effort work and of single pods",
+    protects="it limits what best-effort work and single pods read and write",
+    decide=decide,
+    settings=Settings(),
+    timeless=True,
+)

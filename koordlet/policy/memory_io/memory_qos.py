@@ -14,6 +14,13 @@ Rules:
 3. Annotation ``policy: none`` is nothing at all, ``auto`` the class's defaults even where the node
    has switched them off; single fields of the annotation lie over either.
 4. ``memory.high`` is never below ``memory.min``. What this kernel has no file for is said once.
+
+* Formula: min = request * minLimitPercent; low = request * lowLimitPercent; high = request + (limit
+  - request) * throttlingPercent
+* Writes: `memory.min`, `memory.low`, `memory.high`, `memory.oom.group`; `memory.wmark_*`,
+  `memory.priority` and `memory.use_priority_oom` where the kernel has them
+* See: `koordlet explain pod NS/NAME`
+* More: qos.md
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import (
-    action,
+    cgroup,
     decision,
     knob,
     limits,
@@ -35,7 +42,7 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.framework import limit_files
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "memory_qos"
 State = decision.Stateless
@@ -74,31 +81,23 @@ class Protection:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide the memory files of every pod whose strategy sets something."""
-    del past
     deciding = _Deciding(now, settings)
     for pod in now.pods:
         deciding.place(pod)
     deciding.above()
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(deciding.actions),
-        conditions=deciding.conditions(),
-        explanation=deciding.why,
-    )
+    deciding.unsupported()
+    return deciding.decided(state)
 
 
 def strategy_of(
     pod: pods.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
     """The strategy of a pod; ``None`` where there is none."""
-    label = pod.raw_qos or (pod.qos if pod.kube_qos is None else None)
-    name = None if label is None else qos.SLO_CLASS.get(label)
-    if label is None and pod.kube_qos is not None:
-        name = qos.SLO_CLASS_OF_KUBE[pod.kube_qos]
-    if name is None:
+    name = pod.slo_class
+    if not name:
         return None
     if slo is not None and slo.source:
         node = slo.classes[name].memory
@@ -133,14 +132,12 @@ def high(asked: strategies.MemoryQos, request: int, most: int) -> int | None:
     return max(between // _PAGE * _PAGE, protection(asked, request).min)
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
-        self.now = now
+        super().__init__(STEM, now)
         self.settings = settings
-        self.actions: list[action.Action] = []
-        self.why: dict[str, str] = {}
         #: QoS groups of the kubelet's tree and what the pods in them are promised together.
         self._sums: dict[str, Protection] = {}
         self._missing: set[str] = set()
@@ -166,7 +163,7 @@ class _Deciding:
         group, name = each.group or "", f"{pod.key}/{each.name}"
         request = self._bound(_request(pod, each.requests))
         if group != pod.group:
-            for around in limit_files.with_scopes([group], pod.group):
+            for around in cgroup.with_scopes([group], pod.group):
                 self._protect(around, protection(asked, request), name)
             self._vendor(group, asked, name)
         most = _request(pod, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
@@ -192,21 +189,14 @@ class _Deciding:
             value = getattr(asked, name)
             if value is None or value == getattr(nodeslo.NEUTRAL.memory, name):
                 continue
-            target = self.now.layout.file(row, group)
-            if target is None:
+            if not self.write_knob(row, group, str(value), f"{who}: {name.replace('_', ' ')}"):
                 self._missing.add(row.name)
-                continue
-            setting = limits.Setting(row, target, str(value))
-            self._write((setting,), group, f"{who}: {name.replace('_', ' ')}")
 
     def _bytes(self, row: knob.Knob, group: str, size: int, reason: str) -> None:
         settings = limits.memory(self.now.layout, group, row, size)
         if not settings:
             self._missing.add(row.name)
-        self._write(settings, group, reason)
-
-    def _write(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
-        self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
+        self.write_settings(settings, group, reason)
 
     def _bound(self, request: int) -> int:
         """Cap a request at the operator's percentage of the machine's memory."""
@@ -214,18 +204,11 @@ class _Deciding:
         most = None if capacity is None else capacity * self.settings.max_percent // 100
         return request if most is None else min(request, most)
 
-    def conditions(self) -> tuple[decision.Condition, ...]:
+    def unsupported(self) -> None:
         """One condition for all files that this kernel lacks."""
-        if not self._missing:
-            return ()
-        message = "; ".join(
-            str(self.now.layout.why_not(knob.TABLE[name])) for name in sorted(self._missing)
-        )
-        return (
-            decision.Condition(
-                type="MemoryQosUnsupported", status=True, reason=STEM, message=message
-            ),
-        )
+        if self._missing:
+            gaps = [self.now.layout.why_not(knob.TABLE[name]) for name in sorted(self._missing)]
+            self.say("MemoryQosUnsupported", "; ".join(map(str, gaps)))
 
 
 def _request(pod: pods.Pod, amounts: resources.Amounts) -> int:
@@ -253,3 +236,13 @@ def _qos_groups(pod: pods.Pod) -> Iterator[str]:
     above = parent.rpartition("/")[0]
     if pod.kube_qos is not qos.KubeQos.GUARANTEED and above:
         yield above
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="memory protection and throttling of each class",
+    protects="it protects memory of some workloads and limits others",
+    decide=decide,
+    settings=Settings(),
+    timeless=True,
+)

@@ -19,6 +19,12 @@ Rules:
    the host that is best-effort, or has a limit of its own, says so in a condition of its own.
 4. A qdisc of another program is never replaced: a condition names it.
 5. A share is capped at the total, and a guaranteed rate at its limit.
+
+* Formula: certain = percent * link, most = percent * link, by class
+* Writes: queueing disciplines, classes and filters of the links to the world
+* See: `tc class show dev LINK` beside `koordlet plan`
+* Off: the trees are removed, and a link has its default queueing again
+* More: network.md
 """
 
 from __future__ import annotations
@@ -28,10 +34,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, decision, qos, quantity, queueing, snapshot, strategies
+from koordlet.model import action, decision, plan, qos, quantity, queueing, snapshot, strategies
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "network_qos"
 State = decision.Stateless
@@ -70,15 +77,15 @@ class Settings:
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide the qdisc trees of all links, or explain why there are none."""
-    del past
+    proposal = proposals.Proposal(STEM, now, reason="NetworkQos")
     total, classes, why = _asked(now, settings)
     if why:
-        return decision.Decision(next_state=state, explanation={"bandwidth": why})
+        proposal.why["bandwidth"] = why
+        return proposal.decided(state)
     problems = list(now.links.problems)
-    actions: list[action.Action] = []
     sides = (queueing.EGRESS, queueing.INGRESS) if settings.ingress else (queueing.EGRESS,)
     for direction in sides:
         value = queueing.text(tree(now.pods, total, classes, direction, settings.least))
@@ -87,7 +94,7 @@ def decide(
             if not queueing.is_ours(there) and not queueing.is_free(there):
                 problems.append(f"{link.name} {direction}: not shaped, another program set {there}")
                 continue
-            actions.append(
+            proposal.actions.append(
                 action.SetQdisc(
                     target=queueing.target(link.name, direction),
                     value=value,
@@ -95,29 +102,15 @@ def decide(
                     reason=f"{total} bit/s for system, latency-sensitive and best-effort work",
                 )
             )
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(actions),
-        conditions=_conditions(problems, _unknown(now.pods)),
-        explanation={
-            "bandwidth": f"{total} bit/s",
-            "links": ", ".join(link.name for link in now.links.links) or "none",
-        },
-    )
-
-
-def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decision.Condition, ...]:
-    found = [("NetworkNotShaped", "node", "; ".join(problems))] if problems else []
-    why = (
-        "its packets cannot be told from the host's (hostNetwork), so the system class counts them"
-    )
-    found += [("NetworkNotTold", who, f"{who}: {why}") for who in unknown]
-    return tuple(
-        decision.Condition(
-            type=kind, status=True, reason="NetworkQos", message=message, subject=who
-        )
-        for kind, who, message in found
-    )
+    if problems:
+        proposal.say("NetworkNotShaped", "; ".join(problems))
+    for pod_key in _unknown(now.pods):
+        why = "its packets cannot be told from the host's (hostNetwork)"
+        message = f"{pod_key}: {why}, so the system class counts them"
+        proposal.say("NetworkNotTold", message, pod_key)
+    proposal.why["bandwidth"] = f"{total} bit/s"
+    proposal.why["links"] = ", ".join(link.name for link in now.links.links) or "none"
+    return proposal.decided(state)
 
 
 # What was asked for ------------------------------------------------------------------------------
@@ -127,14 +120,14 @@ def _asked(
     now: snapshot.Snapshot, settings: Settings
 ) -> tuple[int, Mapping[int, strategies.NetworkQos], str]:
     """Total bandwidth, classes, and the reason that nothing is shaped."""
-    slo = now.slo if now.slo is not None and now.slo.source else None
+    slo = now.cluster_slo
     total, classes = settings.total, settings.classes
     if slo is not None:
         if slo.network_policy != TC:
             return 0, {}, f"the NodeSLO's netQOSPolicy is {slo.network_policy}"
         names = {SYSTEM: "SYSTEM", LS: "LS", BE: "BE"}
-        found = {number: slo.classes[name].network for number, name in names.items()}
-        classes = {number: strategy for number, strategy in found.items() if strategy.enable}
+        enabled = {number: slo.classes[name].network for number, name in names.items()}
+        classes = {number: strategy for number, strategy in enabled.items() if strategy.enable}
         if not classes:
             return 0, {}, "no class of the NodeSLO has networkQOS enabled"
         total = slo.system.total_network_bandwidth or 0
@@ -236,10 +229,21 @@ def _part(asked: strategies.Share | None, total: int, percent: int) -> int:
     bits = None if asked is None else asked.bits
     if asked is not None and asked.percent is not None:
         percent = asked.percent
-    found = total * percent // 100 if bits is None else bits
-    return max(_LEAST, _bytes(min(found, total)))
+    amount = total * percent // 100 if bits is None else bits
+    return max(_LEAST, _bytes(min(amount, total)))
 
 
 def _bytes(bits: int) -> int:
     """Whole bytes, in bits: the kernel counts no others."""
     return bits // 8 * 8
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="network bandwidth of each class",
+    protects="it limits what each class sends and receives",
+    decide=decide,
+    settings=Settings(),
+    timeless=True,
+    default_mode=plan.Mode.OFF,
+)

@@ -15,6 +15,11 @@ Rules:
 5. The score is written to processes, even where a runtime asks koordlet before it starts a
    container: the NRI field is new, containerd 1.7 drops it silently, and koordlet reports only what
    it can verify. The kubelet's own value is there before the first instruction anyway.
+
+* Formula: 1000 - 1000 * memory request / memory of the machine, from 3 to 999; guaranteed -997,
+  best-effort 1000
+* Writes: `/proc/PID/oom_score_adj` of workloads' processes
+* See: `koordlet explain write PATH`
 """
 
 from __future__ import annotations
@@ -22,9 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import action, decision, qos, resources, snapshot
+from koordlet.model import cgroup, decision, plan, qos, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "oom_score"
 State = decision.Stateless
@@ -43,26 +49,19 @@ def decide(
 ) -> decision.Decision[State]:
     """Decide ``oom_score_adj`` of every process."""
     total = now.pressure.total
-    actions: list[action.WriteFile] = []
-    why: dict[str, str] = {}
+    proposal = proposals.Proposal(STEM, now)
     owners = dict(_owners(now.pods))
     for group, scores in now.oom_scores.items():
-        owner = _owner(group, owners)
+        owner = cgroup.owner(group, owners)
         value, reason = (None, "") if owner is None else wanted(*owner, total)
         if value is None or owner is None:
             continue
-        why[owner[0].key] = f"{value}: {reason}"
-        actions += [
-            action.WriteFile(
-                target=f"/proc/{pid}/oom_score_adj",
-                value=str(value),
-                policy=STEM,
-                reason=f"{owner[0].key}: {reason}",
-                group=group,
-            )
-            for pid in scores
-        ]
-    return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
+        key = owner[0].key
+        proposal.why[key] = f"{value}: {reason}"
+        for pid in scores:
+            path = f"/proc/{pid}/oom_score_adj"
+            proposal.write(path, str(value), f"{key}: {reason}", group=group)
+    return proposal.decided(state)
 
 
 _Owner = tuple[pods.Pod, pods.Container | None]
@@ -74,15 +73,6 @@ def _owners(pods: tuple[pods.Pod, ...]) -> Iterator[tuple[str, _Owner]]:
             continue
         yield pod.group, (pod, None)
         yield from ((box.group, (pod, box)) for box in pod.containers if box.group is not None)
-
-
-def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
-    """The owner of a cgroup or of the nearest one above it."""
-    while group:
-        if group in owners:
-            return owners[group]
-        group = group.rpartition("/")[0]
-    return None
 
 
 def wanted(pod: pods.Pod, box: pods.Container | None, total: int | None) -> tuple[int | None, str]:
@@ -147,3 +137,13 @@ def _memory(box: pods.Container) -> int:
 
 def _clamped(value: int) -> int:
     return max(_LEAST, min(_MOST, value))
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="which processes the OOM killer takes first",
+    protects="it lets best-effort work be killed first",
+    decide=decide,
+    settings=Settings(),
+    default_mode=plan.Mode.OFF,
+)

@@ -12,6 +12,12 @@ Rules:
    counters have followed; never for more than ``limits.maxBytes`` at a time.
 3. The kernel chooses the pages: without swap these are of the page cache, since anonymous ones
    have nowhere to go. It may find less, which is no failure.
+
+* Formula: too much = page cache - min(size, or percent * limit; limit)
+* Writes: `memory.reclaim` of pods (v2)
+* See: `koordlet explain pod NS/NAME`
+* Off: nothing is asked of the kernel any more; what it has taken back is read again on use
+* More: best-effort.md
 """
 
 from __future__ import annotations
@@ -26,14 +32,13 @@ from koordlet.model import (
     knob,
     meter,
     nodeslo,
-    qos,
     remember,
-    resources,
     snapshot,
     strategies,
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals
 from koordlet.policy.memory_io import memory_qos
 
 STEM = "page_cache_reclaim"
@@ -66,8 +71,8 @@ def decide(
 ) -> decision.Decision[State]:
     """Decide what to reclaim now."""
     asked = {group: at for group, at in state.asked.items() if 0 <= now.at - at < _PAUSE}
-    actions: list[action.Action] = []
-    why: dict[str, str] = {}
+    proposal = proposals.Proposal(STEM, now)
+    why = proposal.why
     missing = ""
     for pod, most in _limited(now.pods, now.slo, settings.classes):
         group = pod.group or ""
@@ -86,7 +91,7 @@ def decide(
         if excess < _LEAST or group in asked:
             continue
         asked[group] = now.at
-        actions.append(
+        proposal.actions.append(
             action.Reclaim(
                 target=target,
                 amount_bytes=excess,
@@ -95,12 +100,9 @@ def decide(
                 group=group,
             )
         )
-    return decision.Decision(
-        next_state=State(asked=asked),
-        actions=tuple(actions),
-        conditions=(_unsupported(missing),) if missing else (),
-        explanation=why,
-    )
+    if missing:
+        proposal.say("PageCacheUnsupported", missing)
+    return proposal.decided(State(asked=asked))
 
 
 @remember.last
@@ -111,29 +113,33 @@ def _limited(
 ) -> list[tuple[pods.Pod, int]]:
     """Pods with a page cache limit, and the limit in bytes."""
     settings = memory_qos.Settings(classes=classes)
-    found: list[tuple[pods.Pod, int]] = []
+    limited: list[tuple[pods.Pod, int]] = []
     for pod in workloads:
         strategy = memory_qos.strategy_of(pod, slo, settings) if pod.group and pod.active else None
         most = None if strategy is None else allowed(strategy, pod)
         if most is not None:
-            found.append((pod, most))
-    return found
+            limited.append((pod, most))
+    return limited
 
 
 def allowed(strategy: strategies.MemoryQos, pod: pods.Pod) -> int | None:
     """Page cache limit of a pod in bytes; ``None`` is unlimited."""
     if strategy.page_cache_limit_enable is False:
         return None
-    batch = pod.limits.get(resources.BATCH_MEMORY) if pod.raw_qos is qos.Qos.BE else None
-    limit = batch or pod.limits.get(resources.MEMORY, 0)
+    limit = pod.memory_limit
     if strategy.page_cache_limit_size is not None:
-        found = strategy.page_cache_limit_size
+        size = strategy.page_cache_limit_size
     else:
-        found = limit * (strategy.page_cache_limit_percent or 0) // 100
+        size = limit * (strategy.page_cache_limit_percent or 0) // 100
     if limit > 0:
-        found = min(found, limit)
-    return found if found > 0 else None
+        size = min(size, limit)
+    return size if size > 0 else None
 
 
-def _unsupported(why: str) -> decision.Condition:
-    return decision.Condition(type="PageCacheUnsupported", status=True, reason=STEM, message=why)
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="page cache beyond a pod's limit, reclaimed",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+)

@@ -11,6 +11,12 @@ Rules:
 3. A file that this kernel lacks is refused and reported once, as every refusal.
 4. ``schedFeatures`` is reported and never set: these are debugging features of the kernel's
    scheduler (``/sys/kernel/debug/sched/features``) that change from version to version.
+
+* Formula: min_free_kbytes = memory * minFreeKbytesFactor / 10000
+* Writes: `/proc/sys/vm/min_free_kbytes`, `/proc/sys/vm/watermark_scale_factor`; switches of one
+  vendor's kernel where they are
+* See: `koordlet explain write PATH`
+* More: best-effort.md
 """
 
 from __future__ import annotations
@@ -18,8 +24,9 @@ from __future__ import annotations
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import action, decision, meter, snapshot, strategies
+from koordlet.model import decision, meter, plan, snapshot, strategies
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals
 
 STEM = "system_qos"
 State = decision.Stateless
@@ -50,8 +57,8 @@ def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide the kernel settings that the strategy names."""
-    strategy = now.slo.system if now.slo is not None and now.slo.source else settings.system
-    actions: list[action.Action] = []
+    strategy = settings.system if now.cluster_slo is None else now.cluster_slo.system
+    proposal = proposals.Proposal(STEM, now)
     wrong: list[str] = []
     for name, (path, low, high) in FILES.items():
         asked = getattr(strategy, name)
@@ -68,21 +75,23 @@ def decide(
         if not low <= value <= most:
             wrong.append(f"{name}: {value} is outside {low}…{most}, {path} stays unchanged")
             continue
-        reason = f"{name} is {asked}"
-        write = action.WriteFile(target=path, value=str(value), policy=STEM, reason=reason)
-        actions.append(write)
+        proposal.write(path, str(value), f"{name} is {asked}")
+        proposal.why[path] = f"{name} is {asked}"
     if strategy.sched_features:
         names = ", ".join(sorted(strategy.sched_features))
         wrong.append(
             f"sched_features ({names}): kernel debugging features, koordlet never sets them"
         )
-    return decision.Decision(
-        next_state=state,
-        actions=tuple(actions),
-        conditions=(_ignored("; ".join(wrong)),) if wrong else (),
-        explanation={wanted.target: wanted.reason for wanted in actions},
-    )
+    if wrong:
+        proposal.say("SystemQosIgnored", "; ".join(wrong))
+    return proposal.decided(state)
 
 
-def _ignored(message: str) -> decision.Condition:
-    return decision.Condition(type="SystemQosIgnored", status=True, reason=STEM, message=message)
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="node-wide kernel settings, opt-in",
+    protects="it keeps memory free for the kernel, as the operator configured",
+    decide=decide,
+    settings=Settings(),
+    default_mode=plan.Mode.OFF,
+)

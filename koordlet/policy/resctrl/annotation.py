@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import TypeVar
 
 from koordlet.model.record import dataclass
 
 KEY = "node.koordinator.sh/resctrl"
 
 Range = tuple[int, int]
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +55,7 @@ def parse(text: str) -> tuple[Wish, tuple[str, ...]]:
     ways, ways_of = _part(whole, "llc", "range", _range, problems)
     alone = _alone(whole, problems)
     percent, percent_of = _part(whole, "mb", "percent", _percent, problems)
-    wish = Wish(
-        ways=ways if isinstance(ways, tuple) else None,
-        alone=alone,
-        ways_of={k: v for k, v in ways_of.items() if isinstance(v, tuple)},
-        percent=percent if isinstance(percent, int) else None,
-        percent_of={k: v for k, v in percent_of.items() if isinstance(v, int)},
-    )
+    wish = Wish(ways=ways, alone=alone, ways_of=ways_of, percent=percent, percent_of=percent_of)
     if not problems and wish == Wish():
         problems.append("neither llc nor mb")
     return wish, tuple(problems)
@@ -69,9 +65,9 @@ def _part(
     whole: Mapping[str, object],
     name: str,
     key: str,
-    read: Callable[[object], Range | int | None],
+    read: Callable[[object], ValueT | None],
     problems: list[str],
-) -> tuple[Range | int | None, dict[int, Range | int]]:
+) -> tuple[ValueT | None, dict[int, ValueT]]:
     part = _get(whole, name)
     if part is None:
         return None, {}
@@ -84,7 +80,7 @@ def _part(
         everywhere = read(_get(common, key) if isinstance(common, dict) else common)
         if everywhere is None:
             problems.append(f"{name}.schemata: {common!r} has no valid {key}")
-    single: dict[int, Range | int] = {}
+    single: dict[int, ValueT] = {}
     listed = _get(part, "schemataPerCache")
     for entry in listed if isinstance(listed, list) else [listed] if listed is not None else []:
         cache = _get(entry, "cacheID") if isinstance(entry, dict) else None
@@ -98,13 +94,13 @@ def _part(
 
 def _alone(whole: Mapping[str, object], problems: list[str]) -> int | None:
     part = _get(whole, "llc")
-    found = _get(part, "ways") if isinstance(part, dict) else None
-    if found is None:
+    ways = _get(part, "ways") if isinstance(part, dict) else None
+    if ways is None:
         return None
-    if not _whole(found) or not isinstance(found, int) or found < 1:
-        problems.append(f"llc.ways: {found!r} is not a number of ways")
+    if not _whole(ways) or not isinstance(ways, int) or ways < 1:
+        problems.append(f"llc.ways: {ways!r} is not a number of ways")
         return None
-    return found
+    return ways
 
 
 def _get(where: Mapping[str, object], key: str) -> object:
@@ -117,11 +113,11 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _range(value: object) -> Range | int | None:
+def _range(value: object) -> Range | None:
     if isinstance(value, list) and len(value) == 2 and all(map(_whole, value)):
         return (value[0], value[1])
     return None
 
 
-def _percent(value: object) -> Range | int | None:
+def _percent(value: object) -> int | None:
     return value if _whole(value) and isinstance(value, int) else None

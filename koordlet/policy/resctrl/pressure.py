@@ -10,7 +10,7 @@ halved at once and given back a step at a time, so that it does not swing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from koordlet.model import decision, resctrl, snapshot
 from koordlet.model.record import dataclass
@@ -52,7 +52,7 @@ def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Tr
         theirs, whole = totals.get(reading.domain, (0.0, 0.0))
         noisy = reading.total_rate if reading.group == best_effort else 0.0
         totals[reading.domain] = (theirs + noisy, whole + reading.total_rate)
-    return tuple(Traffic(domain, *found) for domain, found in sorted(totals.items()))
+    return tuple(Traffic(domain, *rates) for domain, rates in sorted(totals.items()))
 
 
 def of(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
@@ -65,42 +65,32 @@ def of(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
     return signals(now.resctrl.usage, felt)
 
 
-def signals(
-    usage: Iterable[resctrl.Usage],
-    pressure: Mapping[str, float] | float | None,
-    *,
-    share: float = SHARE,
-    limit: float = PRESSURE,
-) -> tuple[decision.Signal, ...]:
+def signals(usage: Iterable[resctrl.Usage], pressure: float | None) -> tuple[decision.Signal, ...]:
     """One signal for each domain: met where both the share and the pressure are over their limits.
 
-    ``pressure`` is of latency-sensitive work in percent of time, for the machine or by domain.
+    ``pressure`` is of latency-sensitive work in percent of time.
     """
-    return tuple(_signal(flow, _of(pressure, flow.domain), share, limit) for flow in traffic(usage))
+    return tuple(_signal(flow, pressure) for flow in traffic(usage))
 
 
-def _of(pressure: Mapping[str, float] | float | None, domain: str) -> float | None:
-    return pressure.get(domain) if isinstance(pressure, Mapping) else pressure
-
-
-def _signal(flow: Traffic, felt: float | None, share: float, limit: float) -> decision.Signal:
+def _signal(flow: Traffic, pressure: float | None) -> decision.Signal:
     observed = f"{flow.share:.0f} % of {flow.total / 1e9:.2f} GB/s"
-    known = felt is not None
+    known = pressure is not None
     return decision.Signal(
         name=f"resctrl.noisy_neighbour.{flow.domain}",
-        observed=f"{observed}, pressure {felt:.1f} %" if known else observed,
-        threshold=f"{share:g} % of the traffic and {limit:g} % pressure",
-        met=flow.share > share and felt > limit if felt is not None else None,
+        observed=f"{observed}, pressure {pressure:.1f} %" if known else observed,
+        threshold=f"{SHARE:g} % of the traffic and {PRESSURE:g} % pressure",
+        met=flow.share > SHARE and pressure > PRESSURE if pressure is not None else None,
         why="" if known else "the pressure of latency-sensitive work is not known",
     )
 
 
-def tightened(percent: int, found: Iterable[decision.Signal], *, most: int = 100) -> int:
+def tightened(percent: int, signals: Iterable[decision.Signal], *, most: int = 100) -> int:
     """Compute the next bandwidth limit of best-effort work, in percent.
 
     Halved where a neighbour is noisy, a step wider where all is quiet, kept where it is not known.
     """
-    met = [signal.met for signal in found]
+    met = [signal.met for signal in signals]
     if any(met):
         return max(LEAST, percent // 2 // STEP * STEP)
     if not met or None in met:

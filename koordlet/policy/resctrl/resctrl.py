@@ -18,6 +18,12 @@ Rules:
 5. ``tighten`` halves the bandwidth of a noisy neighbour at each reading of the counters, and raises
    it again step by step. That slows best-effort work and stops nothing, so it comes before taking
    CPUs away.
+
+* Formula: ways = from start% to end% of the ways, both rounded up; bandwidth = percent of full
+* Writes: groups below the resctrl mount: directories, `schemata`, `tasks`; the mount itself
+* See: `koordlet resctrl`, the panel of cache ways
+* Off: its groups are removed and threads go back; a mount of ours is unmounted
+* More: resctrl.md
 """
 
 from __future__ import annotations
@@ -26,15 +32,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, adjustment, decision, knob, qos, resctrl, schemata, snapshot
+from koordlet.model import (
+    action,
+    adjustment,
+    decision,
+    knob,
+    plan,
+    qos,
+    resctrl,
+    schemata,
+    snapshot,
+)
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals, saved_state
 from koordlet.policy.resctrl import annotation, pressure, shares, tasks
-from koordlet.policy.resctrl import partitions as resctrl_partitions
+from koordlet.policy.resctrl import values as resctrl_values
 from koordlet.policy.resctrl.shares import Want
 
 STEM = "resctrl"
-SCHEMA = 1
 
 #: Who keeps a class of service where there are too few.
 KEEP = ("BE", "LSR", "LS")
@@ -71,7 +87,7 @@ class Settings:
     #: Cache levels that the ranges are about.
     levels: tuple[int, ...] = (3,)
     #: Parts of the machine that classes live in; a class in none has its share of the whole.
-    partitions: tuple[resctrl_partitions.Partition, ...] = ()
+    partitions: tuple[resctrl_values.Partition, ...] = ()
     #: Less bandwidth for best-effort work while it takes that of others.
     tighten: bool = False
 
@@ -85,53 +101,26 @@ class State:
     #: ``MB:0`` to the largest value ever seen there: a group is born unlimited.
     unlimited: Mapping[str, int] = field(default_factory=dict)
     #: What best-effort work may have in percent, where that is less than was asked for.
-    tightened: int | None = None
+    tightened: int | None = field(default=None, metadata=saved_state.within(1, 100))
     #: When that was last thought about: as often as the counters are read.
-    stepped: float = 0.0
-
-
-def revive(body: Mapping[str, object]) -> State:
-    """Load the state from a checkpoint; ``ValueError`` when it is malformed."""
-    seen = body.get("unlimited", {})
-    if not isinstance(seen, Mapping) or not all(isinstance(v, int) for v in seen.values()):
-        raise ValueError("unlimited is not a map of numbers")
-    percent = body.get("tightened")
-    if percent is not None and (not isinstance(percent, int) or not 0 < percent <= 100):
-        raise ValueError("tightened is no percentage")
-    return State(
-        mounted=bool(body.get("mounted")),
-        unlimited={str(k): v for k, v in seen.items()},
-        tightened=percent,
-    )
-
-
-def keep(state: State) -> State:
-    """The part of the state for a checkpoint: without the time of the last step."""
-    return replace(state, stepped=0.0)
+    stepped: float = field(default=0.0, metadata=saved_state.UNKEPT)
 
 
 def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Decide groups, their schemata and their threads."""
-    del past
     deciding = _Deciding(now, settings, state)
     if now.resctrl is None:
         deciding.unmounted()
     else:
         deciding.mounted(now.resctrl)
-    return decision.Decision(
-        next_state=deciding.next_state,
-        actions=tuple(deciding.actions),
-        conditions=tuple(deciding.conditions),
-        explanation=deciding.why,
-        # What others feel changes by itself.
-        lasting=not settings.tighten,
-    )
+    # What others feel changes by itself.
+    return deciding.decided(deciding.next_state, lasting=not settings.tighten)
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, state: State, pod: pods.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, _state: State, pod: pods.Pod, _container: str
 ) -> adjustment.Adjustment:
     """Assign a starting container to the resctrl group of its class, where it exists.
 
@@ -140,7 +129,6 @@ def admit(
     ``intelrdt``): L2 alone, or code and data apart (CDP) without bandwidth, are no resource
     control to it.
     """
-    del state, container
     there = now.resctrl
     if not settings.runtime_classes or there is None:
         return adjustment.Adjustment()
@@ -154,24 +142,13 @@ def admit(
     return adjustment.Adjustment()
 
 
-class _Deciding:
+class _Deciding(proposals.Proposal):
     """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, state: State) -> None:
-        self.now = now
+        super().__init__(STEM, now)
         self.settings = settings
         self.next_state = state
-        self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
-        self.why: dict[str, str] = {}
-
-    def say(self, kind: str, subject: str, message: str) -> None:
-        """Add a condition."""
-        self.conditions.append(
-            decision.Condition(
-                type=kind, status=True, reason=STEM, message=message, subject=subject
-            )
-        )
 
     def _mount(self, where: str) -> None:
         if self.settings.mount:
@@ -190,9 +167,7 @@ class _Deciding:
         if any(gap.feature == STEM and "not mounted" in gap.why for gap in self.now.unsupported):
             self._mount(resctrl.MOUNT_POINT)
         if self.next_state.mounted:
-            self.say(
-                "ResctrlUnmounted", "node", "resctrl was unmounted while in use; mount it again"
-            )
+            self.say("ResctrlUnmounted", "resctrl was unmounted while in use; mount it again")
             if self.settings.mount:
                 self._mount(resctrl.MOUNT_POINT)
 
@@ -203,7 +178,6 @@ class _Deciding:
         if self.settings.mount and missing:
             self.say(
                 "ResctrlMountOptions",
-                "node",
                 f"another program mounted resctrl without {','.join(sorted(missing))}: unmount it",
             )
         self.next_state = replace(self.next_state, mounted=True, unlimited=self._unlimited(there))
@@ -212,18 +186,26 @@ class _Deciding:
         kept = self._fitting(there, self._wanted())
         sharing = shares.Sharing(
             there=there,
-            rules=self.settings,
+            levels=self.settings.levels,
+            bandwidth=self.settings.bandwidth,
+            slow_bandwidth=self.settings.slow_bandwidth,
+            peer=self.settings.peer,
+            partitions=self.settings.partitions,
             unlimited=self.next_state.unlimited,
             wanted=kept,
             say=self.say,
         )
         for want in kept:
             self._group(there, want, sharing)
-        placing = tasks.Placing(there, [want.name for want in kept], self.settings)
+        placing = tasks.Placing(
+            there,
+            [want.name for want in kept],
+            self.settings.most_monitors if self.settings.pod_monitoring else 0,
+        )
         own = {want.pod.uid: want.name for want in kept if want.pod is not None}
         self.actions.extend(placing.place(self.now.pods, own))
         for subject, message in placing.left:
-            self.say("ResctrlForeignGroup", subject, message)
+            self.say("ResctrlForeignGroup", message, subject)
 
     def _unlimited(self, there: resctrl.Resctrl) -> Mapping[str, int]:
         seen = dict(self.next_state.unlimited)
@@ -237,7 +219,7 @@ class _Deciding:
 
     def _wanted(self) -> list[Want]:
         classes = self._tightened(self._classes())
-        found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
+        wanted = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
         for pod in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
             text = pod.annotations.get(annotation.KEY)
@@ -245,15 +227,16 @@ class _Deciding:
                 continue
             wish, problems = annotation.parse(text)
             for problem in problems:
-                self.say("MalformedPod", pod.key, f"{annotation.KEY}: {problem}")
-            if wish != annotation.Wish() and _plain(pod.uid):
-                found.append(Want(name=f"{_PREFIX}{pod.uid}", wish=wish, pod=pod))
-        return found
+                self.say("MalformedPod", f"{annotation.KEY}: {problem}", pod.key)
+            safe = bool(pod.uid) and pod.uid.isprintable() and "/" not in pod.uid
+            if wish != annotation.Wish() and safe:
+                wanted.append(Want(name=f"{_PREFIX}{pod.uid}", wish=wish, pod=pod))
+        return wanted
 
     def _classes(self) -> Mapping[str, annotation.Wish]:
         """Rule 3."""
-        slo = self.now.slo
-        if slo is None or not slo.source:
+        slo = self.now.cluster_slo
+        if slo is None:
             return self.settings.classes
         strategies = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
         return {
@@ -274,8 +257,7 @@ class _Deciding:
         most = best_effort.percent or 100
         percent = min(most, self.next_state.tightened or most)
         if self.now.at - self.next_state.stepped >= pressure.PERIOD:
-            found = pressure.of(self.now)
-            percent = pressure.tightened(percent, found, most=most)
+            percent = pressure.tightened(percent, pressure.of(self.now), most=most)
             self.next_state = replace(self.next_state, stepped=self.now.at)
         kept = percent if percent < most else None
         self.next_state = replace(self.next_state, tightened=kept)
@@ -298,10 +280,10 @@ class _Deciding:
             )
             self.say(
                 "ResctrlNoRoom",
-                subject,
                 f"no resctrl group {want.name}: the machine has {there.hardware.most_groups} groups"
                 f" (classes of service, RMIDs), {len(foreign)} of them foreign and one the root;"
                 f" tasks stay in {stays}",
+                subject,
             )
         return wanted[:room]
 
@@ -316,23 +298,16 @@ class _Deciding:
         if here is not None and _locked(here):
             self.say(
                 "ResctrlForeignGroup",
-                want.name,
                 f"group is {here.mode}: koordlet leaves it unchanged",
+                want.name,
             )
             return
         values, how = sharing.values(want)
         text = schemata.text(values)
         self.why[want.name] = "; ".join(how)
         if text:
-            self.actions.append(
-                action.WriteFile(
-                    target=there.file(want.name, "schemata"),
-                    value=text,
-                    policy=STEM,
-                    reason=f"{subject}: {'; '.join(how)}",
-                    knob=knob.SCHEMATA.name,
-                )
-            )
+            path, reason = there.file(want.name, "schemata"), f"{subject}: {'; '.join(how)}"
+            self.write(path, text, reason, knob=knob.SCHEMATA.name)
 
 
 def _locked(group: resctrl.Group) -> bool:
@@ -340,6 +315,15 @@ def _locked(group: resctrl.Group) -> bool:
     return group.mode.startswith("pseudo-lock")
 
 
-def _plain(uid: str) -> bool:
-    """Whether a UID is safe in a directory name."""
-    return bool(uid) and uid.isprintable() and "/" not in uid and "\n" not in uid
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="cache ways and memory bandwidth of each class of workload",
+    protects="it limits what best-effort work takes of caches and memory bandwidth",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    kept=State,
+    admit=admit,
+    timeless=True,
+    default_mode=plan.Mode.SHADOW,
+)

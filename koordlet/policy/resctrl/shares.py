@@ -7,12 +7,10 @@ Does not cover: which groups there are (``resctrl``), arithmetic (``values``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from koordlet.model import pod, qos, resctrl, schemata
 from koordlet.model.record import dataclass
 from koordlet.policy.resctrl import annotation
-from koordlet.policy.resctrl import partitions as resctrl_partitions
 from koordlet.policy.resctrl import values as resctrl_values
 
 
@@ -36,36 +34,17 @@ class Want:
         return qos.SLO_CLASS.get(self.pod.qos, "") if self.pod else self.name
 
 
-class Rules(Protocol):
-    """Settings that this module reads."""
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Cache levels that ranges are about."""
-
-    @property
-    def bandwidth(self) -> float | None:
-        """GB/s of one domain."""
-
-    @property
-    def slow_bandwidth(self) -> float | None:
-        """The same of slow memory."""
-
-    @property
-    def peer(self) -> bool:
-        """The peer's exact numbers."""
-
-    @property
-    def partitions(self) -> tuple[resctrl_partitions.Partition, ...]:
-        """Parts of the machine that classes live in."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
     """Inputs of all schemata values at one moment."""
 
     there: resctrl.Resctrl
-    rules: Rules
+    #: Settings of the policy that say how percentages count.
+    levels: tuple[int, ...]
+    bandwidth: float | None
+    slow_bandwidth: float | None
+    peer: bool
+    partitions: tuple[resctrl_values.Partition, ...]
     #: ``MB:0`` to the largest value ever seen there.
     unlimited: Mapping[str, int]
     #: The groups of this moment, in their order.
@@ -75,41 +54,39 @@ class Sharing:
 
     def values(self, want: Want) -> tuple[dict[str, dict[int, int]], list[str]]:
         """Values by resource and domain, without refused ones, and their reasons."""
-        found: dict[str, dict[int, int]] = {}
+        values: dict[str, dict[int, int]] = {}
         how: dict[str, None] = {}
         for cache in self.there.hardware.caches:
-            if cache.level in self.rules.levels or not self._has_level():
-                found[cache.name] = self._ways(want, cache, how)
+            if cache.level in self.levels or not any(
+                cache.level in self.levels for cache in self.there.hardware.caches
+            ):
+                values[cache.name] = self._ways(want, cache, how)
         for bandwidth in self.there.hardware.bandwidths:
-            if bandwidth.name == "MB" or (bandwidth.name == "SMBA" and self.rules.slow_bandwidth):
-                found[bandwidth.name] = self._bandwidth(want, bandwidth, how)
-        for resource, domain, why in list(schemata.problems(self.there.hardware, found)):
-            self.say("ResctrlRefused", want.subject, f"{resource} of domain {domain}: {why}")
-            del found[resource][domain]
-        return found, list(how)
-
-    def _has_level(self) -> bool:
-        """Whether any configured cache level can be controlled."""
-        return any(cache.level in self.rules.levels for cache in self.there.hardware.caches)
+            if bandwidth.name == "MB" or (bandwidth.name == "SMBA" and self.slow_bandwidth):
+                values[bandwidth.name] = self._bandwidth(want, bandwidth, how)
+        for resource, domain, why in list(schemata.problems(self.there.hardware, values)):
+            self.say("ResctrlRefused", f"{resource} of domain {domain}: {why}", want.subject)
+            del values[resource][domain]
+        return values, list(how)
 
     def _ways(self, want: Want, cache: resctrl.Cache, how: dict[str, None]) -> dict[int, int]:
         self._unknown_caches(want.subject, cache.name, want.wish.ways_of, cache.domains)
-        found: dict[int, int] = {}
+        values: dict[int, int] = {}
         for domain in cache.domains:
             value, taken = self._asked(want, cache, domain)
             if value is None:
                 continue
             if value.number is None:
                 message = f"{cache.name} of domain {domain}: {value.how}"
-                self.say("ResctrlRefused", want.subject, message)
+                self.say("ResctrlRefused", message, want.subject)
                 continue
             exclusive = _exclusive(self.there, want.name, cache.name, domain) | taken
             ways = resctrl_values.without(value.number, exclusive)
             how[f"{cache.name} {value.how}"] = None
             if ways != value.number:
                 how[f"without the ways {exclusive:x} of exclusive groups"] = None
-            found[domain] = ways
-        return found
+            values[domain] = ways
+        return values
 
     def _asked(
         self, want: Want, cache: resctrl.Cache, domain: int
@@ -121,7 +98,7 @@ class Sharing:
         wish = want.wish.range_in(domain)
         if wish is None:
             return None, taken
-        part = resctrl_partitions.of(self.rules.partitions, want.class_name)
+        part = resctrl_values.partition_of(self.partitions, want.class_name)
         if part is None:
             return resctrl_values.mask(cache, *wish), taken
         return part.mask(cache, *wish), taken
@@ -142,7 +119,7 @@ class Sharing:
     ) -> None:
         for cache in asked:
             if cache not in there:
-                self.say("ResctrlRefused", subject, f"{resource}: there is no cache {cache}")
+                self.say("ResctrlRefused", f"{resource}: there is no cache {cache}", subject)
 
     def _bandwidth(
         self, want: Want, resource: resctrl.Bandwidth, how: dict[str, None]
@@ -150,35 +127,33 @@ class Sharing:
         self._unknown_caches(want.subject, resource.name, want.wish.percent_of, resource.domains)
         slow = resource.name == "SMBA"
         against = resctrl_values.reference(
-            self.rules.slow_bandwidth if slow else self.rules.bandwidth,
+            self.slow_bandwidth if slow else self.bandwidth,
             self.there.memory_gigabytes,
             len(resource.domains),
-            peer=self.rules.peer,
+            peer=self.peer,
         )
-        part = resctrl_partitions.of(self.rules.partitions, want.class_name)
-        found: dict[int, int] = {}
+        part = resctrl_values.partition_of(self.partitions, want.class_name)
+        values: dict[int, int] = {}
         for domain in resource.domains:
             percent = want.wish.percent_in(domain)
             if percent is None:
                 continue
             if part is not None:
                 percent = part.percent(percent)
-            value = resctrl_values.bandwidth(
-                resource, domain, percent, against, peer=self.rules.peer
-            )
+            value = resctrl_values.bandwidth(resource, domain, percent, against, peer=self.peer)
             if value.number is None:
                 message = f"{resource.name} of domain {domain}: {value.how}"
-                self.say("ResctrlRefused", want.subject, message)
+                self.say("ResctrlRefused", message, want.subject)
                 continue
             how[f"{resource.name} {value.how}"] = None
             if percent < 100:
-                found[domain] = value.number
+                values[domain] = value.number
             elif want.name in self.there.groups:
                 # A group is born without a limit, and only its file tells what that is here.
                 whole = resource.unit is resctrl.Unit.EIGHTHS
                 seen = self.unlimited.get(f"{resource.name}:{domain}", 0)
-                found[domain] = max(value.number, seen) if whole else value.number
-        return found
+                values[domain] = max(value.number, seen) if whole else value.number
+        return values
 
 
 def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:

@@ -7,7 +7,6 @@ Does not cover: which groups there are (``resctrl``), moving (``apply.resctrl_ta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 from koordlet.model import action, qos, resctrl
 from koordlet.model import pod as pods
@@ -15,25 +14,14 @@ from koordlet.model import pod as pods
 _STEM = "resctrl"
 
 
-class Limits(Protocol):
-    """Settings that this module reads."""
-
-    @property
-    def pod_monitoring(self) -> bool:
-        """Whether pods get monitoring groups."""
-
-    @property
-    def most_monitors(self) -> int:
-        """How many at most."""
-
-
 class Placing:
     """One round of placing threads."""
 
-    def __init__(self, there: resctrl.Resctrl, kept: Sequence[str], limits: Limits) -> None:
+    def __init__(self, there: resctrl.Resctrl, kept: Sequence[str], most_monitors: int) -> None:
         self.there = there
         self.kept = frozenset(kept)
-        self.limits = limits
+        #: How many monitoring groups pods get at most; 0: none.
+        self.most_monitors = most_monitors
         #: (workload, message) for threads that stay where somebody else put them.
         self.left: list[tuple[str, str]] = []
 
@@ -48,7 +36,7 @@ class Placing:
                 homes.setdefault(name if name in self.kept else "", []).append(pod)
         for name in sorted(homes):
             yield from self._move(name, homes[name])
-        if self.limits.pod_monitoring and self.there.hardware.monitoring is not None:
+        if self.most_monitors and self.there.hardware.monitoring is not None:
             yield from self._monitors(homes)
 
     def _move(self, name: str, pods: Sequence[pods.Pod]) -> Iterator[action.Action]:
@@ -92,7 +80,7 @@ class Placing:
         )
         # Every control group needs one too, and a freed RMID is back only when its lines are gone.
         room = monitoring.num_rmids - self.there.hardware.most_groups - (used - ours)
-        room = min(room, self.limits.most_monitors)
+        room = min(room, self.most_monitors)
         wanted = [(name, pod) for name in ("BE", "LS", "LSR") for pod in homes.get(name, ())]
         for name, pod in wanted[: max(0, room)]:
             path = f"{name}/mon_groups/koordlet-{pod.uid.replace('/', '_')}"

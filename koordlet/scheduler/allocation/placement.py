@@ -154,8 +154,8 @@ def _bound(  # noqa: PLR0917 -- as _admit
     )
     zoned = {name for zone in zones.room.values() for name in zone}
     others = {name: much for name, much in request.others.items() if name in zoned}
-    policy = numa_hints.Policy(numa)
-    if policy is numa_hints.Policy.NONE:
+    policy = numa_hints.NumaPolicy(numa)
+    if policy is numa_hints.NumaPolicy.NONE:
         others = {}
     return node.allocate(
         allocation.Request(
@@ -275,7 +275,7 @@ def _zones_only(
     wants = asked(request, offer, bound=False)
     taste = _taste(request, offer, zones, bound=False)
     choice = numa_hints.choose(
-        members, wants, numa_hints.Policy(numa), taste=taste, far=offer.machine.shape.far
+        members, wants, numa_hints.NumaPolicy(numa), taste=taste, far=offer.machine.shape.far
     )
     if choice is None:
         if numa_hints.fits(members, wants):

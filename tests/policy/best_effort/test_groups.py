@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from koordlet.model import cpuset, pod
 from koordlet.policy.best_effort import groups
+from koordlet.policy.framework import proposals
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -37,10 +38,10 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
     now = colocation.moment(EIGHT, [colocation.declared("job", Qos.BE)])
     narrow = dataclasses.replace(now, groups={**now.groups, "": moments.group("", "0-3")})
     there = groups.places(now)
-    writer = groups.Writer(narrow, "x")
-    made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), "because")
+    proposal = proposals.Proposal("x", narrow)
+    problems = groups.limit_sets(proposal, there, cpuset.CPUSet.parse("6-7"), "because")
 
-    assert made == []
+    assert proposal.actions == []
     assert problems == ["t/job: CPUs 6-7 are outside its parent cgroup's CPUs 0-3"]
 
 

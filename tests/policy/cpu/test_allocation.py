@@ -15,7 +15,7 @@ from koordlet.policy.cpu.allocation import Grant, Holding, Node, Refusal, Reques
 from tests.policy.cpu.test_accumulator import machine, machines
 
 SHAPE = cpu_shape.Shape.of(machine(2, 1, 4, 2))
-SINGLE = numa_hints.Policy.SINGLE
+SINGLE = numa_hints.NumaPolicy.SINGLE
 
 
 def cpus(text: str) -> cpuset.CPUSet:
@@ -109,7 +109,7 @@ def test_any_sequence_of_arrivals_and_departures_keeps_sets_apart(data: st.DataO
                 required=data.draw(st.booleans()),
                 exclusive=exclusive,
             ),
-            numa=data.draw(st.sampled_from(numa_hints.Policy)),
+            numa=data.draw(st.sampled_from(numa_hints.NumaPolicy)),
         )
         answer = node.allocate(request)
 

@@ -9,6 +9,7 @@ import pytest
 from koordlet.model import cpuset
 from koordlet.policy.best_effort import groups as best_effort_groups
 from koordlet.policy.cpu import cpuset_room
+from koordlet.policy.framework import proposals
 from tests.kit import colocation, moments
 from tests.kit.colocation import Qos
 
@@ -68,11 +69,12 @@ def test_the_limit_of_best_effort_work_below_a_group_that_moves(version: str) ->
     ]
     now = moments.moment(EIGHT, pods, groups=groups, layout=LAYOUTS[version])
     moving = dataclasses.replace(now, sets=parsed({"team": "0-3"}))
-    writer = best_effort_groups.Writer(moving, "x")
+    proposal = proposals.Proposal("x", moving)
+    places = best_effort_groups.places(moving)
 
-    made, problems = writer.sets(
-        best_effort_groups.places(moving), cpuset.CPUSet.parse("2-3"), "because"
+    problems = best_effort_groups.limit_sets(
+        proposal, places, cpuset.CPUSet.parse("2-3"), "because"
     )
 
-    assert list(moments.written(made).values()) == ["2-3"]
+    assert list(moments.written(proposal.actions).values()) == ["2-3"]
     assert problems == []

@@ -22,9 +22,9 @@ from koordlet.model import (
     snapshot,
     wishes,
 )
-from koordlet.policy.cpu import exclusive_cpus
+from koordlet.policy.cpu import exclusive_cpus, holdings
 from koordlet.policy.cpu.exclusive_cpus import Settings
-from koordlet.policy.cpu.holdings import Holding, State
+from koordlet.policy.cpu.holdings import Holding, Origin, State
 from tests.kit import moments, search
 from tests.kit.moments import workload
 
@@ -330,10 +330,15 @@ def test_holdings_are_rows_of_the_state() -> None:
 
     made = decided(now)
     row = Holding(
-        uid="uid-a", holder="t/a", cpus="2-3", origin="named", owner="LSE", since=now.wall
+        uid="uid-a",
+        holder="t/a",
+        cpus=cpuset.CPUSet.parse("2-3"),
+        origin=Origin.NAMED,
+        owner=ledger.Owner.LSE,
+        since=now.wall,
     )
     assert (row,) == made.next_state.holdings
-    claim = exclusive_cpus.recall(made.next_state)[0]
+    claim = holdings.recall(made.next_state)[0]
     assert (claim.owner, str(claim.cpus), claim.holder) == (ledger.Owner.LSE, "2-3", "t/a")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from typing import Any
 
 import pytest
 
-from koordlet.policy.cpu import holdings
+from koordlet.policy.cpu import exclusive_cpus, holdings
+
+POLICY = exclusive_cpus.POLICY
 
 ROW: dict[str, Any] = {
     "uid": "u",
@@ -22,9 +22,9 @@ ROW: dict[str, Any] = {
 
 def test_there_and_back() -> None:
     """What was written is what is read."""
-    state = holdings.State(holdings=(holdings.Holding(**ROW),))
+    state = POLICY.revive({"holdings": [ROW]})
 
-    assert state == holdings.revive(json.loads(json.dumps(dataclasses.asdict(state))))
+    assert POLICY.saved(state) == {"holdings": [ROW]}
     assert state.holdings[0] is state.of("u", holdings.Origin.NAMED)
     assert state.of("u", holdings.Origin.CHOSEN) is None
 
@@ -46,4 +46,4 @@ def test_there_and_back() -> None:
 def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
     """A checkpoint that does not hold holdings is refused."""
     with pytest.raises(ValueError, match=r"."):
-        holdings.revive(body)
+        POLICY.revive(body)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.policy.cpu import numa_hints
-from koordlet.policy.cpu.numa_hints import Choice, Policy, Zone
+from koordlet.policy.cpu.numa_hints import Choice, NumaPolicy, Zone
 
 
 def zones(*free: Mapping[str, int]) -> list[Zone]:
@@ -24,20 +24,20 @@ TWO = zones({"cpu": 4, "memory": 8}, {"cpu": 6, "memory": 2})
 @pytest.mark.parametrize(
     ("policy", "wants", "expected"),
     [
-        (Policy.NONE, {"cpu": 99}, Choice(None)),
-        (Policy.SINGLE, {"cpu": 4, "memory": 8}, Choice((0,))),
-        (Policy.SINGLE, {"cpu": 5}, Choice((1,))),
-        (Policy.SINGLE, {"cpu": 5, "memory": 3}, None),
+        (NumaPolicy.NONE, {"cpu": 99}, Choice(None)),
+        (NumaPolicy.SINGLE, {"cpu": 4, "memory": 8}, Choice((0,))),
+        (NumaPolicy.SINGLE, {"cpu": 5}, Choice((1,))),
+        (NumaPolicy.SINGLE, {"cpu": 5, "memory": 3}, None),
         # All nodes are no affinity.
-        (Policy.RESTRICTED, {"cpu": 5, "memory": 3}, Choice(None)),
-        (Policy.RESTRICTED, {"cpu": 11}, None),
-        (Policy.BEST_EFFORT, {"cpu": 11}, Choice(None)),
+        (NumaPolicy.RESTRICTED, {"cpu": 5, "memory": 3}, Choice(None)),
+        (NumaPolicy.RESTRICTED, {"cpu": 11}, None),
+        (NumaPolicy.BEST_EFFORT, {"cpu": 11}, Choice(None)),
         # What no node speaks of is nobody's constraint here.
-        (Policy.SINGLE, {"cpu": 1, "gpu": 3}, Choice((0,))),
-        (Policy.SINGLE, {}, Choice((0,))),
+        (NumaPolicy.SINGLE, {"cpu": 1, "gpu": 3}, Choice((0,))),
+        (NumaPolicy.SINGLE, {}, Choice((0,))),
     ],
 )
-def test_policies(policy: Policy, wants: dict[str, int], expected: Choice | None) -> None:
+def test_policies(policy: NumaPolicy, wants: dict[str, int], expected: Choice | None) -> None:
     """Who is admitted, and to which nodes."""
     assert numa_hints.choose(TWO, wants, policy) == expected
 
@@ -50,15 +50,15 @@ def test_near_nodes_are_taken_together() -> None:
     def far(one: int, other: int) -> int:
         return near.get(frozenset((one, other)), 20)
 
-    assert Choice((1, 2)) == numa_hints.choose(four, {"cpu": 4}, Policy.RESTRICTED, far=far)
-    assert Choice((0, 1)) == numa_hints.choose(four, {"cpu": 4}, Policy.RESTRICTED)
+    assert Choice((1, 2)) == numa_hints.choose(four, {"cpu": 4}, NumaPolicy.RESTRICTED, far=far)
+    assert Choice((0, 1)) == numa_hints.choose(four, {"cpu": 4}, NumaPolicy.RESTRICTED)
 
 
 def test_a_higher_score_wins_among_equal_sizes() -> None:
     """The caller's score stands above distance and number."""
     taste = numa_hints.Taste(score=lambda nodes: int(nodes == (1,)))
 
-    assert Choice((1,)) == numa_hints.choose(TWO, {"cpu": 1}, Policy.BEST_EFFORT, taste=taste)
+    assert Choice((1,)) == numa_hints.choose(TWO, {"cpu": 1}, NumaPolicy.BEST_EFFORT, taste=taste)
 
 
 def test_a_set_that_is_barred() -> None:
@@ -66,19 +66,19 @@ def test_a_set_that_is_barred() -> None:
     three = zones({"cpu": 2}, {"cpu": 2}, {"cpu": 2})
     taste = numa_hints.Taste(barred=lambda nodes: len(nodes) == 1)
 
-    assert numa_hints.choose(three, {"cpu": 1}, Policy.SINGLE, taste=taste) is None
-    found = numa_hints.choose(three, {"cpu": 1}, Policy.RESTRICTED, taste=taste)
+    assert numa_hints.choose(three, {"cpu": 1}, NumaPolicy.SINGLE, taste=taste) is None
+    found = numa_hints.choose(three, {"cpu": 1}, NumaPolicy.RESTRICTED, taste=taste)
     assert Choice((0, 1)) == found
-    assert Choice((0,)) == numa_hints.choose(three, {"cpu": 1}, Policy.BEST_EFFORT, taste=taste)
+    assert Choice((0,)) == numa_hints.choose(three, {"cpu": 1}, NumaPolicy.BEST_EFFORT, taste=taste)
     first = numa_hints.Taste(barred=lambda nodes: nodes == (0,))
-    assert Choice((1,)) == numa_hints.choose(three, {"cpu": 1}, Policy.BEST_EFFORT, taste=first)
+    assert Choice((1,)) == numa_hints.choose(three, {"cpu": 1}, NumaPolicy.BEST_EFFORT, taste=first)
 
 
 def test_many_nodes_are_not_enumerated() -> None:
     """64 nodes of which 32 are needed: an answer after a bounded number of steps."""
     many = zones(*({"cpu": 1, "memory": 1 + number % 3} for number in range(64)))
 
-    chosen = numa_hints.choose(many, {"cpu": 32, "memory": 40}, Policy.RESTRICTED)
+    chosen = numa_hints.choose(many, {"cpu": 32, "memory": 40}, NumaPolicy.RESTRICTED)
 
     assert chosen is not None
     assert chosen.nodes is not None
@@ -124,7 +124,7 @@ def test_the_choice_is_the_smallest_that_fits(
 ) -> None:
     """As many nodes as a look at every set finds, and they do fit."""
     size = smallest(free, wants)
-    chosen = numa_hints.choose(zones(*free), wants, Policy.RESTRICTED)
+    chosen = numa_hints.choose(zones(*free), wants, NumaPolicy.RESTRICTED)
 
     if size is None:
         assert chosen is None

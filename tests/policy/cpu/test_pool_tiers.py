@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.model import cgroup, cpuset, kubelet, pod, qos, snapshot
 from koordlet.policy.cpu import pool_tiers
-from koordlet.policy.cpu.cpuset_files import NODE, Wanted
+from koordlet.policy.cpu.cpuset_files import NODE, Wanted, Wish
 from tests.kit import moments
 
 EIGHT = moments.machine(1, 8, threads=1)
@@ -50,6 +50,11 @@ def wanted(group: str, cpus: str | None, **more: Any) -> Wanted:
     """What a container shall have."""
     found = None if cpus is None else cpuset.CPUSet.parse(cpus)
     return Wanted(group=group, who="t/a", cpus=found, reason="because", **more)
+
+
+def wishes_of(texts: Mapping[str, str]) -> dict[str, Wish]:
+    """Group to what it wanted, from texts."""
+    return {group: Wish.parse(text) for group, text in texts.items()}
 
 
 def sets(several: list[Wanted]) -> dict[str | None, str]:
@@ -123,7 +128,7 @@ def test_a_tier_in_which_somebody_may_run_anywhere_stays_wide(more: dict[str, An
 
     def tier(**changes: Any) -> dict[str | None, str]:
         wishes = changes.pop("wishes", {})
-        made = pool_tiers.narrowed(moment(**changes), POOLS, [free], wishes)
+        made = pool_tiers.narrowed(moment(**changes), POOLS, [free], wishes_of(wishes))
         return {group: cpus for group, cpus in sets(made).items() if group == BESTEFFORT}
 
     lost: dict[str, Any] = {
@@ -156,7 +161,7 @@ def test_a_pod_is_widened_where_the_kubelets_set_does_not_fit(
     One whose set nobody knows is left alone.
     """
     now = moment(sets={LS: pod_set}, kubelet=STATIC)
-    (made,) = pool_tiers.opened(now, [wanted(LS, "4-5", leaves=True)], wishes)
+    (made,) = pool_tiers.opened(now, [wanted(LS, "4-5", leaves=True)], wishes_of(wishes))
 
     assert (EIGHT.online if around else None) == made.around
     assert str(made.cpus) == "4-5"

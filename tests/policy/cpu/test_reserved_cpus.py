@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from koordlet.history import series
 from koordlet.model import cpuset, decision, kubelet, ledger, pod, qos, topology
 from koordlet.policy.cpu import reservation_requests, reserved_cpus
+from koordlet.policy.cpu.reservation_requests import Use
 from koordlet.policy.cpu.reserved_cpus import ANNOTATION, Reserve, Settings, State
 from tests.kit import moments
 
@@ -34,8 +35,8 @@ def decided(
 
 def valid(cpus: str, source: str = "node", **more: object) -> State:
     """A reservation that was valid once."""
-    values: dict[str, Any] = {"origin": "a test", "use": "machine", **more}
-    return State(reserves=(Reserve(source=source, cpus=cpus, **values),))
+    values: dict[str, Any] = {"origin": "a test", "use": Use.MACHINE, **more}
+    return State(reserves=(Reserve(source=source, cpus=cpuset.CPUSet.parse(cpus), **values),))
 
 
 def granted(made: decision.Decision[State]) -> str:
@@ -112,7 +113,7 @@ def test_a_bad_wish_keeps_the_last_valid_one(annotation: str) -> None:
     assert [one.type for one in made.conditions] == ["ReservedCPUsInvalid"]
     assert "CPUs 1-2 stay reserved" in made.conditions[0].message
     assert len(made.conditions[0].message) < 400
-    assert [one.cpus for one in made.next_state.reserves] == ["1-2"]
+    assert [str(reserve.cpus) for reserve in made.next_state.reserves] == ["1-2"]
 
 
 def test_nothing_was_ever_valid() -> None:
@@ -191,7 +192,7 @@ def test_there_is_always_a_cpu_left(
     assert repr(made) == repr(again)
 
 
-ROW = dataclasses.asdict(valid("0-1").reserves[0])
+ROW = reserved_cpus.POLICY.saved(valid("0-1"))["reserves"][0]
 
 
 @pytest.mark.parametrize(
@@ -210,13 +211,13 @@ ROW = dataclasses.asdict(valid("0-1").reserves[0])
 def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
     """A checkpoint that does not hold reservations is refused."""
     with pytest.raises(ValueError, match=r"."):
-        reserved_cpus.revive(body)
+        reserved_cpus.POLICY.revive(body)
 
 
 def test_a_checkpoint_comes_back() -> None:
     """The state survives its checkpoint, and stands for the same claims."""
     made = decided(wants(reservedCPUs="0-1"))
-    state = reserved_cpus.revive(json.loads(json.dumps(dataclasses.asdict(made.next_state))))
+    state = reserved_cpus.POLICY.revive(reserved_cpus.POLICY.saved(made.next_state))
 
     assert made.next_state == state
     assert made.claims == reserved_cpus.recall(state)

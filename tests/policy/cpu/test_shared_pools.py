@@ -347,7 +347,7 @@ def test_be_limits_protect_others() -> None:
 def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
     """A checkpoint that does not hold wishes is refused."""
     with pytest.raises(ValueError, match=r"."):
-        shared_pools.revive(body)
+        shared_pools.POLICY.revive(body)
 
 
 @search.examples(60)

@@ -290,14 +290,12 @@ def test_local_storage_comes_first() -> None:
 def test_what_outlives_a_restart() -> None:
     """Since when thresholds are met and conditions were seen; victims are chosen anew."""
     state = decided(moment(400)).next_state
-    again = node_pressure.revive(
-        {"first": dict(state.book.first), "seen": dict(node_pressure.keep(state).seen)}
-    )
+    again = node_pressure.POLICY.revive(node_pressure.POLICY.saved(state))
 
     assert again.book.first == state.book.first
     assert not again.victims
-    with pytest.raises(ValueError, match="times"):
-        node_pressure.revive({"first": {"x": "soon"}})
+    with pytest.raises(ValueError, match="first"):
+        node_pressure.POLICY.revive({"first": {"x": "soon"}})
 
 
 def test_limits_of_our_own() -> None:

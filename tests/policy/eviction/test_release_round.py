@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.model import pod, snapshot
+from koordlet.model import decision, pod, snapshot
 from koordlet.policy.best_effort import groups
 from koordlet.policy.eviction import release_round
 from koordlet.policy.eviction.release_round import State
@@ -32,10 +32,8 @@ def task(now: snapshot.Snapshot, amount: int, sizes: dict[str, int]) -> release_
     return release_round.Task(
         policy="memory_evict",
         feature="BEMemoryEvict",
-        signal="node.memory.used",
+        signal=decision.Signal(name="node.memory.used", observed="90%", threshold="70%", met=True),
         amount=amount,
-        observed="90%",
-        threshold="70%",
         ordered=now.pods,
         size=size,
     )

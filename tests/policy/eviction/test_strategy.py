@@ -10,9 +10,8 @@ import pytest
 from koordlet.history import series
 from koordlet.model import decision, meter, strategies
 from koordlet.policy.eviction import (
-    cpu_allocatable_evict,
+    allocatable_evict,
     cpu_evict,
-    memory_allocatable_evict,
     memory_evict,
     strategy,
 )
@@ -23,10 +22,10 @@ from tests.kit.colocation import KubeQos, Qos
 BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE, requests={"kubernetes.io/batch-memory": 9})
 GIB = 1 << 30
 POLICIES: dict[str, Any] = {
-    "memory": memory_evict,
-    "cpu": cpu_evict,
-    "offered memory": memory_allocatable_evict,
-    "offered CPU": cpu_allocatable_evict,
+    "memory": (memory_evict, memory_evict.KEYS),
+    "cpu": (cpu_evict, cpu_evict.KEYS),
+    "offered memory": (allocatable_evict.MEMORY, allocatable_evict.MEMORY_FEATURE.keys),
+    "offered CPU": (allocatable_evict.CPU, allocatable_evict.CPU_FEATURE.keys),
 }
 
 
@@ -62,12 +61,12 @@ def test_a_strategy_that_can_be_read_is_followed() -> None:
 @pytest.mark.parametrize(
     ("policy", "key"),
     [(name, "enable") for name in POLICIES]
-    + [(name, key) for name, one in POLICIES.items() for key in sorted(one.KEYS)],
+    + [(name, key) for name, (_, keys) in POLICIES.items() for key in sorted(keys)],
 )
 @pytest.mark.parametrize("value", [-1.5, "x", 1e300])
 def test_a_strategy_that_cannot_be_read_does_not_run(policy: str, key: str, value: object) -> None:
     """Not by its default either; one condition names the key."""
-    made = decided(POLICIES[policy], **{"enable": True, key: value})
+    made = decided(POLICIES[policy][0], **{"enable": True, key: value})
 
     assert (made.evictions, made.actions) == ((), ())
     assert [(one.type, key in one.message) for one in made.conditions] == [("EvictionNotRun", True)]

@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, pod, qos, snapshot
-from koordlet.policy.framework import admission, registry
+from koordlet.policy.framework import admission, declaration, registry
 from tests.kit import moments
 from tests.kit.moments import group, workload
 
@@ -21,7 +21,7 @@ def admit(
     now: snapshot.Snapshot,
     newcomer: pod.Pod,
     *,
-    rows: Sequence[registry.Row] = registry.POLICIES,
+    rows: Sequence[declaration.Declared] = registry.POLICIES,
     states: Mapping[str, object] | None = None,
     modes: Mapping[str, plan.Mode] | None = None,
 ) -> admission.Admission:
@@ -42,7 +42,9 @@ def admit(
 def states(found: admission.Admission) -> dict[str, object]:
     """What the line keeps."""
     return {
-        one.stem: one.decision.next_state for one in found.said.outcomes if one.decision is not None
+        one.stem: one.decision.next_state
+        for one in found.round.outcomes
+        if one.decision is not None
     }
 
 

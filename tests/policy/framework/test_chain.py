@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from koordlet.history import series
 from koordlet.model import cpuset, decision, ledger, plan, snapshot
-from koordlet.policy.framework import chain, registry
+from koordlet.policy.framework import chain, declaration
 from tests.kit import moments
 
 Mode = plan.Mode
@@ -42,16 +43,15 @@ def _decide(
     )
 
 
-def talker(stem: str, *, compares: bool = False) -> registry.Row:
+def talker(stem: str, *, compares: bool = False) -> declaration.Declared:
     """A policy that claims what it is told and says what was claimed before it."""
-    return registry.row(
+    return declaration.Policy(
         stem=stem,
         summary="talks",
         protects="nobody asks",
         decide=_decide,
         settings=Said(),
         state=0,
-        revive=lambda _: 0,
         schema=1,
         recall=lambda state: moments.reserved(str(state)).claims if state else (),
         compares=compares,
@@ -162,7 +162,7 @@ def test_what_does_not_last_is_asked_again() -> None:
     """A timeless policy is asked once while nothing changes, unless it looked at what does."""
     asked_: list[bool] = []
 
-    def decide(lasting: bool) -> registry.Decide:
+    def decide(lasting: bool) -> Any:
         def said(*_: object) -> decision.Decision[object]:
             asked_.append(lasting)
             return decision.Decision(next_state=None, lasting=lasting)

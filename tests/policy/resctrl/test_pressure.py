@@ -34,10 +34,9 @@ def test_monitoring_groups_are_not_counted_twice() -> None:
         (10.0, [True, False]),
         (1.0, [False, False]),
         (None, [None, None]),
-        ({"0": 9.0}, [True, None]),
     ],
 )
-def test_both_must_be_over(pressure: float | dict[str, float] | None, met: list[bool]) -> None:
+def test_both_must_be_over(pressure: float | None, met: list[bool]) -> None:
     """Traffic alone harms nobody; without knowing the pressure nothing is said."""
     found = resctrl_pressure.signals(USAGE, pressure)
 

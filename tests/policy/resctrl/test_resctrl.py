@@ -225,10 +225,9 @@ def test_somebody_elses_mount_options_stand() -> None:
 def test_a_state_survives_its_checkpoint() -> None:
     """What no limit is was learned from fresh groups; nonsense is refused."""
     state = policy.State(mounted=True, unlimited={"MB:0": 4096})
-
-    assert state == policy.revive({"mounted": True, "unlimited": {"MB:0": 4096}})
+    assert state == policy.POLICY.revive({"mounted": True, "unlimited": {"MB:0": 4096}})
     with pytest.raises(ValueError, match="unlimited"):
-        policy.revive({"unlimited": {"MB:0": "x"}})
+        policy.POLICY.revive({"unlimited": {"MB:0": "x"}})
 
 
 def test_equal_moments_give_equal_decisions() -> None:

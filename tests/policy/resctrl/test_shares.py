@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import qos, resctrl, strain
-from koordlet.policy.resctrl import annotation, partitions, pressure
+from koordlet.policy.resctrl import annotation, pressure, values
 from koordlet.policy.resctrl import resctrl as policy
 from tests.kit import moments
 from tests.policy.resctrl import test_resctrl as made
@@ -24,7 +24,7 @@ BORN = made.group("BE")
 
 def test_classes_live_in_their_partition() -> None:
     """Percentages are of the partition, an annotated pod's too; who is in none has the machine."""
-    parts = partitions.stacked([("latency", 50, 100, ["LS"]), ("batch", 25, 40, ["BE"])])
+    parts = values.stacked([("latency", 50, 100, ["LS"]), ("batch", 25, 40, ["BE"])])
     settings = policy.Settings(
         classes={
             "BE": Wish(ways=(0, 100), percent=50),
@@ -47,7 +47,7 @@ def test_classes_live_in_their_partition() -> None:
 def test_a_partition_that_cannot_be_costs_its_ways() -> None:
     """One way where two are the least: said for each domain, bandwidth is written all the same."""
     hardware = resctrl.Hardware(caches=(replace(made.L3, min_bits=2),), bandwidths=(made.MB,))
-    settings = replace(made.BE_ONLY, partitions=partitions.stacked([("tiny", 5, 100, ["BE"])]))
+    settings = replace(made.BE_ONLY, partitions=values.stacked([("tiny", 5, 100, ["BE"])]))
     found = made.decide(made.there(hardware=hardware), made.BATCH, settings=settings)
 
     assert [one.type for one in found.conditions] == ["ResctrlRefused"] * 2
@@ -88,10 +88,10 @@ def test_a_noisy_neighbour_is_slowed_down_and_let_go() -> None:
 def test_what_is_tightened_outlives_a_restart() -> None:
     """And goes when the option does."""
     state, _ = moment(10, 1.0, policy.State())
-    kept = policy.keep(state)
-    assert kept == policy.revive({"unlimited": kept.unlimited, "mounted": True, "tightened": 40})
+    kept = {"unlimited": dict(state.unlimited), "mounted": True, "tightened": 40}
+    assert kept == policy.POLICY.saved(state)
     with pytest.raises(ValueError, match="tightened"):
-        policy.revive({"tightened": 0})
+        policy.POLICY.revive({"tightened": 0})
 
     state, text = moment(20, 1.0, state, tighten=False)
     assert (text, state.tightened) == ("MB:0=80;8=80", None)

@@ -8,8 +8,8 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import meter, snapshot
-from koordlet.policy.best_effort import adaptive_work
-from koordlet.policy.best_effort.adaptive_work import State
+from koordlet.policy.best_effort import adaptive
+from koordlet.policy.best_effort.adaptive import Work
 from tests.kit import counting
 from tests.policy.best_effort import test_adaptive
 
@@ -37,9 +37,9 @@ def moment(windows: int) -> snapshot.Snapshot:
     return test_adaptive.moment(at=BEGIN + MINUTE * (windows - 1))
 
 
-def seen(*ratios: float) -> State:
+def seen(*ratios: float) -> Work:
     """What one look at these windows finds."""
-    return adaptive_work.look(moment(len(ratios)), past(*ratios), State())
+    return adaptive.look_at_work(moment(len(ratios)), past(*ratios), Work())
 
 
 def test_the_usual_is_what_it_needs_while_it_is_left_alone() -> None:
@@ -61,34 +61,34 @@ def test_who_hardly_works_hardly_counts() -> None:
     now = moment(21)
     both = dataclasses.replace(now, pods=(*now.pods, other))
 
-    assert adaptive_work.excess(both, found) == pytest.approx(1.0), "best-effort work is not asked"
+    assert adaptive.excess(both, found) == pytest.approx(1.0), "best-effort work is not asked"
     busy = past(*[1.0] * 20, 2.0, web=1e6, big=(999e6, 1.0))
-    assert adaptive_work.excess(both, busy) == pytest.approx(0.001)
+    assert adaptive.excess(both, busy) == pytest.approx(0.001)
 
 
 def test_old_windows_say_nothing() -> None:
     """Nor does a machine that does not count."""
     late = dataclasses.replace(moment(21), at=BEGIN + 20 * MINUTE + 200)
 
-    assert State() == adaptive_work.look(late, past(*[1.0] * 20, 2.0), seen(*[1.0] * 20, 2.0))
+    assert Work() == adaptive.look_at_work(late, past(*[1.0] * 20, 2.0), seen(*[1.0] * 20, 2.0))
 
 
 def test_who_is_slowed_beside_best_effort_work_is_told() -> None:
     """Above the tolerance, while best-effort work runs; 0 switches it off."""
     slow = seen(*[1.0] * 20, 1.5)
 
-    assert [told.type for told in adaptive_work.conditions(slow, 0.25, 1000)] == [
+    assert [told.type for told in adaptive.work_conditions(slow, 0.25, 1000)] == [
         "LatencySensitiveSlowed"
     ]
-    assert adaptive_work.conditions(slow, 0.5, 1000) == ()
-    assert adaptive_work.conditions(slow, 0.0, 1000) == ()
-    assert adaptive_work.conditions(slow, 0.25, 0) == ()
-    assert adaptive_work.conditions(State(), 0.25, 1000) == ()
+    assert adaptive.work_conditions(slow, 0.5, 1000) == ()
+    assert adaptive.work_conditions(slow, 0.0, 1000) == ()
+    assert adaptive.work_conditions(slow, 0.25, 0) == ()
+    assert adaptive.work_conditions(Work(), 0.25, 1000) == ()
 
 
 def test_the_signal_says_what_the_newest_window_said() -> None:
     """Nothing where nobody counts."""
-    (signal,) = adaptive_work.signal(seen(*[1.0] * 20, 1.5), 0.25)
+    (signal,) = adaptive.work_signal(seen(*[1.0] * 20, 1.5), 0.25)
 
     assert (signal.observed, signal.met) == ("50% more than usual", True)
-    assert adaptive_work.signal(State(), 0.25) == ()
+    assert adaptive.work_signal(Work(), 0.25) == ()

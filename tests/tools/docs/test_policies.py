@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import pytest
 
 from koordlet.config import catalog
 from koordlet.model import knob
-from koordlet.policy.framework import registry
-from tools.docs import policies, policy_parts
+from koordlet.policy.framework import declaration, registry
+from tools.docs import policies
 
 #: Every cgroup file that a row of the table names.
 FILES = {one for row in knob.TABLE.values() for one in (row.v1, row.v2) if one is not None}
@@ -28,10 +29,12 @@ def test_no_policy_is_left_out() -> None:
             assert below == field.path or f"| `{below}` |" in section, field.path
 
 
-@pytest.mark.parametrize("stem", policy_parts.PARTS)
-def test_files_are_those_of_the_table(stem: str) -> None:
+@pytest.mark.parametrize("policy", registry.POLICIES, ids=lambda policy: policy.stem)
+def test_files_are_those_of_the_table(policy: declaration.Declared) -> None:
     """A file that is said to be written has a row; a star stands for several."""
-    for name in _NAMED.findall(policy_parts.PARTS[stem].writes):
+    header = importlib.import_module(policy.decide.__module__).__doc__ or ""
+    words = policies.words_of(header.strip().rpartition("\n\n")[2].replace("``", "`"))
+    for name in _NAMED.findall(words["Writes"]):
         pattern = re.compile(re.escape(name).replace(r"\*", ".*"))
-        assert any(pattern.fullmatch(one) for one in FILES), name
-    assert "`" not in policy_parts.PARTS[stem].formula
+        assert any(pattern.fullmatch(file) for file in FILES), name
+    assert "`" not in words["Formula"]

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import decision, pod, resources, strategies, wishes
-from koordlet.policy.eviction import cpu_allocatable_evict, memory_allocatable_evict, release_round
+from koordlet.policy.eviction import allocatable_evict, release_round
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -50,7 +50,7 @@ def decided(
     """The decision of one of the two."""
     now = colocation.moment(SHAPE, pods, threshold=threshold)
     now = replace(now, node=replace(now.node, allocatable=offered))
-    decide = {"cpu": cpu_allocatable_evict.decide, "memory": memory_allocatable_evict.decide}
+    decide = {"cpu": allocatable_evict.CPU.decide, "memory": allocatable_evict.MEMORY.decide}
     return decide[resource](now, series.History(), strategies.Threshold(), None)
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from koordlet.model import pod, resources, wishes
-from koordlet.policy.best_effort import batch_zones as policy
+from koordlet.policy.best_effort import batch_formulas as policy
 from tests.kit import moments
 from tests.policy.best_effort import test_batch_resources as node
 

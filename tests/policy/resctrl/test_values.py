@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model import resctrl
-from koordlet.policy.resctrl import partitions
+from koordlet.policy.resctrl import values
 
 SHARES = st.lists(st.integers(1, 50), min_size=1, max_size=6).filter(lambda all_: sum(all_) <= 100)
 
@@ -21,7 +21,7 @@ def test_partitions_never_overlap(
     shares: list[int], ways: int, least: int, data: st.DataObject
 ) -> None:
     """Whatever their classes ask for inside; a mask is contiguous and not too small, or refused."""
-    parts = partitions.stacked((str(i), one, 100, ()) for i, one in enumerate(shares))
+    parts = values.stacked((str(i), one, 100, ()) for i, one in enumerate(shares))
     taken = 0
     for one in parts:
         start = data.draw(st.integers(0, 99))
@@ -39,20 +39,20 @@ def test_partitions_never_overlap(
 
 def test_a_class_has_its_share_of_the_partition() -> None:
     """60 % and 40 % of 20 ways; half of the upper one is its lower four; bandwidth likewise."""
-    low, high = partitions.stacked([("a", 60, 100, ["LS"]), ("b", 40, 50, ["BE"])])
+    low, high = values.stacked([("a", 60, 100, ["LS"]), ("b", 40, 50, ["BE"])])
 
     assert (
         low.mask(cache(20), 0, 100).number,
         high.mask(cache(20), 0, 50).number,
     ) == (0xFFF, 0x0F000)
     assert (high.percent(50), high.percent(5)) == (25, 3)
-    assert high == partitions.of((low, high), "BE")
-    assert partitions.of((low, high), "LSR") is None
+    assert high == values.partition_of((low, high), "BE")
+    assert values.partition_of((low, high), "LSR") is None
 
 
 def test_a_partition_smaller_than_a_mask() -> None:
     """10 % of 4 ways is one, and two are the least: refused, and not widened into another's."""
-    (one,) = partitions.stacked([("tiny", 10, 100, ["BE"])])
+    (one,) = values.stacked([("tiny", 10, 100, ["BE"])])
 
     value = one.mask(cache(4, 2), 0, 100)
     assert value.number is None

@@ -9,7 +9,8 @@ import pytest
 from koordlet.history import series
 from koordlet.model import action, cpuset, kubelet, pod, snapshot
 from koordlet.model.qos import Qos
-from koordlet.policy.cpu import exclusive_cpus, holdings, isolated_cpus, shared_pools
+from koordlet.policy.cpu import exclusive_cpus, holdings, shared_pools
+from koordlet.policy.framework import proposals
 from tests.kit import moments
 from tests.kit.moments import group, workload
 
@@ -83,12 +84,15 @@ def test_best_effort_work_is_chosen_cpus_of_its_pool() -> None:
     now = moment(workload("job", Qos.BE))
 
     assert cpuset.CPUSet.parse("0-5") == shared_pools.divide(now).be
-    assert cpuset.CPUSet.parse("6-7") == isolated_cpus.aside(now)
+    assert cpuset.CPUSet.parse("6-7") == shared_pools.isolated_aside(now)
 
 
 def test_machines_without() -> None:
     """Nothing is said, and nothing changes."""
     now = replace(moment(workload("web", Qos.LS)), topology=moments.machine(1, 8, threads=1))
 
-    assert isolated_cpus.conditions(now) == ()
-    assert cpuset.CPUSet() == isolated_cpus.aside(now)
+    proposal = proposals.Proposal("x", now)
+    shared_pools.tell_isolated(proposal)
+
+    assert proposal.conditions == []
+    assert cpuset.CPUSet() == shared_pools.isolated_aside(now)

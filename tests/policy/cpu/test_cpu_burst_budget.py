@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.policy.cpu import burst_budget as budgets
-from koordlet.policy.cpu.burst_budget import Budget, Rule
+from koordlet.policy.cpu import cpu_burst as budgets
+from koordlet.policy.cpu.cpu_burst import Budget, Rule
 
 RULE = Rule(period=10, percent=300)
 

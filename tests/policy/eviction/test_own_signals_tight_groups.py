@@ -7,7 +7,7 @@ import pytest
 from koordlet.history import series
 from koordlet.model import meter, resources
 from koordlet.model.qos import Qos
-from koordlet.policy.eviction import stalls
+from koordlet.policy.eviction import own_signals
 from tests.kit import colocation, counting, moments
 
 SHAPE = moments.machine(1, 2)
@@ -26,7 +26,7 @@ def test_the_nearest_counts(used: int, *, met: bool) -> None:
         meter.MEMORY_INACTIVE_FILE: [0.0, 0.0, 0.0],
     }
     past.take({"groups": counting.reading(100.0, columns, names=("near", "far", "free"))})
-    signal, condition = stalls.judge_tight(
+    signal, condition = own_signals.judge_tight(
         colocation.moment(SHAPE, (near, far, free)), past, percent=95
     )
 
@@ -37,7 +37,7 @@ def test_the_nearest_counts(used: int, *, met: bool) -> None:
 
 def test_nobody_is_limited() -> None:
     """Then it cannot be said."""
-    signal, condition = stalls.judge_tight(
+    signal, condition = own_signals.judge_tight(
         colocation.moment(SHAPE, ()), series.History(), percent=95
     )
 
