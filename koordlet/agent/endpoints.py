@@ -175,12 +175,11 @@ class Endpoints:
                 culprit="report.http.secure.address",
                 fix="set kube.kubeconfig, or leave the address out",
             )
-        held = certificates.Certificate(Path(said.certificate), Path(said.key))
         listener = server.HttpServer(
             said.address,
             api.routes(),
             tokens.TokenAuthorisation(self._cluster.store),
-            tls=held.context,
+            tls=certificates.context(Path(said.certificate), Path(said.key)),
             setting="report.http.secure.address",
         )
         bound = await listener.start()

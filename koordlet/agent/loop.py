@@ -1,7 +1,7 @@
 """Schedules passes: three lanes, events of the kernel, signals of the service manager.
 
 Covers: when a pass runs, readiness, reloading, stopping.
-Does not cover: what a pass does (``lifecycle.Agent.one_pass``).
+Does not cover: what a pass does (``tick.Tick.run``).
 
 Rules:
 1. One thread, one event loop; a pass is synchronous. Nothing that may block runs in it.
@@ -229,8 +229,10 @@ class Loop:
                 due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
             rang, self._memory_rang = self._memory_rang, False
             short = (rang or FAST in ready) and watch.crossed(told=rang)
-            broken = short or (FAST in ready and self.agent.protection_broken())
-            strained = FAST in ready and self.agent.strained()
+            tick = self.agent.tick
+            broken = short or (FAST in ready and tick.protection_broken(self.agent.stations))
+            # Latency-sensitive work waits so much that the next pass must not.
+            strained = FAST in ready and self.agent.enforce and tick.strained()
             if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)
             elif self._groups_changed and credit > 0:
@@ -245,7 +247,7 @@ class Loop:
         self.agent.tick.observation.watch()
         observer.watch()
         self.agent.watch.listen()
-        alarm = self.agent.listen_for_memory()
+        alarm = self.agent.memory_watch.listen(self.agent.tick.host)
         if alarm is not None:
             asyncio.get_running_loop().add_reader(alarm, self._ring)
         if observer.events is not None:
@@ -279,7 +281,7 @@ class Loop:
             late = lateness is not None and lateness > TICK.period / 2
             self._groups_changed = False
             changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
-            self._groups_changed = self.agent.groups_changed
+            self._groups_changed = self.agent.tick.groups_changed
         except Exception as error:  # noqa: BLE001 -- rule 2
             self.publisher.repeats.say(
                 self.publisher.log.error, "daemon.pass_failed", repr(error), exc_info=error

@@ -44,8 +44,13 @@ class MemoryWatch:
         self._before: _Seen = (None, None)
         self.alarms: memory_alarms.Alarms | None = None
 
-    def listen(self, host: root.HostRoot) -> int:
-        """Have the kernel report from now on; a descriptor that becomes readable then."""
+    def listen(self, host: root.HostRoot) -> int | None:
+        """Have the kernel report from now on; a descriptor that becomes readable then.
+
+        ``None`` where the kernel is not this machine's.
+        """
+        if not host.live:
+            return None
         from koordlet.host.cgroup import memory_alarms  # noqa: PLC0415 -- after the first pass
 
         self.alarms = memory_alarms.Alarms(host)

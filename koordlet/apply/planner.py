@@ -41,6 +41,8 @@ class Draft:
 
     plan: plan.Plan
     left: tuple[undoing.Left, ...] = ()
+    #: What enforcing policies want; the same object while they want the same of the same groups.
+    wanted: tuple[action.Action, ...] = ()
 
 
 @dataclass(slots=True)
@@ -148,7 +150,9 @@ def draft(
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
     return Draft(
-        plan=_plan(round_, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left)
+        plan=_plan(round_, now, (*steps, *shadow), wanted.conflicts),
+        left=tuple(back.left),
+        wanted=tuple(a for t, a in wanted.actions.items() if wanted.modes[t] is plan.Mode.ENFORCE),
     )
 
 

@@ -61,6 +61,8 @@ class Watch:
         self._doubted: set[str] = set()
         #: Whose turn it is, the next ones last.
         self._turns: list[Sequence[_File]] = []
+        #: The wishes that are watched; ``None`` where they have to be followed again.
+        self.followed: Iterable[action.Action] | None = None
 
     def listen(self) -> None:
         """Start inotify; without it every file is read at each look."""
@@ -71,10 +73,10 @@ class Watch:
         for target, file in self._files.items():
             self._attach(target, file)
 
-    def follow(self, wanted: Iterable[action.Action]) -> bool:
+    def follow(self, wanted: Iterable[action.Action], *, again: bool = False) -> None:
         """Watch exactly the protective files among these; new ones are read at the next look.
 
-        ``False`` where one could not be opened, and should be asked for again.
+        They have to be followed ``again`` where one of them could not be opened, too.
         """
         keep = {
             write.target: write
@@ -91,7 +93,7 @@ class Watch:
             elif file.wanted is not write and file.wanted != write:
                 file.wanted, file.right = write, None
                 self._doubted.add(target)
-        return keep.keys() == self._files.keys()
+        self.followed = None if again or keep.keys() != self._files.keys() else wanted
 
     def broken(self) -> list[str]:
         """Targets that do not hold koordlet's value now; a vanished file does not count."""

@@ -14,8 +14,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, sources
-from koordlet.agent import tick as ticks
+from koordlet.agent import bootstrap, publisher, sources
 from koordlet.cli import explain_source, options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         records = explain_source.rows(
             audit_json.document(where.audit, question, most=_SCAN), "records"
         )
-    found = document(path, host, tick.run_once(entries), entries.get(path), records)
+    found = document(path, host, tick.draft(entries), entries.get(path), records)
     if args.output == "json":
         output.print_json(found)
     else:
@@ -83,7 +82,7 @@ def remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journ
 def document(
     path: str,
     host: root.HostRoot,
-    made: ticks.Pass,
+    made: publisher.Pass,
     entry: journal.Entry | None,
     records: list[explain_source.Document],
 ) -> explain_source.Document:

@@ -115,7 +115,4 @@ def scheduler(
 
 
 def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.TlsFiles | None:
-    if given is None:
-        return None
-    certificate, key, authority = map(Path, given)
-    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)
+    return None if given is None else tls.TlsFiles(*map(Path, given))

@@ -19,8 +19,8 @@ import time
 
 import h11
 
-from koordlet.http import authorisation, channels, message, phases, respond, routes
-from koordlet.http.phases import ConnectionPhase
+from koordlet.http import authorisation, channels, message, places, respond, routes
+from koordlet.http.places import ConnectionPhase
 
 #: One read. It bounds what h11 has to look at in one go.
 _READ_BYTES = 8 << 10
@@ -29,7 +29,7 @@ _READ_BYTES = 8 << 10
 class HttpConnection(asyncio.BufferedProtocol):
     """A client connection until it is closed."""
 
-    def __init__(self, owner: phases.ConnectionOwner) -> None:
+    def __init__(self, owner: places.ConnectionOwner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)

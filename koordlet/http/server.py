@@ -153,18 +153,18 @@ class HttpServer:
         """The seam."""
         return self._authorise(request, peer)
 
-    def opened(self, client: connection.HttpConnection) -> None:
+    def opened(self, client: places.Seat) -> None:
         """Count a connection in."""
         self.places.enter(client)
 
-    def admitted(self, client: connection.HttpConnection) -> bool:
+    def admitted(self, client: places.Seat) -> bool:
         """True if there is a free slot for the connection's request."""
         if self.places.admit(client, asyncio.get_running_loop().time()):
             return True
         self.count("busy")
         return False
 
-    def closed(self, client: connection.HttpConnection) -> None:
+    def closed(self, client: places.Seat) -> None:
         """Count it out."""
         self.places.leave(client)
         if not self.places:

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from koordlet.http import limits as bounds
 from koordlet.report import view
 from koordlet.report.objects import metric_object
 from koordlet.rpc import access, node_feed, permissions, server, tls
-from koordlet.rpc import limits as bounds
 
 
 class AgentServer:
@@ -65,10 +65,9 @@ def remote(
     """Listener for other machines; ``None`` if the configuration has none."""
     if address is None or files is None:
         return None
-    certificate, key, authority = files
     return server.RemoteListener(
         address=address,
-        files=tls.TlsFiles(certificate=certificate, key=key, authority=authority),
+        files=tls.TlsFiles(*files),
         rules=[
             access.AccessRule(
                 name=name, rights=frozenset(permissions.Right(right) for right in rights)

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 
 import grpc
 
+from koordlet.http import limits as bounds
 from koordlet.report import view
 from koordlet.report.objects import metric_object
 from koordlet.rpc import feed, services
-from koordlet.rpc import limits as bounds
 from koordlet.rpc.gen import feed_pb2
 
 SERVICE = feed_pb2.DESCRIPTOR.services_by_name["NodeFeed"].full_name

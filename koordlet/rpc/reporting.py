@@ -262,7 +262,4 @@ def _why(error: Exception) -> str:
 
 def files(paths: tuple[Path, Path, Path] | None) -> tls.TlsFiles | None:
     """Certificate, key and authority of a configuration."""
-    if paths is None:
-        return None
-    certificate, key, authority = paths
-    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)
+    return None if paths is None else tls.TlsFiles(*paths)

@@ -22,6 +22,7 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from koordlet.http import limits as bounds
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.rpc import (
@@ -35,7 +36,6 @@ from koordlet.rpc import (
     tls,
     unix_socket,
 )
-from koordlet.rpc import limits as bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ def _options(limits: bounds.CallLimits) -> list[tuple[str, int]]:
         # Messages are small: a ping after each, to find a better window, would double their cost.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_allowed_incoming_connections", connections),
-        ("grpc.max_receive_message_length", limits.request_bytes),
+        ("grpc.max_receive_message_length", limits.body_bytes),
         ("grpc.max_send_message_length", limits.answer_bytes),
         ("grpc.max_metadata_size", limits.metadata_bytes),
         ("grpc.max_concurrent_streams", limits.watchers + limits.calls),

@@ -41,12 +41,21 @@ class Checkpoints:
         self._refused: dict[str, OSError] = {}
         ownfiles.directory(directory)
 
-    def save(self, stem: str, schema: int, state: object) -> bool:
-        """Take a state if it changed since the last one; ``True`` where that is to be written."""
+    def save(
+        self,
+        stem: str,
+        schema: int,
+        state: object,
+        keep: Callable[[Any], object] = lambda state: state,
+    ) -> bool:
+        """Take a state if it changed since the last one; ``True`` where that is to be written.
+
+        ``keep`` turns a state that changed into what is written.
+        """
         before, written = self._saved.get(stem, (None, b""))
         if before is state or (type(before) is type(state) and before == state):
             return False
-        body = dataclasses.asdict(cast("Any", state))
+        body = dataclasses.asdict(cast("Any", keep(state)))
         document = {**self._stamp, "schema": schema, "state": body}
         data = (json.dumps(document, sort_keys=True) + "\n").encode()
         self._saved[stem] = (state, data)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from koordlet.http import limits
 from koordlet.report import view
-from koordlet.rpc import agent, limits
+from koordlet.rpc import agent
 from tests.kit import loops
 
 #: One for the session.

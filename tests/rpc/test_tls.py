@@ -151,6 +151,6 @@ def test_files_that_are_not_there(ram: Path) -> None:
     """One error that names the file."""
     files = tls.TlsFiles(certificate=ram / "a", key=ram / "b", authority=ram / "c")
 
-    with pytest.raises(errors.HostError, match="cannot read the certificate") as caught:
+    with pytest.raises(errors.HostError, match="cannot load the certificate") as caught:
         tls.server_credentials(files)
     assert str(ram / "a") in caught.value.culprit

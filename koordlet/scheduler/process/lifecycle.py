@@ -39,8 +39,9 @@ from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
 if TYPE_CHECKING:
-    from koordlet.rpc import limits, services
+    from koordlet.http import limits
     from koordlet.rpc import server as grpc_server
+    from koordlet.rpc import services
     from koordlet.scheduler.store import adapter as store
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -163,12 +164,10 @@ def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[
         # TLS is loaded where it is spoken.
         from koordlet.http import certificates, tokens  # noqa: PLC0415
 
-        held = certificates.Certificate(options.https.certificate, options.https.key)
         seam = tokens.TokenAuthorisation(store)
+        tls = certificates.context(options.https.certificate, options.https.key)
         servers.append(
-            server.HttpServer(
-                options.https.address, routes, seam, tls=held.context, setting="--https"
-            )
+            server.HttpServer(options.https.address, routes, seam, tls=tls, setting="--https")
         )
     return servers
 
@@ -223,7 +222,7 @@ async def _speaking(
 
 def _room() -> limits.CallLimits:
     """For thousands of agents, each with one stream that stays: descriptors are for them."""
-    from koordlet.rpc import limits as bounds  # noqa: PLC0415 -- as above
+    from koordlet.http import limits as bounds  # noqa: PLC0415 -- as above
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
