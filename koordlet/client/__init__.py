@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from koordlet.client.node import NodeClient as Node
 from koordlet.client.node import connect, scheduler
-from koordlet.rpc.failures import RpcNoAnswerError as NoAnswerError
-from koordlet.rpc.failures import RpcRefusedError as RefusedError
+from koordlet.rpc.client import RpcNoAnswerError as NoAnswerError
+from koordlet.rpc.client import RpcRefusedError as RefusedError
 
 __all__ = ["NoAnswerError", "Node", "RefusedError", "connect", "scheduler"]

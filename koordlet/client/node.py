@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from koordlet.rpc import client, failures, tls
+from koordlet.rpc import client, tls
 from koordlet.rpc.gen import feed_pb2, scheduler_pb2
 
 _SECTIONS = tuple(field.name for field in feed_pb2.Delta.DESCRIPTOR.fields)
@@ -38,8 +38,8 @@ class NodeClient:
         """The whole node, now."""
         try:
             return self._connection.get_node(timeout=timeout)
-        except failures.Error as error:
-            raise failures.said(error, self._connection.address) from error
+        except client.Error as error:
+            raise client.explained(error, self._connection.address) from error
 
     def follow(self, *, patient: bool = True) -> Iterator[feed_pb2.Node]:
         """The whole node now, and again whenever it has changed.
@@ -54,9 +54,9 @@ class NodeClient:
                     tries = 0
                     if self._take(event):
                         yield self._copy()
-            except failures.Error as error:
-                failure = failures.said(error, self._connection.address)
-                if not patient or isinstance(failure, failures.RpcRefusedError):
+            except client.Error as error:
+                failure = client.explained(error, self._connection.address)
+                if not patient or isinstance(failure, client.RpcRefusedError):
                     raise failure from error
             self._sleep(min(_MOST, _FIRST * (1 << min(tries, 10))) * (0.5 + self._chance() / 2))
             tries += 1
@@ -110,8 +110,8 @@ def scheduler(
     with client.RpcClient(address, _files(certificates)) as connection:
         try:
             return connection.list_nodes(name)
-        except failures.Error as error:
-            raise failures.said(error, connection.address) from error
+        except client.Error as error:
+            raise client.explained(error, connection.address) from error
 
 
 def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.TlsFiles | None:
