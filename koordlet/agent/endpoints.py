@@ -26,12 +26,12 @@ from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.config import report_sections, schema
-    from koordlet.http import channels
+    from koordlet.http import message
     from koordlet.http import server as http_server
     from koordlet.kubeapi import objects
     from koordlet.report import http_api, writing
     from koordlet.report.objects import metric_object
-    from koordlet.rpc import agent as rpc_agent
+    from koordlet.rpc import node_feed as rpc_agent
     from koordlet.rpc import reporting
 
 Current = Callable[[], view.ReportView | None]
@@ -74,7 +74,7 @@ class Endpoints:
         self._http: http_server.HttpServer | None = None
         self._https: http_server.HttpServer | None = None
         self._rpc: rpc_agent.AgentServer | None = None
-        self._channel: channels.Channel | None = None
+        self._channel: message.Channel | None = None
         #: Endpoint to why it could not start; shown by health.
         self.problems: Mapping[str, str] = {}
 
@@ -187,13 +187,13 @@ class Endpoints:
         return f"https://{bound}/"
 
     async def _start_rpc(self) -> str:
-        from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
+        from koordlet.rpc import node_feed  # noqa: PLC0415 -- rule 2
 
         said = self._config.grpc
-        listener = agent.AgentServer(
+        listener = node_feed.AgentServer(
             Path(said.socket) if said.socket else self._paths.socket,
             koordlet.__version__,
-            remote=agent.remote(said.address, _files(said.tls), _rules(said)),
+            remote=node_feed.remote(said.address, _files(said.tls), _rules(said)),
             past=self._past,
         )
         address = await listener.start()

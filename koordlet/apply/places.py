@@ -9,7 +9,7 @@ forged, is refused where the journal is read: whatever it names, it costs only i
 | kind | places |
 |---|---|
 | WriteFile | a file of ``model.knob`` below a cgroup tree, ``schemata``, the few of ``_KNOBS`` |
-| SetUnitProperty | such a file of the unit's group on v2, properties of ``apply.unit_properties`` |
+| SetUnitProperty | such a file of the unit's group on v2, properties of ``apply.units`` |
 | MakeDir, MoveTasks | below a cgroup tree, or below resctrl |
 | Mount | where resctrl belongs |
 | SetQdisc, ShareCore | names of our own: one side of a link, those who share a core |
@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from koordlet.apply import kinds, unit_properties
+from koordlet.apply import kinds, units
 from koordlet.host.fs import root
 from koordlet.host.resctrl import tree as mounts
 from koordlet.model import action, cgroup, knob, queueing, resctrl
@@ -38,7 +38,7 @@ _KNOBS = re.compile(
 )
 _PROCS = frozenset({knob.PROCS.v1, knob.PROCS.v2, "tasks"})
 _COOKIE = re.compile(rf"({re.escape(kinds.LEADER)}[0-9]{{1,10}}|[0-9a-f]{{1,16}})?")
-#: The D-Bus types of ``apply.unit_properties``, and what systemd says of one that is not set.
+#: The D-Bus types of ``apply.units``, and what systemd says of one that is not set.
 _PROPERTY = re.compile(r"t:[0-9]{1,20}|ay:([0-9a-f]{2})*")
 
 
@@ -75,7 +75,7 @@ class Places(NamedTuple):
 
 
 def _is_unit_file(places: Places, entry: journal.Entry) -> bool:
-    row = unit_properties.TABLE.get(entry.target.rpartition("/")[2])
+    row = units.PROPERTIES.get(entry.target.rpartition("/")[2])
     return (
         row is not None
         and _is_file(places, entry)

@@ -26,7 +26,6 @@ from koordlet.apply import (
     kinds,
     ordering,
     present,
-    turns,
     undoing,
 )
 from koordlet.model import action, best_effort, decision, knob, plan, snapshot
@@ -308,10 +307,10 @@ def _steps(
     undone = {wanted.target for wanted in undo}
     wishes = [wanted for wanted in actions if wanted.target not in there.unknown]
     todo = [wanted for wanted in wishes if not _is_so(wanted, there)]
-    todo += [wanted for wanted in turns.weights_beside(wishes, todo) if wanted not in todo]
+    todo += [wanted for wanted in ordering.weights_beside(wishes, todo) if wanted not in todo]
     # What a file says is not what its unit has: that is asked when it is put back. Nor is it what
     # a weight will be, once its group does not idle any more.
-    woken = turns.weights_beside(undo, undo)
+    woken = ordering.weights_beside(undo, undo)
     todo += [
         wanted
         for wanted in undo

@@ -19,7 +19,7 @@ import time
 
 import h11
 
-from koordlet.http import authorisation, channels, message, places, respond, routes
+from koordlet.http import authorisation, message, places, routes
 from koordlet.http.places import ConnectionPhase
 
 #: One read. It bounds what h11 has to look at in one go.
@@ -44,7 +44,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writable = True
         self._last = False
         self._repeated = False  # whether an earlier request was answered
-        self._channel: channels.Channel | None = None
+        self._channel: message.Channel | None = None
         self._discarded = 0
         #: What ``places`` asks.
         self.since = self._loop.time()
@@ -285,11 +285,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         self, request: message.HttpRequest | None, response: message.HttpResponse, *, close: bool
     ) -> bytes:
         """The head as bytes; the body becomes the rest that is to be sent."""
-        status, headers, body = respond.finish(request, response, now=time.time())
+        status, headers, body = message.finish(request, response, now=time.time())
         if close:
             headers.append(("connection", "close"))
         self._rest = memoryview(body)
-        reason = respond.REASONS.get(status, "")
+        reason = message.REASONS.get(status, "")
         head = h11.Response(status_code=status, headers=headers, reason=reason)
         return self._http.send(head) or b""
 

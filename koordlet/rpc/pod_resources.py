@@ -11,7 +11,7 @@ import grpc.aio
 from google.protobuf import message
 
 from koordlet.model import cpuset, errors, kubelet
-from koordlet.rpc import room
+from koordlet.rpc import services
 from koordlet.rpc.gen import podresources_pb2
 
 _LIST = "/v1.PodResourcesLister/List"
@@ -33,7 +33,7 @@ class PodResourcesClient:
 
     async def list(self) -> kubelet.Holdings:
         """Resources of every container."""
-        room.check()
+        services.ensure_threads()
         # The kubelet's server judges the authority of a request; a socket's path is none.
         options = [
             ("grpc.max_receive_message_length", _MAX_BYTES),

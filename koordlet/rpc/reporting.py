@@ -28,7 +28,7 @@ from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import encode_usage, feed, room, tls
+from koordlet.rpc import encode_usage, feed, services, tls
 from koordlet.rpc.gen import ingest_pb2
 
 METHOD = "/koordlet.v1.NodeIngest/Report"
@@ -149,7 +149,7 @@ class Reporting:
             ("grpc.keepalive_timeout_ms", 10_000),
             ("grpc.use_local_subchannel_pool", 1),
         ]
-        room.check()
+        services.ensure_threads()
         if self._files is None:
             return grpc.aio.insecure_channel(self._address, options=options)
         # Read at each dial: a rotated certificate counts from the next one on.

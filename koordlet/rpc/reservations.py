@@ -18,7 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import moment, surrogates
-from koordlet.rpc import room, services
+from koordlet.rpc import services
 from koordlet.rpc.gen import reservations_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
@@ -142,7 +142,7 @@ class ReservationLister:
 
     async def fetch(self) -> bytes:
         """Their objects, as a JSON list; the same bytes while nothing changes."""
-        room.check()
+        services.ensure_threads()
         options = [("grpc.default_authority", "localhost")]
         async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
             ask: Any = channel.unary_unary(

@@ -28,9 +28,7 @@ from koordlet.model.record import dataclass
 from koordlet.rpc import (
     access,
     guard,
-    peers,
     permissions,
-    room,
     services,
     speakers,
     tls,
@@ -71,7 +69,7 @@ class RpcServer:
             burst=self._limits.calls_burst,
         )
         #: Root and whoever we are; more where the operator says so.
-        self._peers = peers.Peers(path, {0, os.geteuid(), *users})
+        self._peers = unix_socket.Peers(path, {0, os.geteuid(), *users})
         self._guard = guard.ConnectionGuard(self._access, self._peers, speaks)
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
@@ -90,7 +88,7 @@ class RpcServer:
 
     async def start(self) -> str:
         """Listen; the addresses as gRPC clients write them."""
-        room.check()
+        services.ensure_threads()
         unix_socket.prepare(self._path)
         server = grpc.aio.server(
             options=_options(self._limits),

@@ -1,11 +1,13 @@
 """A gRPC service: its methods and error handling.
 
 Covers: the shape that ``server`` mounts, handlers made of plain functions, errors as status codes,
-who a caller is. Does not cover: listening (``server``), who may call (``permissions``).
+who a caller is, the threads that gRPC needs.
+Does not cover: listening (``server``), who may call (``permissions``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -14,6 +16,7 @@ import grpc.aio
 from google.protobuf import message as protobuf
 
 from koordlet import log
+from koordlet.host.process import threads
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 
@@ -119,3 +122,17 @@ def names(context: Context) -> tuple[str, ...]:
 def secured(context: Context) -> bool:
     """True on a connection with TLS, which here always has a client certificate."""
     return b"ssl" in (context.auth_context() or {}).get("transport_security_type", ())
+
+
+#: Its pool has one for each CPU, at least four and at most sixteen; beside it there are a watcher
+#: of the pool, a timer and a poller. Three more, because ours come and go meanwhile.
+_POOL = (4, 16)
+_BESIDE = 3
+_SPARE = 3
+
+
+def ensure_threads() -> None:
+    """``HostError`` where it may not. Once it has begun it does with the threads that it has."""
+    least, most = _POOL
+    pool = max(least, min(most, os.cpu_count() or most))
+    threads.ensure(pool + _BESIDE + _SPARE, "gRPC")

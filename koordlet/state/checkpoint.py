@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from koordlet.state import bounded_json, disk, journal, ownfiles
+from koordlet.state import disk, journal, ownfiles
 
 FORMAT = 1
 MadeT = TypeVar("MadeT")
@@ -95,7 +95,7 @@ class Checkpoints:
         With ``any_boot`` it may be of an earlier boot: what was learned about workloads stays true.
         """
         try:
-            document = bounded_json.load(ownfiles.read(self._path(stem)))
+            document = ownfiles.load_json(ownfiles.read(self._path(stem)))
         except FileNotFoundError:
             return None, ""
         except (OSError, ValueError) as error:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model.record import dataclass
-from koordlet.state import bounded_json, checkpoint, disk, ownfiles
+from koordlet.state import checkpoint, disk, ownfiles
 
 _ERRAND = "the hand-over deadline"
 
@@ -41,7 +41,7 @@ class Handover:
     def read(self) -> Deadline | None:
         """The deadline of this boot. A damaged file counts as passed: safe is without us."""
         try:
-            deadline = _deadline(bounded_json.load(ownfiles.read(self.path)))
+            deadline = _deadline(ownfiles.load_json(ownfiles.read(self.path)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Journal: original values, on disk before koordlet changes them.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
-Does not cover: what its text amounts to (``state.journal_reading``), one record
+Does not cover: what its text amounts to (``state.records``), one record
 (``state.records``), what to do with entries (``apply.planner``), every action's story
 (``state.audit``).
 
@@ -34,7 +34,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from koordlet.model import errors
-from koordlet.state import disk, journal_reading, ownfiles, records
+from koordlet.state import disk, ownfiles, records
 
 #: Version of the format that is written; every version up to it is read.
 FORMAT = 2
@@ -61,7 +61,7 @@ class Journal:
         boot_id: str,
         root: str = "",
         on: disk.Disk | None = None,
-        refusal: journal_reading.Refusal = journal_reading.never,
+        refusal: records.Refusal = records.never,
     ) -> None:
         self.path = path
         #: Why an entry of the file cannot be ours, whatever it says; empty where it may be.
@@ -237,7 +237,7 @@ class Journal:
         root = self.root
         header = {"format": FORMAT, **self._stamp, "root": root}
         lines = [
-            *(records.line(header) for _ in range(journal_reading.HEADERS)),
+            *(records.line(header) for _ in range(records.HEADERS)),
             *(records.intent(entry) for entry in self.entries.values()),
         ]
         # They are in the entries.
@@ -325,7 +325,7 @@ class Journal:
             if error.errno != errno.EFBIG:
                 raise
             raw = b""
-        said = journal_reading.read(raw, self._refusal)
+        said = records.read(raw, self._refusal)
         if said.header is None or not self._is_mine(said):
             self._set_aside(readable=said.header is not None)
             return False
@@ -337,7 +337,7 @@ class Journal:
             self.root = self._headed
         return said.format != FORMAT or said.header.get("root") != self.root
 
-    def _is_mine(self, reading: journal_reading.Reading) -> bool:
+    def _is_mine(self, reading: records.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""
         if not reading.is_of(self._stamp):
             return False
@@ -368,7 +368,7 @@ def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
         raw = ownfiles.read(path)
     except FileNotFoundError:
         return {}
-    said = journal_reading.read(raw)
+    said = records.read(raw)
     return said.entries if said.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
 
 

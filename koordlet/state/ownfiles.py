@@ -1,6 +1,7 @@
 """Files of our own, opened only where nobody else can have put them or can change them.
 
-Covers: the directories that lead to them, owners, links, pipes, what is too large.
+Covers: the directories that lead to them, owners, links, pipes, what is too large, JSON in them
+that may be damaged or forged.
 Does not cover: which files those are (``state.paths``), what is in them.
 
 A program that can write to a directory can replace koordlet's files by links, pipes or its own, and
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -216,3 +219,60 @@ def _no_file(path: Path, why: str) -> UntrustedError:
         f"{why}, and none of koordlet's files",
         f"move {path} away, or set another --state-dir",
     )
+
+
+# JSON ---------------------------------------------------------------------------------------------
+
+
+#: Nothing that we write is nested half as deep; recursion over it must end well.
+_DEPTH = 64
+#: Inode numbers have 64 bits without a sign.
+_LEAST, _MOST = -(1 << 63), 1 << 64
+
+
+def load_json(data: bytes) -> object:
+    """Load a document; ``ValueError`` where koordlet cannot have written it."""
+    try:
+        found: object = _DECODER.decode(data.decode())
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    _check_depth(found)
+    return found
+
+
+def _whole(text: str) -> int:
+    # As many characters as such a number may have: longer ones are not even converted.
+    number = int(text) if len(text) <= 20 else _MOST
+    if not _LEAST <= number < _MOST:
+        raise ValueError(f"a number beyond 64 bits: {text[:20]}…")
+    return number
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"a number beyond range: {text[:20]}")
+    return number
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(f"not a number: {text}")
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+
+
+def _check_depth(found: object) -> None:
+    level = [found]
+    for _ in range(_DEPTH):
+        level = [
+            inner for each in level if isinstance(each, dict | list) for inner in _inside(each)
+        ]
+        if not level:
+            return
+    raise ValueError(f"nested more than {_DEPTH} deep")
+
+
+def _inside(value: dict[str, object] | list[object]) -> list[object]:
+    every = value.values() if isinstance(value, dict) else value
+    return [each for each in every if isinstance(each, dict | list)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from koordlet.apply import backoff
+from koordlet.apply import refusals
 
 
 def test_the_pause_doubles_up_to_a_bound() -> None:
     """Each failure of the same target doubles its pause, never beyond the longest."""
-    pauses = backoff.Backoff()
+    pauses = refusals.Backoff()
     delays = [pauses.failed("a", float(at)) for at in range(0, 1000, 100)]
 
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
@@ -15,7 +15,7 @@ def test_the_pause_doubles_up_to_a_bound() -> None:
 
 def test_a_target_waits_for_its_own_pause_only() -> None:
     """Other targets do not wait, and the wait shrinks as time passes."""
-    pauses = backoff.Backoff()
+    pauses = refusals.Backoff()
     pauses.failed("a", 10.0)
 
     assert (
@@ -28,7 +28,7 @@ def test_a_target_waits_for_its_own_pause_only() -> None:
 
 def test_one_success_right_after_does_not_forgive() -> None:
     """A target is forgiven once it was quiet for as long as its last pause, not before."""
-    pauses = backoff.Backoff()
+    pauses = refusals.Backoff()
     for at in (0.0, 1.0, 3.0):
         pauses.failed("a", at)
     pauses.succeeded("a", 7.0)
@@ -40,7 +40,7 @@ def test_one_success_right_after_does_not_forgive() -> None:
 
 def test_targets_that_nobody_wants_are_forgotten() -> None:
     """Memory holds wanted targets only."""
-    pauses = backoff.Backoff()
+    pauses = refusals.Backoff()
     pauses.failed("a", 0.0)
     pauses.failed("b", 0.0)
     pauses.keep_only({"b"})

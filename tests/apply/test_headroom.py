@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.apply import headroom
+from koordlet.apply import perform
 from koordlet.model import action
 from tests.kit.kernel import Machine
 
@@ -29,7 +29,7 @@ def test_below_use_and_margin_is_held(value: str, held: bool) -> None:
     host = Machine("0-1", cgroup="v2")
     host.mkdir(host.at(f"{TOP}/g"))
     host.hold(host.spawn(f"{TOP}/g"), 100 * MIB)
-    said = headroom.problem(host, limit(value))
+    said = perform.too_little_room(host, limit(value))
 
     assert held == bool(said), said
 
@@ -37,4 +37,4 @@ def test_below_use_and_margin_is_held(value: str, held: bool) -> None:
 @pytest.mark.parametrize("one", [limit("1", "memory.high"), limit("1", "cpu.max")])
 def test_other_files_are_not_held(one: action.WriteFile) -> None:
     """memory.high throttles and kills nobody; other files have no use to compare with."""
-    assert headroom.problem(Machine("0-1", cgroup="v2"), one) == ""
+    assert perform.too_little_room(Machine("0-1", cgroup="v2"), one) == ""

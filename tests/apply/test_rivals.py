@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.apply import rivals
+from koordlet.apply import intents
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from koordlet.apply import rivals
 )
 def test_the_usual_writer(group: str, who: str) -> None:
     """The innermost name tells most; a group that nobody's convention names has no usual writer."""
-    assert who in rivals.usual_writer(group)
+    assert who in intents.usual_writer(group)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.apply import unit_properties
+from koordlet.apply import units
 from koordlet.model import cgroup
 
-MAX = unit_properties.INFINITY
+MAX = units.INFINITY
 PERIOD = ("CPUQuotaPeriodUSec", "t:100000")
 
 
@@ -32,7 +32,7 @@ PERIOD = ("CPUQuotaPeriodUSec", "t:100000")
 )  # fmt: skip
 def test_a_text_as_properties(file: str, text: str, properties: list[tuple[str, str]]) -> None:
     """Each file has its property, in systemd's unit; what has none is written directly."""
-    assert tuple(properties) == unit_properties.of(file, text)
+    assert tuple(properties) == units.properties_of(file, text)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.http import arrival
+from koordlet.http import server
 
 
 class Transport(asyncio.Transport):
@@ -51,7 +51,7 @@ class Taking(asyncio.BufferedProtocol):
 )
 def test_what_came_too_early(room: int, parts: list[bytes]) -> None:
     """Piece by piece where the connection has less room than there is, and the end at the end."""
-    early, transport, connection = arrival.Early(), Transport(), Taking(room)
+    early, transport, connection = server.Early(), Transport(), Taking(room)
     early.data_received(b"abc")
     early.data_received(b"def")
     assert early.eof_received()
@@ -63,7 +63,7 @@ def test_what_came_too_early(room: int, parts: list[bytes]) -> None:
 
 def test_a_client_that_waits_its_turn() -> None:
     """Nothing was said, so the connection hears of its transport only."""
-    early, transport, connection = arrival.Early(), Transport(), Taking(4)
+    early, transport, connection = server.Early(), Transport(), Taking(4)
     early.hand_over(transport, connection)
 
     assert [transport] == connection.heard
@@ -71,7 +71,7 @@ def test_a_client_that_waits_its_turn() -> None:
 
 def test_a_client_that_has_gone() -> None:
     """The server can see that there is nobody to hand over to."""
-    early = arrival.Early()
+    early = server.Early()
     assert not early.lost
     early.connection_lost(ConnectionResetError())
 
@@ -82,7 +82,7 @@ def test_nothing_is_read_before_the_handshake() -> None:
     """Reading stops before anybody is greeted: TLS will read."""
     seen: list[bool] = []
     transport = Transport()
-    arrival.Arrival(lambda one: seen.append(one is transport and transport.paused)).connection_made(
+    server.Arrival(lambda one: seen.append(one is transport and transport.paused)).connection_made(
         transport
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from koordlet.http import channels
+from koordlet.http import message
 
 
 class Heard:
@@ -24,7 +24,7 @@ def test_nobody_listens() -> None:
         made.append(b"x")
         return made[-1]
 
-    channels.Channel(newest).publish()
+    message.Channel(newest).publish()
 
     assert not made
 
@@ -32,7 +32,7 @@ def test_nobody_listens() -> None:
 def test_everybody_hears_the_same_bytes() -> None:
     """A state is made once for all; a newcomer gets one at once, who left gets none."""
     states = iter([b"a", b"b", b"c", b"d"])
-    channel = channels.Channel(lambda: next(states))
+    channel = message.Channel(lambda: next(states))
     first, second = Heard(), Heard()
     channel.listen(first)
     channel.listen(second)
@@ -47,7 +47,7 @@ def test_everybody_hears_the_same_bytes() -> None:
 
 def test_who_leaves_while_it_is_told() -> None:
     """The others are told all the same."""
-    channel = channels.Channel(lambda: b"x")
+    channel = message.Channel(lambda: b"x")
     last = Heard()
 
     class Leaving(Heard):

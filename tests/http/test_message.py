@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from koordlet.http import message, respond, routes
+from koordlet.http import message, routes
 from tests.http import conftest
 
 
@@ -73,7 +73,7 @@ def test_not_modified(known: str) -> None:
     tag = made.headers["etag"]
     header = known.format(tag=tag, strong=tag.removeprefix("W/"))
 
-    status, headers, body = respond.finish(request(if_none_match=header), made, now=0.0)
+    status, headers, body = message.finish(request(if_none_match=header), made, now=0.0)
 
     assert (304, tag, b"") == (status, dict(headers)["etag"], body)
 
@@ -121,7 +121,7 @@ def test_every_response_has_the_headers_that_browsers_need(serve: conftest.Serve
 
 def test_date() -> None:
     """The date is in the fixed form of HTTP."""
-    assert respond.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
+    assert message.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 def test_unknown_path(serve: conftest.Serve) -> None:

@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from koordlet.rpc import peers
+from koordlet.rpc import unix_socket
 
 
 def test_foreign_connections_are_cut(tmp_path: Path) -> None:
@@ -20,13 +20,13 @@ def test_foreign_connections_are_cut(tmp_path: Path) -> None:
             accepted, _ = listening.accept()
             with accepted:
                 now = [0.0]
-                friendly = peers.Peers(path, {os.geteuid()}, clock=lambda: now[0])
+                friendly = unix_socket.Peers(path, {os.geteuid()}, clock=lambda: now[0])
                 friendly.look()
                 assert (friendly.cut, friendly.doubtful) == (0, False)
                 client.sendall(b"x")
                 assert accepted.recv(1) == b"x"
 
-                strict = peers.Peers(path, (), clock=lambda: now[0])
+                strict = unix_socket.Peers(path, (), clock=lambda: now[0])
                 strict.look()
                 assert (strict.cut, strict.doubtful) == (1, True)
                 assert client.recv(1) == b""

@@ -20,7 +20,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 
 from koordlet.model import errors
 from koordlet.report import view
-from koordlet.rpc import agent, client
+from koordlet.rpc import client, node_feed
 from koordlet.rpc.gen import feed_pb2
 from tests.kit import loops, views
 from tests.rpc import conftest
@@ -275,7 +275,7 @@ def test_second_agent_is_refused(serve: conftest.Serve, loop: loops.LoopThread) 
     served.publish(views.view())
 
     with pytest.raises(errors.HostError, match="already listens there"):
-        loop.run(agent.AgentServer(served.path, "1").start())
+        loop.run(node_feed.AgentServer(served.path, "1").start())
 
     with client.RpcClient(served.path) as user:
         assert user.get_node().summary.name == "n1"

@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.state import bounded_json
+from koordlet.state import ownfiles
 from tests.kit import search
 
 
@@ -33,7 +33,7 @@ from tests.kit import search
 def test_what_we_never_wrote(text: bytes) -> None:
     """Damage, numbers beyond range and deep nesting are one kind of error."""
     with pytest.raises(ValueError, match=r"."):
-        bounded_json.load(text)
+        ownfiles.load_json(text)
 
 
 @search.examples(100)
@@ -47,4 +47,4 @@ def test_what_we_never_wrote(text: bytes) -> None:
 )  # fmt: skip
 def test_everything_else_comes_back(document: object) -> None:
     """What ``json.dumps`` makes of plain values is read as it was."""
-    assert document == bounded_json.load(json.dumps(document).encode())
+    assert document == ownfiles.load_json(json.dumps(document).encode())

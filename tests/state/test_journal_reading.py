@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.state import journal_reading, records
+from koordlet.state import records
 from tests.kit import search
 
 HEADER = {"format": 3, "machine_id": "m", "boot_id": "b", "root": "pods"}
@@ -25,7 +25,7 @@ def test_everything_that_a_text_says() -> None:
     """Facts are folded in their order; both headers and every fact are counted."""
     raw = HEAD + HEAD + records.intent(A) + records.intent(B)
     raw += records.done("/a", "2", 9) + records.line({"forget": {"target": "/b"}})
-    found = journal_reading.read(raw)
+    found = records.read(raw)
 
     assert {"/a": A.landed("2", 9)} == found.entries
     assert (found.damage, found.count, found.format) == ((), 6, 3)
@@ -43,8 +43,8 @@ def test_everything_that_a_text_says() -> None:
 )
 def test_whose_it_is(stamp: dict[str, str], *, ours: bool) -> None:
     """Of this boot of this machine where each part of the stamp is the header's; else nobody's."""
-    assert ours is journal_reading.read(HEAD).is_of(stamp)
-    assert not journal_reading.read(b"").is_of(stamp)
+    assert ours is records.read(HEAD).is_of(stamp)
+    assert not records.read(b"").is_of(stamp)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_whose_it_is(stamp: dict[str, str], *, ours: bool) -> None:
 )
 def test_what_is_no_header(header: dict[str, object]) -> None:
     """Without a whole one it is no journal, whatever follows: nothing of it is ours."""
-    found = journal_reading.read(records.line(header) * 2 + records.intent(A))
+    found = records.read(records.line(header) * 2 + records.intent(A))
 
     assert found.header is None
     assert (found.entries, found.damage, found.count, found.format) == ({}, (), 3, 0)
@@ -71,11 +71,11 @@ def test_the_second_header_serves_where_the_first_is_damaged() -> None:
     """Also where the damage is a newline; one that comes later than that is not looked for."""
     torn = HEAD[:9] + b"\n" + HEAD[10:]
     for first in (HEAD.replace(b"pods", b"pots"), torn):
-        found = journal_reading.read(first + HEAD + records.intent(A))
+        found = records.read(first + HEAD + records.intent(A))
         assert found.header == HEADER
         assert found.entries == {"/a": A}
         assert found.damage
-    assert journal_reading.read(b"x\nx\nx\n" + HEAD + records.intent(A)).header is None
+    assert records.read(b"x\nx\nx\n" + HEAD + records.intent(A)).header is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_damaged_record_costs_itself_and_names_its_line(line: bytes) -> None:
     """Those around it count; its number is that of the line in the file."""
     raw = HEAD * 2 + records.intent(A)
     number = raw.count(b"\n") + line[:-1].count(b"\n")
-    found = journal_reading.read(raw + line + records.intent(entry("/c")))
+    found = records.read(raw + line + records.intent(entry("/c")))
 
     assert list(found.entries) == ["/a", "/c"]
     assert (f"line {number + 1}: damaged record skipped",) == found.damage
@@ -110,12 +110,12 @@ def test_an_entry_that_cannot_be_ours_is_left_out_with_the_reason() -> None:
         return "no place of ours: /b" if one.target == "/b" else ""
 
     raw = HEAD + records.intent(A) + records.intent(B) + records.done("/a", "2", 9)
-    found = journal_reading.read(raw, refusal)
+    found = records.read(raw, refusal)
 
     assert {"/a": A.landed("2", 9)} == found.entries
     assert found.damage == ("entry skipped: no place of ours: /b",)
     assert [A.landed("2", 9), B] == seen
-    assert journal_reading.never(A) == ""
+    assert records.never(A) == ""
 
 
 @search.examples(200)
@@ -123,7 +123,7 @@ def test_an_entry_that_cannot_be_ours_is_left_out_with_the_reason() -> None:
 def test_whatever_is_written_over_it(garbage: bytes, start: int, length: int) -> None:
     """Any bytes in place of any: it never breaks, and an entry is as it was written or missing."""
     raw = HEAD * 2 + records.intent(A) + records.intent(B)
-    found = journal_reading.read(raw[:start] + garbage + raw[start + length :])
+    found = records.read(raw[:start] + garbage + raw[start + length :])
 
     assert found.entries.items() <= {"/a": A, "/b": B}.items()
     assert found.header in (None, HEADER)
