@@ -193,7 +193,11 @@ class Endpoints:
         listener = node_feed.AgentServer(
             Path(said.socket) if said.socket else self._paths.socket,
             koordlet.__version__,
-            remote=node_feed.remote(said.address, _files(said.tls), _rules(said)),
+            remote=node_feed.remote(
+                said.address,
+                _files(said.tls),
+                [(client.name, client.rights) for client in said.clients],
+            ),
             past=self._past,
         )
         address = await listener.start()
@@ -258,7 +262,3 @@ def _files(tls: report_sections.Tls) -> tuple[Path, Path, Path] | None:
     if tls.certificate is None or tls.key is None or tls.authority is None:
         return None
     return Path(tls.certificate), Path(tls.key), Path(tls.authority)
-
-
-def _rules(grpc: report_sections.Grpc) -> list[tuple[str, tuple[str, ...]]]:
-    return [(client.name, client.rights) for client in grpc.clients]

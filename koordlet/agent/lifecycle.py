@@ -137,10 +137,9 @@ class Agent:
             state, problem = self.checkpoints.revive(row.stem, row.schema, row.revive)
             if state is not None:
                 self.tick.states[row.stem] = state
-            if problem:
-                self.publisher.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
+            self.publisher.warn_discarded(row.stem, problem)
         for problem in self.saved_history.revive():
-            self.publisher.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
+            self.publisher.warn_discarded("prediction", problem)
 
     def overdue(self) -> bool:
         """Whether limits outlived their hand-over: they are put back before anything else."""

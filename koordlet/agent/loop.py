@@ -13,10 +13,11 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import functools
 import signal
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+import typing
+from collections.abc import Callable
 
 from koordlet.agent import lifecycle, neighbours, reload, stop_signal
 from koordlet.agent import sources as agent_sources
@@ -24,6 +25,10 @@ from koordlet.apply import executor
 from koordlet.host.systemd import notify
 from koordlet.model.record import dataclass
 from koordlet.report import view
+
+if typing.TYPE_CHECKING:
+    from koordlet.agent import endpoints as agent_endpoints
+    from koordlet.agent import scheduler_child
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +60,6 @@ _BURST = 0.2
 _SETTLE = 5
 
 
-class Endpoints(Protocol):
-    """Where others read the agent's view: started last, stopped first."""
-
-    #: Endpoint to why it could not start.
-    problems: Mapping[str, str]
-
-    async def start(self, current: Callable[[], view.ReportView | None]) -> tuple[str, ...]:
-        """Start, and return the addresses for people."""
-
-    def publish(self, now: view.ReportView | None) -> None:
-        """Publish a new view."""
-
-    async def stop(self, *, final: bool) -> None:
-        """Stop; ``final``: no agent follows."""
-
-
-class Child(Protocol):
-    """A process that runs beside the agent for as long as the agent does."""
-
-    def start(self) -> None:
-        """Start it."""
-
-    async def stop(self) -> None:
-        """Stop it."""
-
-
 class Loop:
     """Runs an agent until it is told to stop."""
 
@@ -90,9 +69,9 @@ class Loop:
         *,
         config: reload.LiveConfig,
         notifier: notify.Notifier,
-        endpoints: Endpoints,
+        endpoints: agent_endpoints.Endpoints,
         on_ready: Callable[[view.ReportView, tuple[str, ...]], None],
-        child: Child | None = None,
+        child: scheduler_child.SchedulerChild | None = None,
     ) -> None:
         self.agent = agent
         self.child = child
@@ -131,7 +110,7 @@ class Loop:
             if self.sources is not None:
                 await self._ask(self.sources)
             if self.runtime is not None:
-                await self.runtime.start(self._pass_now)
+                await self.runtime.start(functools.partial(self._pass, slow=False, lateness=None))
             self._begin()
             if self.runtime is not None:
                 self.runtime.open()
@@ -153,7 +132,7 @@ class Loop:
 
     async def _ask(self, sources: neighbours.Sources) -> None:
         for problem in self.agent.saved_history.follow(sources):
-            self.publisher.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
+            self.publisher.warn_discarded("strategies", problem)
         # The first pass should know which pods run here, if that can be known soon.
         await sources.start(agent_sources.PATIENCE)
 
@@ -270,9 +249,6 @@ class Loop:
             self._wake.clear()
         except TimeoutError:
             return
-
-    def _pass_now(self) -> bool:
-        return self._pass(slow=False, lateness=None)
 
     def _pass(self, *, slow: bool, lateness: float | None) -> bool:
         """Run a pass; ``True`` when it changed something. Only a lane's pass can be late."""

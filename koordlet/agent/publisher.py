@@ -7,6 +7,7 @@ Does not cover: rendering for HTTP or gRPC (``report``), deciding anything.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 import typing
 import uuid
@@ -114,6 +115,11 @@ class Publisher:
         self._scaled = scaled.Scaled()
         self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
+    def warn_discarded(self, policy: str, problem: str) -> None:
+        """Log why a checkpoint is not used; nothing without a problem."""
+        if problem:
+            self.log.warning("checkpoint.discarded", policy=policy, detail=problem)
+
     def set_mode(self, mode: str) -> None:
         """Take the mode of the passes to come."""
         self.mode = mode
@@ -214,22 +220,21 @@ class Publisher:
         self._publish(made, shown, results, beside)
 
     def _complain(self, shown: plan.Plan) -> None:
+        warn = functools.partial(self.repeats.say, self.log.warning)
         for failure in shown.failures:
             event = f"{failure.policy}.failed"
             self.repeats.say(self.log.error, event, failure.error, error=failure.error)
         for condition in shown.conditions:
             if not condition.status:
                 continue
-            self.repeats.say(
-                self.log.warning,
+            warn(
                 f"condition.{condition.type}",
                 (condition.subject, condition.message),
                 subject=condition.subject,
                 message=condition.message,
             )
         for clash in shown.conflicts:
-            self.repeats.say(
-                self.log.warning,
+            warn(
                 f"{clash.dropped_policy}.conflict",
                 clash.target,
                 target=clash.target,
@@ -240,9 +245,7 @@ class Publisher:
         for gap in shown.unsupported:
             # A host lacks a feature for good: one log line is enough.
             if gap not in self._lacking:
-                self.repeats.say(
-                    self.log.warning, "host.unsupported", gap, feature=gap.feature, why=gap.why
-                )
+                warn("host.unsupported", gap, feature=gap.feature, why=gap.why)
         self._lacking = frozenset(shown.unsupported)
 
     def _publish(
@@ -282,25 +285,21 @@ class Publisher:
     ) -> tuple[view.Check, ...]:
         refused = [outcome.target for outcome in results if outcome.verdict in result.BAD]
         failed = "; ".join(f"{failure.policy}: {failure.error}" for failure in shown.failures)
-        stuck, stale = "", beside.stale
+        stuck, stale, lost = "", beside.stale, self.audit.lost
         if stale is not None:
             stuck = f"{stale.item}: no answer for {stale.seconds:.0f} s; {stale.waiting} wait"
-        lost = self.audit.lost
-        return (
-            view.Check(name="policies", ok=not failed, detail=failed),
-            view.Check(name="writes", ok=not refused, detail=", ".join(refused[:5])),
-            view.Check(
-                name="configuration", ok=not self.config_problem, detail=self.config_problem
-            ),
-            view.Check(
-                name="surfaces",
-                ok=not self._endpoint_problems,
-                detail="; ".join(self._endpoint_problems.values()),
-            ),
-            view.Check(name="worker", ok=stale is None, detail=stuck),
-            view.Check(name="disk", ok=not beside.disk, detail=beside.disk),
-            view.Check(name="reads", ok=not self._unanswered.why, detail=self._unanswered.why),
-            view.Check(name="audit", ok=lost == 0, detail=f"{lost} lines lost" if lost else ""),
+        problems = {
+            "policies": failed,
+            "writes": ", ".join(refused[:5]),
+            "configuration": self.config_problem,
+            "surfaces": "; ".join(self._endpoint_problems.values()),
+            "worker": stuck,
+            "disk": beside.disk,
+            "reads": self._unanswered.why,
+            "audit": f"{lost} lines lost" if lost else "",
+        }
+        return tuple(
+            view.Check(name=name, ok=not detail, detail=detail) for name, detail in problems.items()
         )
 
     def set_ready(self, endpoint_problems: Mapping[str, str]) -> None:

@@ -22,8 +22,8 @@ import contextlib
 import errno
 import functools
 import time
+import typing
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from koordlet.apply import (
     intents,
@@ -38,6 +38,9 @@ from koordlet.host.fs import root, worker
 from koordlet.model import absence, action, cgroup, errors, plan, result, snapshot
 from koordlet.state import disk, journal
 
+if typing.TYPE_CHECKING:
+    from koordlet.apply import evictor as evictor_
+
 #: Seconds that one plan may wait for the worker: what is faster is as if it did not block.
 SLICE = 0.05
 #: … and a plan that others wait for: the first one, and one that puts back.
@@ -48,13 +51,6 @@ Report = Callable[[result.Result], None]
 Work = perform.Effect | units.Properties
 
 
-class Evictor(Protocol):
-    """Carries evictions out (``apply.evictor``), beside the loop."""
-
-    def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
-        """Begin an eviction, or return the reason to wait."""
-
-
 class Executor:
     """Applies plans to one machine."""
 
@@ -63,7 +59,7 @@ class Executor:
         host: root.HostRoot,
         book: journal.Journal,
         manager: units.Manager | None = None,
-        evictor: Evictor | None = None,
+        evictor: evictor_.Evictor | None = None,
     ) -> None:
         self.host = host
         self.book = book

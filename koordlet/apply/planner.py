@@ -304,7 +304,6 @@ def _steps(
     there: present.Present,
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
-    undone = {wanted.target for wanted in undo}
     wishes = [wanted for wanted in actions if wanted.target not in there.unknown]
     todo = [wanted for wanted in wishes if not _is_so(wanted, there)]
     todo += [wanted for wanted in ordering.weights_beside(wishes, todo) if wanted not in todo]
@@ -318,18 +317,7 @@ def _steps(
         or wanted in woken
         or not _is_so(wanted, there)
     ]
-    return [
-        plan.Step(
-            order=number,
-            action=placed.action,
-            was=there.texts.get(placed.action.target),
-            undo=placed.action.target in undone,
-            interim=placed.interim,
-        )
-        for number, placed in enumerate(
-            ordering.order(todo, there.texts, _in_effect(todo, now, there))
-        )
-    ]
+    return _ordered(todo, now, there, undone={wanted.target for wanted in undo})
 
 
 def _shadow_steps(
@@ -337,20 +325,29 @@ def _shadow_steps(
 ) -> list[plan.Step]:
     shown = bursts.fit(now.layout, wanted.actions, there.texts, {})
     shadow = [shown[t] for t in wanted.actions if wanted.modes[t] is plan.Mode.SHADOW]
-    changes = [
-        wanted
-        for wanted in shadow
-        if wanted.target not in there.unknown and not _is_so(wanted, there)
-    ]
+    known = [change for change in shadow if change.target not in there.unknown]
+    changes = [change for change in known if not _is_so(change, there)]
+    return _ordered(changes, now, there, first=first, mode=plan.Mode.SHADOW)
+
+
+def _ordered(
+    changes: Sequence[action.Action],
+    now: snapshot.Snapshot,
+    there: present.Present,
+    *,
+    undone: Collection[str] = (),
+    first: int = 0,
+    mode: plan.Mode = plan.Mode.ENFORCE,
+) -> list[plan.Step]:
+    placed_actions = ordering.order(changes, there.texts, _in_effect(changes, now, there))
     return [
         plan.Step(
-            order=first + number,
+            order=number,
             action=placed.action,
             was=there.texts.get(placed.action.target),
-            mode=plan.Mode.SHADOW,
+            undo=placed.action.target in undone,
             interim=placed.interim,
+            mode=mode,
         )
-        for number, placed in enumerate(
-            ordering.order(changes, there.texts, _in_effect(changes, now, there))
-        )
+        for number, placed in enumerate(placed_actions, first)
     ]

@@ -200,7 +200,14 @@ class Reporting:
         sent, last, pressed = 0, float("-inf"), self._pressures()
         while heard.error is None:
             if heard.known is not None:
-                sent, heard.known = self._begun(heard.known), None
+                sent, heard.known = (
+                    (
+                        heard.known.revision
+                        if self._feed.resumable(heard.known.epoch, heard.known.revision)
+                        else 0
+                    ),
+                    None,
+                )
             revision, now = self._feed.refresh(), clock()
             quiet = revision == sent
             due = last + (self._pace.heartbeat_seconds if quiet else self._pace.apart_seconds)
@@ -227,10 +234,6 @@ class Reporting:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-
-    def _begun(self, known: ingest_pb2.Known) -> int:
-        """The revision to go on from; 0: everything."""
-        return known.revision if self._feed.resumable(known.epoch, known.revision) else 0
 
     def _pressures(self) -> frozenset[str]:
         now = self._view

@@ -53,7 +53,9 @@ class NriAdapter:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._run_pass: Callable[[], bool] = lambda: False
-        self._trust = trust.StartTrust(config.failed_starts, self._revived())
+        record, problem = agent.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
+        agent.publisher.warn_discarded(STEM, problem)
+        self._trust = trust.StartTrust(config.failed_starts, record)
         self._start_check = start_check.StartCheck(agent=agent)
         self.handler = handler.NriHandler(
             agent=agent,
@@ -195,12 +197,6 @@ class NriAdapter:
         if late and now - self._renewed > _RENEWALS:
             self._renewed = now
             self.plugin.renew(f"the runtime did not tell of {len(late)} containers")
-
-    def _revived(self) -> trust.StartRecord | None:
-        state, problem = self._agent.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
-        if problem:
-            self._agent.publisher.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
-        return state
 
     def _save(self) -> None:
         self._agent.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)
