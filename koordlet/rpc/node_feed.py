@@ -10,7 +10,7 @@ been taken: a slow one gets fewer events, and holds one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import grpc
@@ -18,7 +18,7 @@ import grpc
 from koordlet.http import limits as bounds
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import access, feed, permissions, server, services, tls
+from koordlet.rpc import feed, server, services
 from koordlet.rpc.gen import feed_pb2
 
 SERVICE = feed_pb2.DESCRIPTOR.services_by_name["NodeFeed"].full_name
@@ -168,23 +168,3 @@ class AgentServer:
     async def stop(self) -> None:
         """Let running calls end, then cut."""
         await self.server.stop()
-
-
-def remote(
-    address: str | None,
-    files: tuple[Path, Path, Path] | None,
-    rules: Iterable[tuple[str, Iterable[str]]],
-) -> server.RemoteListener | None:
-    """Listener for other machines; ``None`` if the configuration has none."""
-    if address is None or files is None:
-        return None
-    return server.RemoteListener(
-        address=address,
-        files=tls.TlsFiles(*files),
-        rules=[
-            access.AccessRule(
-                name=name, rights=frozenset(permissions.Right(right) for right in rights)
-            )
-            for name, rights in rules
-        ],
-    )

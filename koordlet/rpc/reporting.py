@@ -261,8 +261,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, grpc.aio.AioRpcError):
         return f"{error.code().name}: {error.details()}"
     return str(error)
-
-
-def files(paths: tuple[Path, Path, Path] | None) -> tls.TlsFiles | None:
-    """Certificate, key and authority of a configuration."""
-    return None if paths is None else tls.TlsFiles(*paths)

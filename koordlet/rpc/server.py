@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import grpc
@@ -44,6 +44,22 @@ class RemoteListener:
     address: str
     files: tls.TlsFiles
     rules: Sequence[access.AccessRule] = ()
+
+
+def remote(
+    address: str | None, files: tls.TlsFiles | None, clients: Iterable[tuple[str, Iterable[str]]]
+) -> RemoteListener | None:
+    """Listener for other machines; ``None`` if the configuration has none.
+
+    ``clients`` are names in certificates with their rights.
+    """
+    if address is None or files is None:
+        return None
+    rules = [
+        access.AccessRule(name=name, rights=frozenset(map(permissions.Right, rights)))
+        for name, rights in clients
+    ]
+    return RemoteListener(address=address, files=files, rules=rules)
 
 
 class RpcServer:

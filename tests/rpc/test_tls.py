@@ -130,7 +130,7 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
                      n2=permissions.Right.REPORT)  # fmt: skip
 
     async def told(name: str, *names: str) -> str:
-        files = reporting.files(hall.certificate(name, *names))
+        files = tls.TlsFiles(*hall.certificate(name, *names))
         pace = reporting.ReportPace(first_seconds=0.01, most_seconds=0.05)
         one = reporting.Reporting(f"127.0.0.1:{it.port}", "1", files=files, pace=pace)
         one.publish(views.view())
