@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from koordlet.apply import kinds, planner, present, undoing
+from koordlet.apply import kinds, planner, present
 from koordlet.host.fs import root
 from koordlet.model import action, cpuset, knob, plan, result, snapshot
 from koordlet.policy.framework import chain
@@ -77,7 +77,7 @@ class Drafter:
             return
         self._groups = groups
         originals = {
-            entry.group: undoing.parsed(entry.original)
+            entry.group: cpuset.lenient(entry.original)
             for entry in entries.values()
             if entry.knob == knob.CPUSET_CPUS.name and entry.original is not None
         }

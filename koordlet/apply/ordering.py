@@ -139,14 +139,7 @@ def _sets(
 def _move(wanted: action.WriteFile, texts: Mapping[str, str], effects: Mapping[str, str]) -> _Move:
     borrowed = wanted.target in effects
     text = effects[wanted.target] if borrowed else texts.get(wanted.target, "")
-    return _Move(wanted, _parse(text), _parse(wanted.value), borrowed)
-
-
-def _parse(text: str) -> cpuset.CPUSet:
-    try:
-        return cpuset.CPUSet.parse(text)
-    except ValueError:
-        return cpuset.CPUSet()
+    return _Move(wanted, cpuset.lenient(text), cpuset.lenient(wanted.value), borrowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from koordlet.apply import (
     present,
     undoing,
 )
-from koordlet.model import action, best_effort, decision, knob, plan, snapshot
+from koordlet.model import action, best_effort, cpuset, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain
 from koordlet.state import journal
@@ -100,8 +100,8 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
     Where they do not meet, the narrow one counts: the groups around it were narrowed as well, and
     v1 refuses a set that is not inside them.
     """
-    both = undoing.parsed(wide.value) & undoing.parsed(narrow.value)
-    if both == undoing.parsed(wide.value):
+    both = cpuset.lenient(wide.value) & cpuset.lenient(narrow.value)
+    if both == cpuset.lenient(wide.value):
         return replace(wide, protective=wide.protective or narrow.protective)
     return replace(narrow, value=str(both) if both else narrow.value)
 
@@ -286,7 +286,7 @@ def _in_effect(
             and group is not None
         ):
             text = group.values.get(undoing.EFFECTIVE[wanted.knob], "")
-            if not undoing.parsed(text) <= undoing.parsed(there.texts.get(wanted.target, "")):
+            if not cpuset.lenient(text) <= cpuset.lenient(there.texts.get(wanted.target, "")):
                 effects[wanted.target] = text
     return effects
 

@@ -56,14 +56,6 @@ EFFECTIVE = {
 }
 
 
-def parsed(text: str) -> cpuset.CPUSet:
-    """Parse a set; empty where the text is malformed."""
-    try:
-        return cpuset.CPUSet.parse(text)
-    except ValueError:
-        return cpuset.CPUSet()
-
-
 def _parts(entry: journal.Entry, write: action.WriteFile, current: str) -> tuple[str, str] | None:
     """Of a file with parts: what goes back, and what others wrote since; ``None``: another file."""
     if write.knob == knob.SUBTREE.name:
@@ -313,7 +305,7 @@ class Undoing:
         """
         row, before = knob.TABLE[entry.knob], self._targets
         return cpuset.union(
-            parsed(
+            cpuset.lenient(
                 before.get(self._now.layout.file(row, path) or "", group.values.get(entry.knob, ""))
             )
             for path, group in self._now.groups.items()
@@ -356,8 +348,8 @@ class Undoing:
             if planned is not None:
                 return planned & between
             group = self._now.groups.get(above)
-            own = parsed(group.values.get(entry.knob, "")) if group is not None else None
+            own = cpuset.lenient(group.values.get(entry.knob, "")) if group is not None else None
             between = between & own if own else between
         parent = self._now.groups.get(entry.group.rpartition("/")[0])
         text = parent.values.get(EFFECTIVE[entry.knob], "") if parent is not None else ""
-        return parsed(text) or _CUT[entry.knob](self._now)
+        return cpuset.lenient(text) or _CUT[entry.knob](self._now)

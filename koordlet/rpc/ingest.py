@@ -272,7 +272,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
             nodereport.Free(
                 node=domain.node if domain.HasField("node") else None,
                 l3=domain.l3 if domain.HasField("l3") else None,
-                cpus=_cpus(domain.cpus),
+                cpus=cpuset.lenient(domain.cpus),
             )
             for domain in state.free.domains
         ),
@@ -295,7 +295,7 @@ def _topology(found: feed_pb2.Topology) -> topology.Topology:
     nodes = tuple(
         topology.Node(
             node=node.node,
-            cpus=_cpus(node.cpus),
+            cpus=cpuset.lenient(node.cpus),
             memory_bytes=node.memory_bytes if node.HasField("memory_bytes") else None,
             distances=tuple(node.distances),
         )
@@ -310,7 +310,7 @@ def _claims(allocation: feed_pb2.Allocation) -> list[ledger.Claim]:
     return [
         ledger.Claim(
             owner=owners[claim.owner],
-            cpus=_cpus(claim.cpus),
+            cpus=cpuset.lenient(claim.cpus),
             holder=claim.holder,
             policy=claim.policy,
             reason=claim.reason,
@@ -327,10 +327,3 @@ def _amount(amount: feed_pb2.Amount) -> dict[str, int]:
     if amount.HasField("memory_bytes"):
         made[resources.MEMORY] = amount.memory_bytes
     return made
-
-
-def _cpus(text: str) -> cpuset.CPUSet:
-    try:
-        return cpuset.CPUSet.parse(text)
-    except ValueError:
-        return cpuset.CPUSet()

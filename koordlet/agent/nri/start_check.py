@@ -178,7 +178,4 @@ def _limit(number: int) -> int | None:
 
 def parsed(text: str) -> cpuset.CPUSet | None:
     """Parse a CPU list; ``None`` where it names no CPU."""
-    try:
-        return cpuset.CPUSet.parse(text.strip()) or None
-    except ValueError:
-        return None
+    return cpuset.lenient(text.strip()) or None
