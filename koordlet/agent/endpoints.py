@@ -130,11 +130,11 @@ class Endpoints:
 
         if last is None:
             return
-        name, said = last.snapshot.node.name, self._config.objects
+        name, section = last.snapshot.node.name, self._config.objects
         try:
             async with asyncio.timeout(_PATIENCE):
                 await withdrawing.withdraw(
-                    store, name, taints=said.taints is not None, status=said.status
+                    store, name, taints=section.taints is not None, status=section.status
                 )
         except (refusals.ObjectsError, TimeoutError) as error:
             fix = f"koordlet restore; or remove koordlet.io/… from the Node {name} by hand"
@@ -161,8 +161,8 @@ class Endpoints:
         """Serve the same answers to clients that have a token of the cluster."""
         from koordlet.http import certificates, server, tokens  # noqa: PLC0415 -- rule 2
 
-        said = self._config.http.secure
-        if said.address is None or said.certificate is None or said.key is None:
+        section = self._config.http.secure
+        if section.address is None or section.certificate is None or section.key is None:
             raise errors.BugError("a listener without a certificate", culprit="report.http.secure")
         if self._cluster is None:
             raise errors.ConfigError(
@@ -171,10 +171,10 @@ class Endpoints:
                 fix="set kube.kubeconfig, or leave the address out",
             )
         listener = server.HttpServer(
-            said.address,
+            section.address,
             api.routes(),
             tokens.TokenAuthorisation(self._cluster.store),
-            tls=certificates.context(Path(said.certificate), Path(said.key)),
+            tls=certificates.context(Path(section.certificate), Path(section.key)),
             setting="report.http.secure.address",
         )
         bound = await listener.start()
@@ -184,14 +184,14 @@ class Endpoints:
     async def _start_rpc(self) -> str:
         from koordlet.rpc import node_feed, server  # noqa: PLC0415 -- rule 2
 
-        said = self._config.grpc
+        section = self._config.grpc
         listener = node_feed.AgentServer(
-            Path(said.socket) if said.socket else self._paths.socket,
+            Path(section.socket) if section.socket else self._paths.socket,
             koordlet.__version__,
             remote=server.remote(
-                said.address,
-                _files(said.tls),
-                [(client.name, client.rights) for client in said.clients],
+                section.address,
+                _files(section.tls),
+                [(client.name, client.rights) for client in section.clients],
             ),
             past=self._past,
         )
@@ -203,12 +203,12 @@ class Endpoints:
     def _start_reporting(self, address: str) -> None:
         from koordlet.rpc import reporting  # noqa: PLC0415 -- rule 2
 
-        said = self._config.scheduler
+        section = self._config.scheduler
         reports = reporting.Reporting(
             address,
             koordlet.__version__,
-            files=_files(said.tls),
-            token=None if said.token is None else Path(said.token),
+            files=_files(section.tls),
+            token=None if section.token is None else Path(section.token),
             past=self._past,
         )
         reports.start()
@@ -216,26 +216,26 @@ class Endpoints:
         self._told.append(reports.publish)
 
     def _start_objects(self, cluster: Cluster, current: Current) -> None:
-        said = self._config.objects
-        if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
+        section = self._config.objects
+        if section.mode == "off" or (section.mode == "auto" and not cluster.by_default):
             return
         from koordlet.report import remarking, rows, tainting, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.ReportTimes(
-            available=topology_object.AvailableView(said.available),
-            tolerance=said.tolerance_percent / 100,
-            resync_seconds=float(said.resync_seconds),
+            available=topology_object.AvailableView(section.available),
+            tolerance=section.tolerance_percent / 100,
+            resync_seconds=float(section.resync_seconds),
         )
         clock = time.monotonic
         metric = rows.Metric(self._past)
         wanted: tuple[tuple[bool, writing.ObjectRow], ...] = (
-            (said.topology, rows.TopologyRow(manners, clock)),
-            (said.metric, metric),
-            (said.device, rows.DeviceRow(manners, clock)),
-            (said.status, rows.StatusRow(manners, clock, metric if said.metric else None)),
-            (said.events, remarking.EventObjects(clock)),
-            (True, tainting.Taints(said.taints, clock)),
+            (section.topology, rows.TopologyRow(manners, clock)),
+            (section.metric, metric),
+            (section.device, rows.DeviceRow(manners, clock)),
+            (section.status, rows.StatusRow(manners, clock, metric if section.metric else None)),
+            (section.events, remarking.EventObjects(clock)),
+            (True, tainting.Taints(section.taints, clock)),
         )
         chosen = [row for on, row in wanted if on]
         writers = writing.Writers(cluster.store, chosen, current)
@@ -252,10 +252,10 @@ class Endpoints:
         }
 
 
-def _files(said: report_sections.Tls) -> grpc_tls.TlsFiles | None:
+def _files(section: report_sections.Tls) -> grpc_tls.TlsFiles | None:
     """List certificate, key, authority."""
-    if said.certificate is None or said.key is None or said.authority is None:
+    if section.certificate is None or section.key is None or section.authority is None:
         return None
     from koordlet.rpc import tls  # noqa: PLC0415 -- rule 2
 
-    return tls.TlsFiles(Path(said.certificate), Path(said.key), Path(said.authority))
+    return tls.TlsFiles(Path(section.certificate), Path(section.key), Path(section.authority))

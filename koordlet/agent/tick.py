@@ -141,7 +141,7 @@ class Tick:
 
     def decide(self, seen: snapshot.Snapshot, inputs: chain.Inputs | None = None) -> chain.Round:
         """Run the policies; keep their states and last good decisions for the next pass."""
-        said = chain.decide(
+        round_ = chain.decide(
             self.rows,
             seen,
             self.history,
@@ -152,11 +152,11 @@ class Tick:
             memory=self._memory,
             inputs=inputs,
         )
-        said = self.guard.allowed(said)
-        self._keep(said)
+        round_ = self.guard.allowed(round_)
+        self._keep(round_)
         # While the node is short of something, pods are compared by counters of this moment.
-        self.usage.compare(wanted=said.compares)
-        return said
+        self.usage.compare(wanted=round_.compares)
+        return round_
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
         """Decide what a container gets that is about to start, by the last snapshot and its pod.
@@ -193,8 +193,8 @@ class Tick:
                     return did.value
         return None
 
-    def _keep(self, said: chain.Round) -> None:
-        for outcome in said.outcomes:
+    def _keep(self, round_: chain.Round) -> None:
+        for outcome in round_.outcomes:
             if outcome.decision is not None:
                 self.states[outcome.stem] = outcome.decision.next_state
                 self.last[outcome.stem] = outcome.decision
@@ -216,14 +216,14 @@ class Tick:
         self._drafter.follow(entries, groups)
         seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
         machine.step_aside()
-        said = self.decide(seen, None if trace is None else trace.inputs)
+        round_ = self.decide(seen, None if trace is None else trace.inputs)
         machine.step_aside()
         reader = self.observer.reader
         route: drafting.Route = planner.as_it_is
         if seen.through_systemd:
             route = functools.partial(self.observation.units.route, seen.layout)
         draft = self._drafter.next(
-            (seen, said),
+            (seen, round_),
             entries,
             told=(reader, reader.disturbed),
             trusting=reader.watched and not slow,
@@ -234,7 +234,7 @@ class Tick:
             self._drafter.fill(trace)
         self._before = publisher.Pass(
             snapshot=seen,
-            said=said,
+            said=round_,
             draft=draft,
             used=self.history.usage(),
             predicted=self.history.predicted,

@@ -29,10 +29,10 @@ class Intents:
     def inode(self, wanted: action.Action) -> int:
         """The inode of an action's cgroup; 0 where it does not exist."""
         directory = kinds.directory(wanted)
-        found = self._inodes.get(directory)
-        if found is None:
-            found = self._inodes[directory] = inode_of(self._host, directory)
-        return found
+        inode = self._inodes.get(directory)
+        if inode is None:
+            inode = self._inodes[directory] = inode_of(self._host, directory)
+        return inode
 
     def unknown(self, wanted: action.Action) -> str:
         """The reason that an action's cgroup cannot be identified; empty where it can."""
@@ -70,12 +70,12 @@ class Intents:
 
         ``looked`` is what systemd said of the properties that will be set.
         """
-        found: dict[str, journal.Entry] = {}
+        by_target: dict[str, journal.Entry] = {}
         for step in steps:
             wanted = step.action
             if not kinds.journaled(wanted):
                 continue
-            before = found.get(wanted.target)
+            before = by_target.get(wanted.target)
             if before is None:
                 before = self._known(wanted, contested)
             # A value on the way, or tasks from several groups: one entry knows all of it.
@@ -84,8 +84,8 @@ class Intents:
                 made = self._of_unit(made, wanted, looked.get(wanted.target, ()))
             elif wanted.target in contested and isinstance(wanted, action.WriteFile):
                 made = self._of_parts(made, wanted, step.was or "")
-            found[wanted.target] = made
-        return list(found.values())
+            by_target[wanted.target] = made
+        return list(by_target.values())
 
     def put_down(
         self,

@@ -80,19 +80,19 @@ def order(
     for wanted in actions:
         phases[_phase(wanted, texts)].append(wanted)
     ordered: list[Ordered] = []
-    for phase, found in phases.items():
+    for phase, members in phases.items():
         if phase is kinds.Phase.SETS:
-            writes = [write for write in found if isinstance(write, action.WriteFile)]
+            writes = [write for write in members if isinstance(write, action.WriteFile)]
             ordered.extend(_sets(writes, texts, effects))
         elif phase in (kinds.Phase.CLEAR, kinds.Phase.FREE):
-            writes = [write for write in found if isinstance(write, action.WriteFile)]
+            writes = [write for write in members if isinstance(write, action.WriteFile)]
             writes.sort(key=lambda write: turn(write, texts.get(write.target, "")))
             ordered.extend(Ordered(action=write) for write in writes)
         else:
             # Directories and switches: on from the top, off from the bottom.
             falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)
-            found.sort(key=_top_down, reverse=falling)
-            ordered.extend(Ordered(action=placed) for placed in found)
+            members.sort(key=_top_down, reverse=falling)
+            ordered.extend(Ordered(action=placed) for placed in members)
     return tuple(ordered)
 
 

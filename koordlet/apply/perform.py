@@ -128,13 +128,13 @@ def write(
             *(resctrl if wanted.knob == knob.SCHEMATA.name else devices).write(host, wanted)
         )
     data = _bytes(value)
-    found = host.exchange(host.at(wanted.target), data)
-    if found == data and (undo or wanted.knob != _CPUS):
+    content = host.exchange(host.at(wanted.target), data)
+    if content == data and (undo or wanted.knob != _CPUS):
         return Effect(value.rstrip("\n"))  # letter by letter, as nearly always
-    if isinstance(found, OSError):
+    if isinstance(content, OSError):
         # It is written, and that must be remembered, although nobody can tell what it says now.
-        return Effect(wanted.value, f"written, but cannot be read back: {found.strerror}")
-    text = found.decode("utf-8", "replace").rstrip("\n")
+        return Effect(wanted.value, f"written, but cannot be read back: {content.strerror}")
+    text = content.decode("utf-8", "replace").rstrip("\n")
     if text != wanted.value and not kinds.same(wanted, wanted.value, text):
         return Effect(text, f"wrote {wanted.value!r}, reads {text!r}")
     if wanted.knob == _CPUS and value.strip() and not undo:

@@ -112,10 +112,10 @@ def _is_file(places: Places, entry: journal.Entry) -> bool:
 
 def _resctrl(host: root.HostRoot) -> tuple[str, ...]:
     try:
-        found = mounts.mounted(host.text(host.proc("self", "mountinfo")))
+        mount = mounts.mounted(host.text(host.proc("self", "mountinfo")))
     except OSError:
-        found = None
-    return (resctrl.MOUNT_POINT, *([] if found is None else [found[0]]))
+        mount = None
+    return (resctrl.MOUNT_POINT, *([] if mount is None else [mount[0]]))
 
 
 def _inside(target: str, mount: str) -> bool:

@@ -104,10 +104,10 @@ class Watch:
         if not self._doubted:
             return []
         suspicious, self._doubted = self._suspicious(), set()
-        found = [target for target in suspicious if not self._holds(target)]
+        broken = [target for target in suspicious if not self._holds(target)]
         # What is not right, or gives no answer, is read until it is right.
-        self._doubted.update(found)
-        return found
+        self._doubted.update(broken)
+        return broken
 
     def close(self) -> None:
         """Close all descriptors and watches."""

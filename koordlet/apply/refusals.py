@@ -87,7 +87,7 @@ def _below(
     except OSError:
         return []
     files = (layout.file(row, f"{group}/{name}") for name in names)
-    return [found for found in (_read(host, file) for file in files) if found is not None]
+    return [cpus for cpus in (_read(host, file) for file in files) if cpus is not None]
 
 
 def _read(host: root.HostRoot, path: str | None) -> cpuset.CPUSet | None:

@@ -191,13 +191,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         self._owner.count("requests")
         verdict = authorisation.rebound(self._request, self._peer)
-        found = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
-        if isinstance(found, authorisation.AccessVerdict):
-            self._judged(found)
+        answer = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
+        if isinstance(answer, authorisation.AccessVerdict):
+            self._judged(answer)
         else:
             self._enter(ConnectionPhase.AUTHORISE, self._owner.limits.authorise_seconds)
             self._transport.pause_reading()
-            self._waiting = asyncio.ensure_future(found)
+            self._waiting = asyncio.ensure_future(answer)
             self._waiting.add_done_callback(self._answered)
 
     def _answered(self, verdict: asyncio.Future[authorisation.AccessVerdict]) -> None:

@@ -61,9 +61,9 @@ class HttpRequest:
         ranges = _accepted(self.headers.get("accept", ""))
         best, quality = offers[0], 0.0
         for offer in offers:
-            found = _quality(offer, ranges)
-            if found > quality:
-                best, quality = offer, found
+            weight = _quality(offer, ranges)
+            if weight > quality:
+                best, quality = offer, weight
         return best
 
 
@@ -197,8 +197,8 @@ def _quality(offer: str, ranges: list[tuple[str, float]]) -> float:
 
 
 def _weight(parameters: str) -> float:
-    for one in parameters.split(";"):
-        name, _, value = one.partition("=")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
         if name.strip() == "q":
             try:
                 return max(0.0, min(1.0, float(value)))

@@ -27,11 +27,11 @@ def summary(now: view.ReportView, version: str) -> feed_pb2.Summary:
     )
 
 
-def machine(found: topology.Topology) -> feed_pb2.Topology:
+def machine(shape: topology.Topology) -> feed_pb2.Topology:
     """The machine."""
     return feed_pb2.Topology(
-        cpus=[plain.message(feed_pb2.Cpu, cpu) for cpu in found.cpus],
-        nodes=[plain.message(feed_pb2.NumaNode, node) for node in found.nodes],
+        cpus=[plain.message(feed_pb2.Cpu, cpu) for cpu in shape.cpus],
+        nodes=[plain.message(feed_pb2.NumaNode, node) for node in shape.nodes],
     )
 
 
@@ -79,14 +79,14 @@ class Workloads:
         seen = now.snapshot
         if seen.pods is not self._pods or seen.groups is not self._groups:
             self._pods, self._groups = seen.pods, seen.groups
-            self._keys = [one.key for one in seen.pods]
+            self._keys = [member.key for member in seen.pods]
             self._without_use = feed_pb2.Workloads(
-                workloads=[workload(one, seen.groups) for one in seen.pods]
+                workloads=[workload(member, seen.groups) for member in seen.pods]
             )
         workloads = feed_pb2.Workloads()
         workloads.CopyFrom(self._without_use)
-        for key, one in zip(self._keys, workloads.workloads, strict=True):
+        for key, member in zip(self._keys, workloads.workloads, strict=True):
             cores = now.usage.get(key)
             if cores is not None:
-                one.usage_milli = max(0, round(cores * 1000))
+                member.usage_milli = max(0, round(cores * 1000))
         return workloads

@@ -39,7 +39,7 @@ Sink = Callable[[nodereport.NodeReport], None]
 #: Called when a node is heard but has nothing new: its name.
 Heard = Callable[[str], None]
 
-_SECTIONS = tuple(one.name for one in feed_pb2.Delta.DESCRIPTOR.fields)
+_SECTIONS = tuple(section.name for section in feed_pb2.Delta.DESCRIPTOR.fields)
 
 
 @dataclass(slots=True)
@@ -228,8 +228,8 @@ _BAD = grpc.StatusCode.INVALID_ARGUMENT
 
 def _reply(known: _Known) -> bytes:
     state = known.state
-    said = ingest_pb2.Known(epoch=state.epoch, revision=state.revision)
-    return ingest_pb2.ReportReply(known=said).SerializeToString()
+    answer = ingest_pb2.Known(epoch=state.epoch, revision=state.revision)
+    return ingest_pb2.ReportReply(known=answer).SerializeToString()
 
 
 def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
@@ -280,7 +280,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
     )
 
 
-def _topology(found: feed_pb2.Topology) -> topology.Topology:
+def _topology(message: feed_pb2.Topology) -> topology.Topology:
     known = tuple(
         topology.Cpu(
             cpu=cpu.cpu,
@@ -290,7 +290,7 @@ def _topology(found: feed_pb2.Topology) -> topology.Topology:
             node=cpu.node if cpu.HasField("node") else None,
             l3=cpu.l3 if cpu.HasField("l3") else None,
         )
-        for cpu in found.cpus
+        for cpu in message.cpus
     )
     nodes = tuple(
         topology.Node(
@@ -299,7 +299,7 @@ def _topology(found: feed_pb2.Topology) -> topology.Topology:
             memory_bytes=node.memory_bytes if node.HasField("memory_bytes") else None,
             distances=tuple(node.distances),
         )
-        for node in found.nodes
+        for node in message.nodes
     )
     online = cpuset.CPUSet.of(one.cpu for one in known if one.online)
     return topology.Topology(cpus=known, nodes=nodes, online=online)

@@ -87,8 +87,8 @@ def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holding
 
 def _devices(container: podresources_pb2.ContainerResources) -> dict[str, tuple[str, ...]]:
     """One resource may come in several parts, one for each place in the topology."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_resource: dict[str, tuple[str, ...]] = {}
     for device in container.devices:
         name = device.resource_name
-        found[name] = (*found.get(name, ()), *device.device_ids)
-    return found
+        by_resource[name] = (*by_resource.get(name, ()), *device.device_ids)
+    return by_resource

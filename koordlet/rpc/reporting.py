@@ -217,8 +217,8 @@ class Reporting:
                 continue
             # The event is bytes already: field 2 of a ReportRequest, by hand. What it says is
             # settled before the write: a view that comes during it is not told yet.
-            said, pressed = self._event(sent, quiet=quiet), self._pressures()
-            await stream.write(b"\x12" + _varint(len(said)) + said)
+            event, pressed = self._event(sent, quiet=quiet), self._pressures()
+            await stream.write(b"\x12" + _varint(len(event)) + event)
             self._counts["heartbeats" if quiet else "events"] += 1
             sent, last = revision, clock()
         raise heard.error

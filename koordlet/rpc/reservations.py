@@ -78,11 +78,13 @@ class Reservations:
         return message(await self._backend.get(request.name))
 
     async def _list(self, request: pb.ListReservationsRequest) -> pb.ListReservationsResponse:
-        found = await self._backend.every()
-        several = [message(item) for item in found.items]
+        listing = await self._backend.every()
+        several = [message(item) for item in listing.items]
         return pb.ListReservationsResponse(
-            reservations=[one for one in several if request.node in {"", one.node}],
-            revision=found.revision,
+            reservations=[
+                reservation for reservation in several if request.node in {"", reservation.node}
+            ],
+            revision=listing.revision,
         )
 
     async def _create(self, request: pb.CreateReservationRequest) -> pb.Reservation:
@@ -109,13 +111,13 @@ class Reservations:
         revision = request.revision
         while True:
             if not revision:
-                found = await self._backend.every()
+                listing = await self._backend.every()
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
-                for body in found.items:
+                for body in listing.items:
                     reservation = message(body)
                     if request.node in {"", reservation.node}:
-                        yield _event(pb.ReservationEvent.SET, reservation, found.revision)
-                revision = found.revision
+                        yield _event(pb.ReservationEvent.SET, reservation, listing.revision)
+                revision = listing.revision
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.SYNCED, revision=revision)
             try:
                 async for change in self._backend.watch(revision):
@@ -152,14 +154,14 @@ class ReservationLister:
             )
             request = pb.ListReservationsRequest(node=self._node)
             try:
-                found = await ask(request, timeout=self._seconds)
+                answer = await ask(request, timeout=self._seconds)
             except grpc.aio.AioRpcError as error:
                 raise refusals.Unavailable(
                     f"no answer: {error.code().name}",
                     culprit=f"scheduler {self._socket}",
                     fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
                 ) from error
-        return f"[{','.join(reservation.manifest for reservation in found.reservations)}]".encode()
+        return f"[{','.join(reservation.manifest for reservation in answer.reservations)}]".encode()
 
 
 # Objects as messages ------------------------------------------------------------------------------
@@ -240,21 +242,21 @@ def _held(body: objects.Object) -> Mapping[str, Any]:
     """The CPUs that it holds by number."""
     notes = _part(objects.metadata(body), "annotations")
     try:
-        found = json.loads(str(notes.get("scheduling.koordinator.sh/resource-status") or "{}"))
+        held = json.loads(str(notes.get("scheduling.koordinator.sh/resource-status") or "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return held if isinstance(held, Mapping) else {}
 
 
 def _amounts(status: Mapping[str, Any], key: str) -> dict[str, str]:
-    return {str(name): str(one) for name, one in _part(status, key).items()}
+    return {str(name): str(amount) for name, amount in _part(status, key).items()}
 
 
 def _several(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = body.get(key)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    parts = body.get(key)
+    return [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
 
 
 def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
+    part = body.get(key)
+    return part if isinstance(part, Mapping) else {}

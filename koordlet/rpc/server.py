@@ -95,12 +95,12 @@ class RpcServer:
     @property
     def counts(self) -> Mapping[str, int]:
         """Counts of client events."""
-        found: dict[str, int] = {}
-        for one in self._offered:
-            for name, count in one.counts.items():
-                found[name] = found.get(name, 0) + count
-        found["refused"] = found.get("refused", 0) + self._access.refused + self._peers.cut
-        return found
+        counts: dict[str, int] = {}
+        for service in self._offered:
+            for name, count in service.counts.items():
+                counts[name] = counts.get(name, 0) + count
+        counts["refused"] = counts.get("refused", 0) + self._access.refused + self._peers.cut
+        return counts
 
     async def start(self) -> str:
         """Listen; the addresses as gRPC clients write them."""
@@ -111,10 +111,10 @@ class RpcServer:
             maximum_concurrent_rpcs=self._limits.watchers + self._limits.calls,
             interceptors=(self._guard,),
         )
-        for one in self._offered:
-            server.add_generic_rpc_handlers((_mounted(one),))
+        for service in self._offered:
+            server.add_generic_rpc_handlers((_mounted(service),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = [one.name for one in self._offered]
+        names = [service.name for service in self._offered]
         reflection.enable_server_reflection(
             (*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
@@ -164,7 +164,7 @@ class RpcServer:
             if serving
             else health_pb2.HealthCheckResponse.NOT_SERVING
         )
-        for name in ("", *(one.name for one in self._offered)):
+        for name in ("", *(service.name for service in self._offered)):
             await self._health.set(name, status)
 
 

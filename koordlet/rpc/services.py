@@ -59,8 +59,8 @@ def streamed(
     async def handle(data: bytes, context: Context) -> None:
         answers = call(await parsed(kind, data, context))
         try:
-            async for one in answers:
-                await context.write(one.SerializeToString())
+            async for answer in answers:
+                await context.write(answer.SerializeToString())
         finally:
             close = getattr(answers, "aclose", None)
             if close is not None:
@@ -97,8 +97,8 @@ _CODES: tuple[tuple[type[errors.KoordletError], grpc.StatusCode], ...] = (
 
 def code(error: Exception) -> grpc.StatusCode:
     """The status code of an error."""
-    found = (status for kind, status in _CODES if isinstance(error, kind))
-    return next(found, grpc.StatusCode.INTERNAL)
+    codes = (status for kind, status in _CODES if isinstance(error, kind))
+    return next(codes, grpc.StatusCode.INTERNAL)
 
 
 async def fail(context: Context, error: Exception) -> None:
@@ -113,9 +113,10 @@ async def fail(context: Context, error: Exception) -> None:
 
 def names(context: Context) -> tuple[str, ...]:
     """The subject alternative names of the caller's certificate; empty on a Unix socket."""
-    found = context.auth_context() or {}
+    properties = context.auth_context() or {}
     return tuple(
-        one.decode("utf-8", "replace") for one in found.get("x509_subject_alternative_name", ())
+        name.decode("utf-8", "replace")
+        for name in properties.get("x509_subject_alternative_name", ())
     )
 
 

@@ -152,41 +152,44 @@ class Peers:
 
     def look(self) -> None:
         """Look at the connections that are new."""
-        found = {}
+        sockets = {}
         for number in self._numbers():
             with contextlib.suppress(OSError):
                 status = os.fstat(number)
                 if stat.S_ISSOCK(status.st_mode):
-                    found[number] = status.st_ino
+                    sockets[number] = status.st_ino
                     if self._seen.get(number) != status.st_ino:
                         self._check(number)
-        self._seen = found
+        self._seen = sockets
 
     def _numbers(self) -> Iterable[int]:
         """Our open descriptors, and maybe some that are not open."""
         try:
-            return [int(one.name) for one in Path("/proc/self/fd").iterdir()]
+            return [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
         except OSError:
             # None is left to read the directory with; new ones are the lowest that are free.
             return range(max(self._seen, default=0) + _MARGIN)
 
     def _check(self, number: int) -> None:
-        one = socket.socket(fileno=number)
+        connection = socket.socket(fileno=number)
         try:
-            self._judge(one)
+            self._judge(connection)
         finally:
             # It is gRPC's.
-            one.detach()
+            connection.detach()
 
-    def _judge(self, one: socket.socket) -> None:
+    def _judge(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            if one.family != socket.AF_UNIX or os.fsencode(one.getsockname()) != self._path:
+            if (
+                connection.family != socket.AF_UNIX
+                or os.fsencode(connection.getsockname()) != self._path
+            ):
                 return
-            if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 return
-            raw = one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             _, user, _ = _CREDENTIALS.unpack(raw)
             if user not in self._users:
                 self.cut += 1
                 self._until = self._clock() + _DOUBT
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)

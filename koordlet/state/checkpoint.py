@@ -75,10 +75,10 @@ class Checkpoints:
         """Write errors since the last call, by stem."""
         if self.disk.out(_ERRAND):
             return {}
-        found, self._refused = self._refused, {}
-        for stem in found:
+        refused, self._refused = self._refused, {}
+        for stem in refused:
             self._saved.pop(stem, None)
-        return found
+        return refused
 
     def _write(self, files: Mapping[str, bytes]) -> None:
         for stem, data in files.items():

@@ -148,13 +148,13 @@ class Disk:
 
 def hanging(disks: Iterable[Disk]) -> str:
     """Describe a hanging disk and the remedy; empty where all disks answer."""
-    late = [(found, disk) for disk in disks if (found := disk.late()) is not None]
+    late = [(stale, disk) for disk in disks if (stale := disk.late()) is not None]
     if not late:
         return ""
-    found, where = max(late, key=lambda each: each[0].seconds)
+    stale, where = max(late, key=lambda each: each[0].seconds)
     # In steps, so that it is one message and not one for each tick.
-    seconds = max((step for step in _STEPS if step <= found.seconds), default=LATE)
-    return f"{unanswered(where.place, found.item, seconds)}; {FIX}"
+    seconds = max((step for step in _STEPS if step <= stale.seconds), default=LATE)
+    return f"{unanswered(where.place, stale.item, seconds)}; {FIX}"
 
 
 def unanswered(place: Path, item: str, seconds: float) -> str:

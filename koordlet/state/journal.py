@@ -325,17 +325,17 @@ class Journal:
             if error.errno != errno.EFBIG:
                 raise
             raw = b""
-        said = records.read(raw, self._refusal)
-        if said.header is None or not self._is_mine(said):
-            self._set_aside(readable=said.header is not None)
+        reading = records.read(raw, self._refusal)
+        if reading.header is None or not self._is_mine(reading):
+            self._set_aside(readable=reading.header is not None)
             return False
-        self.entries.update(said.entries)
-        self.damage += [f"{self.path}: {damage}" for damage in said.damage]
-        self._records = said.count
-        self._headed = str(said.header.get("root", root))
+        self.entries.update(reading.entries)
+        self.damage += [f"{self.path}: {damage}" for damage in reading.damage]
+        self._records = reading.count
+        self._headed = str(reading.header.get("root", root))
         if self.entries:
             self.root = self._headed
-        return said.format != FORMAT or said.header.get("root") != self.root
+        return reading.format != FORMAT or reading.header.get("root") != self.root
 
     def _is_mine(self, reading: records.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""
@@ -368,8 +368,8 @@ def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
         raw = ownfiles.read(path)
     except FileNotFoundError:
         return {}
-    said = records.read(raw)
-    return said.entries if said.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
+    reading = records.read(raw)
+    return reading.entries if reading.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
 
 
 def sync_directory(path: Path) -> None:

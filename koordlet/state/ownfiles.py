@@ -62,9 +62,9 @@ def directory(path: Path, *, make: bool = True) -> None:
     It is checked after it was made: where somebody is faster, it is his. Without ``make`` a missing
     one raises ``FileNotFoundError``, once what is there has been checked.
     """
-    for place, found in _way(path, make=make):
-        _check_owner(place, found)
-        if _others_write(place, found, ours=False) and not found.st_mode & stat.S_ISVTX:
+    for place, status in _way(path, make=make):
+        _check_owner(place, status)
+        if _others_write(place, status, ours=False) and not status.st_mode & stat.S_ISVTX:
             raise _writable(place)
     if _others_write(path, path.stat(), ours=True):
         raise _writable(path)
@@ -138,11 +138,11 @@ def _way(path: Path, *, make: bool) -> Iterator[tuple[Path, os.stat_result]]:
             here = here.parent
             continue
         place = here / step
-        found = _look(place, make=make)
-        yield place, found
-        if stat.S_ISDIR(found.st_mode):
+        status = _look(place, make=make)
+        yield place, status
+        if stat.S_ISDIR(status.st_mode):
             here = place
-        elif not stat.S_ISLNK(found.st_mode):
+        elif not stat.S_ISLNK(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
         else:
             links += 1
@@ -194,10 +194,10 @@ def _is_private(group: int) -> bool:
     import pwd  # noqa: PLC0415 -- as above
 
     try:
-        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+        user, group_entry = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
         return False
-    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+    return group_entry.gr_name == user.pw_name and set(group_entry.gr_mem) <= {user.pw_name}
 
 
 def _has_list(place: Path) -> bool:
@@ -233,11 +233,11 @@ _LEAST, _MOST = -(1 << 63), 1 << 64
 def load_json(data: bytes) -> object:
     """Load a document; ``ValueError`` where koordlet cannot have written it."""
     try:
-        found: object = _DECODER.decode(data.decode())
+        document: object = _DECODER.decode(data.decode())
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    _check_depth(found)
-    return found
+    _check_depth(document)
+    return document
 
 
 def _whole(text: str) -> int:
@@ -262,8 +262,8 @@ def _refuse(text: str) -> object:
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
 
 
-def _check_depth(found: object) -> None:
-    level = [found]
+def _check_depth(document: object) -> None:
+    level = [document]
     for _ in range(_DEPTH):
         level = [
             inner for each in level if isinstance(each, dict | list) for inner in _inside(each)

@@ -155,8 +155,8 @@ def parse(line: bytes) -> Mapping[str, object] | None:
 
 def done(target: str, value: str, inode: int) -> bytes:
     """A value that was read back, as a record."""
-    said = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
-    return framed(said.encode())
+    line = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
+    return framed(line.encode())
 
 
 # A whole journal ----------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ class Reading:
     @property
     def format(self) -> int:
         """The version of the format; 0 without a header."""
-        found = None if self.header is None else self.header["format"]
-        return found if isinstance(found, int) else 0
+        version = None if self.header is None else self.header["format"]
+        return version if isinstance(version, int) else 0
 
     def is_of(self, stamp: Mapping[str, str]) -> bool:
         """Whether this boot of this machine wrote it."""

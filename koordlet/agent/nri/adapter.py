@@ -124,19 +124,21 @@ class NriAdapter:
 
     def conditions(self) -> tuple[decision.Condition, ...]:
         """Give what an operator should know."""
-        status, found = self.plugin.status, []
+        status, problems = self.plugin.status, []
         if not status.connected and self._clock() - self._seen > _PATIENCE:
-            found.append(("ContainerRuntimeLost", f"containers start without us: {status.problem}"))
+            problems.append(
+                ("ContainerRuntimeLost", f"containers start without us: {status.problem}")
+            )
         if self._trust.state.ceased:
             failed = ", ".join(sorted(self._trust.state.counted))
             why = f"containers that were adjusted never started ({failed})"
             fix = "does another plugin set the same fields? Send SIGHUP when that is settled"
-            found.append(("ContainerAdjustmentCeased", f"{why}: {fix}"))
-        found += [("ContainerStartFailed", why) for why in self.handler.unstarted.values()]
-        found += [("ContainerBeganWrong", why) for why in self._start_check.complaints.values()]
+            problems.append(("ContainerAdjustmentCeased", f"{why}: {fix}"))
+        problems += [("ContainerStartFailed", why) for why in self.handler.unstarted.values()]
+        problems += [("ContainerBeganWrong", why) for why in self._start_check.complaints.values()]
         return tuple(
             decision.Condition(type=kind, status=True, reason="NRI", message=message)
-            for kind, message in found
+            for kind, message in problems
         )
 
     def counted(self) -> Mapping[str, float]:
