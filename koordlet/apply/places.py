@@ -60,13 +60,10 @@ class Places(NamedTuple):
             return "its texts cannot be written"
         if entry.group and not cgroup.stays_below(entry.group):
             return f"{entry.group!r:.200} is not a cgroup"
-        if not self._holds(entry):
+        holds = _HOLDS.get(entry.kind)
+        if holds is None or not holds(self, entry):
             return f"koordlet never writes to {entry.target!r:.200} ({entry.kind:.40})"
         return ""
-
-    def _holds(self, entry: journal.Entry) -> bool:
-        holds = _HOLDS.get(entry.kind)
-        return holds is not None and holds(self, entry)
 
     def is_below(self, target: str) -> bool:
         """Whether a path is strictly inside a cgroup tree or resctrl."""
@@ -84,10 +81,6 @@ def _is_unit_file(places: Places, entry: journal.Entry) -> bool:
     )
 
 
-def _is_directory(places: Places, entry: journal.Entry) -> bool:
-    return places.is_below(entry.target)
-
-
 def _is_task_list(places: Places, entry: journal.Entry) -> bool:
     home = not entry.original or places.is_below(f"{entry.original}/{knob.PROCS.v2}")
     name = entry.target.rpartition("/")[2]
@@ -95,7 +88,9 @@ def _is_task_list(places: Places, entry: journal.Entry) -> bool:
 
 
 def _is_file(places: Places, entry: journal.Entry) -> bool:
-    if not _is_text(entry):
+    # Only the kernel's own texts can be what it holds: they are written as they are.
+    texts = (entry.original or "", *entry.values)
+    if "\0" in "".join(texts) or not all(text.isascii() for text in texts):
         return False
     if not entry.knob:
         return _KNOBS.fullmatch(entry.target) is not None
@@ -123,12 +118,6 @@ def _inside(target: str, mount: str) -> bool:
     return target.startswith(f"{mount}/") and cgroup.stays_below(target[len(mount) + 1 :])
 
 
-def _is_text(entry: journal.Entry) -> bool:
-    """Whether the kernel's own texts can be what it holds: they are written as they are."""
-    texts = (entry.original or "", *entry.values)
-    return "\0" not in "".join(texts) and all(text.isascii() for text in texts)
-
-
 def _encodes(text: str) -> bool:
     try:
         return b"\0" not in os.fsencode(text)
@@ -136,24 +125,14 @@ def _encodes(text: str) -> bool:
         return False
 
 
-def _is_mount(_places: Places, entry: journal.Entry) -> bool:
-    return entry.target == resctrl.MOUNT_POINT
-
-
-def _is_link(_places: Places, entry: journal.Entry) -> bool:
-    return queueing.of_target(entry.target) is not None
-
-
-def _is_core(_places: Places, entry: journal.Entry) -> bool:
-    return entry.target.startswith("/cores/") and all(map(_COOKIE.fullmatch, entry.values))
-
-
 _HOLDS: Mapping[str, Callable[[Places, journal.Entry], bool]] = {
     action.WriteFile.__name__: _is_file,
     action.SetUnitProperty.__name__: _is_unit_file,
-    action.MakeDir.__name__: _is_directory,
+    action.MakeDir.__name__: lambda places, entry: places.is_below(entry.target),
     action.MoveTasks.__name__: _is_task_list,
-    action.Mount.__name__: _is_mount,
-    action.SetQdisc.__name__: _is_link,
-    action.ShareCore.__name__: _is_core,
+    action.Mount.__name__: lambda _, entry: entry.target == resctrl.MOUNT_POINT,
+    action.SetQdisc.__name__: lambda _, entry: queueing.of_target(entry.target) is not None,
+    action.ShareCore.__name__: lambda _, entry: (
+        entry.target.startswith("/cores/") and all(map(_COOKIE.fullmatch, entry.values))
+    ),
 }

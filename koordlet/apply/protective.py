@@ -103,7 +103,8 @@ class Watch:
         self._doubted |= self._silent
         if not self._doubted:
             return []
-        suspicious, self._doubted = self._suspicious(), set()
+        doubted = [file for target in self._doubted if (file := self._files.get(target))]
+        suspicious, self._doubted = self._differing(doubted), set()
         broken = [target for target in suspicious if not self._holds(target)]
         # What is not right, or gives no answer, is read until it is right.
         self._doubted.update(broken)
@@ -129,18 +130,16 @@ class Watch:
             every = list(self._files.values())
             self._turns = [every[at : at + AT_ONCE] for at in range(0, len(every), AT_ONCE)]
         now = [file for file in self._turns.pop() if file.handle >= 0] if self._turns else []
-        texts = self._host.preads([file.handle for file in now], _SIZE)
-        if texts == [file.right for file in now]:
-            return ()
-        pairs = zip(now, texts, strict=True)
-        return [file.wanted.target for file, text in pairs if text is None or text != file.right]
+        return self._differing(now)
 
-    def _suspicious(self) -> list[str]:
-        """Of the doubted files, those whose bytes differ from the last correct ones."""
-        doubted = [(target, file) for target in self._doubted if (file := self._files.get(target))]
-        texts = self._host.preads([file.handle for _, file in doubted], _SIZE)
-        pairs = zip(doubted, texts, strict=True)
-        return [target for (target, file), text in pairs if text is None or text != file.right]
+    def _differing(self, files: Sequence[_File]) -> list[str]:
+        """Of these files, those whose bytes differ from the last correct ones."""
+        texts = self._host.preads([file.handle for file in files], _SIZE)
+        if texts == [file.right for file in files]:
+            # Nearly always.
+            return [file.wanted.target for file in files if file.right is None]
+        pairs = zip(files, texts, strict=True)
+        return [file.wanted.target for file, text in pairs if text is None or text != file.right]
 
     def _holds(self, target: str) -> bool:
         file = self._files.get(target)

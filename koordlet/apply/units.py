@@ -22,9 +22,10 @@ without a property (``cpu.max.burst``, ``cpuset.cpus.partition``, …) are writt
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from koordlet.apply import kinds
 from koordlet.host.fs import root
@@ -116,47 +117,23 @@ class Manager:
                 self.idles = False
             raise
 
-    def _asking(self) -> _Asking:
-        return _Asking(self)
-
-    def connect(self) -> bus.BusConnection:
-        """A connection for one errand."""
-        return self._connect()
-
-    def silent(self, why: str) -> None:
-        """Systemd did not answer: files are written directly for a while."""
-        self._silent_until = self._clock() + PAUSE
-        self.problem = absence.Unsupported(
-            FEATURE, f"{why}; koordlet writes unit limits directly, a daemon-reload undoes them"
-        )
-
-    def heard(self) -> None:
-        """Systemd has answered."""
-        self.problem = None
-
-
-class _Asking:
-    """One errand: what goes wrong with systemd itself becomes a value and an errno."""
-
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self._connection: bus.BusConnection | None = None
-
-    def __enter__(self) -> bus.BusConnection:
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[bus.BusConnection]:
+        """One errand: what goes wrong with systemd itself becomes a value and an errno."""
+        problem = None
         try:
-            self._connection = self._manager.connect()
+            with self._connect() as connection:
+                yield connection
         except bus.NoSystemdError as error:
-            self._manager.silent(str(error))
+            # Files are written directly for a while.
+            self._silent_until = self._clock() + PAUSE
+            problem = absence.Unsupported(
+                FEATURE,
+                f"{error}; koordlet writes unit limits directly, a daemon-reload undoes them",
+            )
             raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
-        return self._connection.__enter__()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._connection is not None:
-            self._connection.__exit__(None, None, None)
-        if isinstance(error, bus.NoSystemdError):
-            self._manager.silent(str(error))
-            raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
-        self._manager.heard()
+        finally:
+            self.problem = problem
 
 
 def carry_out(

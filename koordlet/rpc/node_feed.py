@@ -128,8 +128,8 @@ class NodeFeed:
         self._counts["events"] += 1
 
 
-class AgentServer:
-    """Starts, publishes, stops."""
+class AgentServer(server.RpcServer):
+    """The feed of one node, and the server that it is asked on."""
 
     def __init__(
         self,
@@ -141,30 +141,12 @@ class AgentServer:
         past: metric_object.MetricHistory | None = None,
     ) -> None:
         self.feed = NodeFeed(version, limits=limits, past=past)
-        self.server = server.RpcServer(path, (self.feed,), limits=limits, remote=remote)
+        super().__init__(path, (self.feed,), limits=limits, remote=remote)
         self._serving: bool | None = None
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Counts of client events."""
-        return self.server.counts
-
-    @property
-    def watchers(self) -> int:
-        """Number of watchers."""
-        return self.feed.watchers
-
-    async def start(self) -> str:
-        """Listen; the addresses as gRPC clients write them."""
-        return await self.server.start()
 
     def publish(self, now: view.ReportView) -> None:
         """There is a new view."""
         if now.ready is not self._serving:
             self._serving = now.ready
-            self._saying = asyncio.ensure_future(self.server.say(serving=now.ready))
+            self._saying = asyncio.ensure_future(self.say(serving=now.ready))
         self.feed.publish(now)
-
-    async def stop(self) -> None:
-        """Let running calls end, then cut."""
-        await self.server.stop()

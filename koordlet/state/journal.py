@@ -110,7 +110,7 @@ class Journal:
         if not self.entries and not self.damage and self.disk.wait(_ERRAND, disk.LONG):
             # That there is one says that there is something to look after.
             with contextlib.suppress(OSError):
-                self._errand(self.path.unlink, _nothing, disk.LONG)
+                self._errand(self.path.unlink, patience=disk.LONG)
         closed = self.disk.close()
         if closed:
             os.close(self._file)
@@ -141,7 +141,9 @@ class Journal:
         notes, self._notes = list(self._notes.values()), {}
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
         lines = [records.intent(entry) for entry in fresh]
-        if not self._errand(functools.partial(self._write, notes, lines), self._landed, patience):
+        if not self._errand(
+            functools.partial(self._write, notes, lines), self._landed, patience=patience
+        ):
             return {entry.target for entry in fresh}
         # Only now: what is written anew is what ``entries`` holds.
         self._bound()
@@ -209,7 +211,7 @@ class Journal:
         if self._headed == self.root:
             notes, self._notes = list(self._notes.values()), {}
             notes += self._read_back() if readings else ()
-            if notes and not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
+            if notes and not self._errand(functools.partial(self._lose, notes), patience=0.0):
                 return
         self._bound()
 
@@ -253,9 +255,11 @@ class Journal:
             self._readings |= readings
             self._limit = max(_MIN_RECORDS, 2 * self._records)
 
-        self._errand(functools.partial(self._replace, lines, root), heard, patience)
+        self._errand(functools.partial(self._replace, lines, root), heard, patience=patience)
 
-    def _errand(self, work: Callable[[], None], then: disk.Then, patience: float) -> bool:
+    def _errand(
+        self, work: Callable[[], None], then: disk.Then = lambda _: None, *, patience: float
+    ) -> bool:
         """Have the disk do something to the file; ``OSError`` where it refuses in time."""
 
         def heard(error: OSError | None) -> None:
@@ -385,7 +389,3 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-
-
-def _nothing(_error: OSError | None) -> None:
-    """What follows from notes: nothing."""

@@ -106,7 +106,7 @@ async def _crowd(serving: node_feed.AgentServer, path: Path) -> None:
         async with asyncio.timeout(120):
             while serving.counts["events"] < WATCHERS:  # noqa: ASYNC110 -- counts only
                 await asyncio.sleep(0.02)
-        assert serving.watchers == WATCHERS
+        assert serving.feed.watchers == WATCHERS
     finally:
         watching.kill()
         await watching.wait()
