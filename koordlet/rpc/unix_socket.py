@@ -174,22 +174,21 @@ class Peers:
         connection = socket.socket(fileno=number)
         try:
             self._judge(connection)
+        except OSError:
+            return
         finally:
             # It is gRPC's.
             connection.detach()
 
     def _judge(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            if (
-                connection.family != socket.AF_UNIX
-                or os.fsencode(connection.getsockname()) != self._path
-            ):
-                return
-            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                return
-            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            _, user, _ = _CREDENTIALS.unpack(raw)
-            if user not in self._users:
-                self.cut += 1
-                self._until = self._clock() + _DOUBT
-                connection.shutdown(socket.SHUT_RDWR)
+        unix = connection.family == socket.AF_UNIX
+        if not unix or os.fsencode(connection.getsockname()) != self._path:
+            return
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _, user, _ = _CREDENTIALS.unpack(raw)
+        if user not in self._users:
+            self.cut += 1
+            self._until = self._clock() + _DOUBT
+            connection.shutdown(socket.SHUT_RDWR)

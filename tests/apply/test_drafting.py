@@ -185,6 +185,19 @@ def test_whoever_does_not_act_is_not_asked_again() -> None:
     assert not site.repeated, "what was to be done may have been done meanwhile"
 
 
+def test_the_same_wishes_of_the_same_groups_are_one_object() -> None:
+    """So originals and watched files are looked at again only where a pass wants otherwise."""
+    site = Site()
+    first, second = site.next(1, 2), site.next(1, 2)
+    other = site.next(1, 3)
+    slow = site.next(1, 3, trusting=False)
+
+    assert [write.target for write in first.wanted] == [A, B]
+    assert second.wanted is first.wanted
+    assert other.wanted is not first.wanted
+    assert (slow.wanted == other.wanted, slow.wanted is other.wanted) == (True, False)
+
+
 def set_before(group: str, original: str | None, knob: str = "cpuset.cpus") -> journal.Entry:
     """One file of ours, and what it said before."""
     return journal.Entry(
