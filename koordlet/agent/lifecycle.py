@@ -155,7 +155,6 @@ class Agent:
         *,
         slow: bool,
         lateness: float | None = None,
-        late: bool = False,
         patience: float = executor.SLICE,
     ) -> bool:
         """Run a pass, once everything below an earlier cgroup root is put back.
@@ -170,7 +169,6 @@ class Agent:
             slow=slow,
             acting=self.enforce and not self.elsewhere(),
             lateness=lateness,
-            late=late,
             patience=patience,
         )
         return changed or restored > 0

@@ -13,7 +13,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import functools
 import signal
 import time
 import typing
@@ -110,7 +109,7 @@ class Loop:
             if self.sources is not None:
                 await self._ask(self.sources)
             if self.runtime is not None:
-                await self.runtime.start(functools.partial(self._pass, slow=False, lateness=None))
+                await self.runtime.start(self._pass)
             self._begin()
             if self.runtime is not None:
                 self.runtime.open()
@@ -177,7 +176,7 @@ class Loop:
         self._listen()
         if self._groups_changed:
             # This pass sets the watches up: a group that comes after "ready" is reported.
-            self._pass(slow=False, lateness=None)
+            self._pass()
         self.publisher.log.info("daemon.ready", mode=self.publisher.mode, surfaces=list(addresses))
         if self.publisher.view is not None:
             self.endpoints.publish(self.publisher.view)
@@ -217,7 +216,7 @@ class Loop:
             elif self._groups_changed and credit > 0:
                 # Time that a pass spends waiting on a busy machine is not charged.
                 began = time.thread_time()
-                self._pass(slow=False, lateness=None)
+                self._pass()
                 credit -= time.thread_time() - began
 
     def _listen(self) -> None:
@@ -250,13 +249,12 @@ class Loop:
         except TimeoutError:
             return
 
-    def _pass(self, *, slow: bool, lateness: float | None) -> bool:
+    def _pass(self, *, slow: bool = False, lateness: float | None = None) -> bool:
         """Run a pass; ``True`` when it changed something. Only a lane's pass can be late."""
         changed = False
         try:
-            late = lateness is not None and lateness > TICK.period / 2
             self._groups_changed = False
-            changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
+            changed = self.agent.one_pass(slow=slow, lateness=lateness)
             self._groups_changed = self.agent.tick.groups_changed
         except Exception as error:  # noqa: BLE001 -- rule 2
             self.publisher.repeats.say(

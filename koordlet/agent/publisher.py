@@ -43,6 +43,8 @@ if typing.TYPE_CHECKING:
 
 #: Passes of which durations and lateness are shown: ten minutes of ticks.
 _RECENT = 600
+#: A pass that comes so much later than its clock is late: half the period of the tick lane.
+_LATE = 0.5
 #: The quantiles that are shown, as Prometheus spells them.
 _SHARES = (("0.5", 0.5), ("0.99", 0.99), ("1", 1.0))
 
@@ -69,7 +71,6 @@ class Beside:
     #: CPU time of the pass, and how much later than its clock it came: ``None`` without a clock.
     seconds: float
     lateness: float | None
-    late: bool
     #: What does not come back from the kernel or systemd.
     stale: absence.Stale | None
     #: What the disk of the agent's own files does not answer, in words.
@@ -199,7 +200,7 @@ class Publisher:
         self.counters = replace(
             before,
             ticks=before.ticks + 1,
-            late_ticks=before.late_ticks + beside.late,
+            late_ticks=before.late_ticks + ((beside.lateness or 0.0) > _LATE),
             writes=before.writes + verdicts.count(result.Verdict.DONE),
             refusals=before.refusals + verdicts.count(result.Verdict.REFUSED),
             errnos=errnos,

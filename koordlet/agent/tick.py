@@ -250,7 +250,6 @@ class Tick:
         slow: bool,
         acting: bool,
         lateness: float | None = None,
-        late: bool = False,
         patience: float = executor.SLICE,
     ) -> bool:
         """Observe, decide, plan, apply, publish. ``True`` when something was changed."""
@@ -277,7 +276,6 @@ class Tick:
         beside = publisher.Beside(
             seconds=time.process_time() - started,
             lateness=lateness,
-            late=late,
             stale=stations.executor.stale(),
             disk=disk.hanging(stations.disks),
             unanswered=self.host.silence.so_far(),
@@ -360,7 +358,7 @@ class Tick:
     def protection_broken(self, stations: Stations) -> bool:
         """Whether another program removed a protective limit whose write is not being retried."""
         broken = stations.watch.broken()
-        now = self.clock().at
+        now = self.clock().at if broken else 0.0
         if all(stations.executor.pauses.waiting(target, now) for target in broken):
             return False
         # A file is not as we left it: the last draft does not stand.
