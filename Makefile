@@ -55,7 +55,7 @@ test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (two 
 	@$(PYTEST) -n auto -m '$(ORDINARY)' $(ARGS)
 
 .PHONY: check
-check: $(DEVELOP) format-check lint types imports wiring sizes names proves generated shell docs ## Run every static check
+check: $(DEVELOP) format-check lint types imports cycles wiring sizes names proves generated shell docs ## Run every static check
 
 .PHONY: docs
 docs: $(DEVELOP) $(DOCS) ## Build the site of the documents into build/site, and follow its links
@@ -94,7 +94,7 @@ soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
 
 # The parts of `check`, one command each; pre-commit calls the same ones.
 
-.PHONY: format-check lint types imports wiring sizes names proves generated shell
+.PHONY: format-check lint types imports cycles wiring sizes names proves generated shell
 format-check: $(DEVELOP)
 	@printf '▸ format\n'
 	$(PY) -m ruff format --check . || { printf 'fix: make format\n' >&2; exit 1; }
@@ -128,6 +128,10 @@ sizes:
 	[ -z "$$over" ] || { printf 'over $(LINES) lines:\n%s\n' "$$over" >&2; exit 1; }
 
 # Two classes with one name make every search ambiguous; tools/checks/class_names.txt has the rest.
+cycles: $(DEVELOP)
+	@printf '▸ cycles\n'
+	$(PY) -m tools.checks.cycles
+
 names: $(DEVELOP)
 	@printf '▸ names\n'
 	$(PY) -m tools.checks.class_names

@@ -16,6 +16,7 @@ import time
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import koordlet
 from koordlet import log
@@ -26,13 +27,10 @@ from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.config import report_sections, schema
-    from koordlet.http import channels
-    from koordlet.http import server as http_server
     from koordlet.kubeapi import objects
     from koordlet.report import http_api, writing
     from koordlet.report.objects import metric_object
-    from koordlet.rpc import agent as rpc_agent
-    from koordlet.rpc import reporting
+    from koordlet.rpc import tls as grpc_tls
 
 Current = Callable[[], view.ReportView | None]
 
@@ -47,6 +45,17 @@ class Cluster:
     store: objects.Objects
     #: Whether objects are written where the configuration leaves it open.
     by_default: bool
+
+
+class Endpoint(Protocol):
+    """One that runs."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Events to how often, for metrics."""
+
+    async def stop(self) -> None:
+        """Stop after the running answers."""
 
 
 class Endpoints:
@@ -67,14 +76,12 @@ class Endpoints:
         self._paths = where
         self._cluster = cluster
         self._past = past
-        self._writers: writing.Writers | None = None
+        #: By name, in the order of their start.
+        self._running: dict[str, Endpoint] = {}
         #: Gives the newest view, where objects are written.
         self._current: Current | None = None
-        self._reporting: reporting.Reporting | None = None
-        self._http: http_server.HttpServer | None = None
-        self._https: http_server.HttpServer | None = None
-        self._rpc: rpc_agent.AgentServer | None = None
-        self._channel: channels.Channel | None = None
+        #: Those that are told of each view.
+        self._told: list[Callable[[view.ReportView], None]] = []
         #: Endpoint to why it could not start; shown by health.
         self.problems: Mapping[str, str] = {}
 
@@ -82,7 +89,15 @@ class Endpoints:
         """Start one after the other; return the addresses for people."""
         addresses = []
         if self._config.http.enabled:
-            api = self._api(current)
+            from koordlet.report import http_api  # noqa: PLC0415 -- rule 2
+
+            api = http_api.Api(
+                current,
+                version=koordlet.__version__,
+                audit=self._paths.audit,
+                with_metrics=self._config.metrics.enabled,
+                surfaces=self._counts,
+            )
             addresses.append(await self._guard("http", self._start_http(api)))
             if self._config.http.secure.address is not None:
                 addresses.append(await self._guard("https", self._start_https(api)))
@@ -97,26 +112,16 @@ class Endpoints:
 
     def publish(self, now: view.ReportView | None) -> None:
         """Publish a new view. HTTP reads the view at each request; only the console is pushed."""
-        if self._channel is not None:
-            self._channel.publish()
-        if self._rpc is not None and now is not None:
-            self._rpc.publish(now)
-        if self._reporting is not None and now is not None:
-            self._reporting.publish(now)
+        if now is not None:
+            for publish in self._told:
+                publish(now)
 
     async def stop(self, *, final: bool) -> None:
         """Stop after the running answers. ``final``: no agent follows."""
-        if self._writers is not None:
-            await self._writers.stop()
-        if final and self._cluster is not None and self._current is not None:
-            await self._withdraw(self._cluster.store, self._current())
-        if self._reporting is not None:
-            await self._reporting.stop()
-        for server in (self._http, self._https):
-            if server is not None:
-                await server.stop()
-        if self._rpc is not None:
-            await self._rpc.stop()
+        for name, endpoint in reversed(self._running.items()):
+            await endpoint.stop()
+            if name == "objects" and final and self._cluster and self._current is not None:
+                await self._withdraw(self._cluster.store, self._current())
 
     async def _withdraw(self, store: objects.Objects, last: view.ReportView | None) -> None:
         """Withdraw the taints and the offers of a node that no agent watches any more."""
@@ -125,11 +130,11 @@ class Endpoints:
 
         if last is None:
             return
-        name, said = last.snapshot.node.name, self._config.objects
+        name, section = last.snapshot.node.name, self._config.objects
         try:
             async with asyncio.timeout(_PATIENCE):
                 await tainting.withdraw(
-                    store, name, taints=said.taints is not None, status=said.status
+                    store, name, taints=section.taints is not None, status=section.status
                 )
         except (refusals.ObjectsError, TimeoutError) as error:
             fix = f"koordlet restore; or remove koordlet.io/… from the Node {name} by hand"
@@ -143,31 +148,21 @@ class Endpoints:
             log.get().error(f"surface.{name}_failed", detail=str(error))
             return ""
 
-    def _api(self, current: Current) -> http_api.Api:
-        from koordlet.report import http_api  # noqa: PLC0415 -- rule 2
-
-        return http_api.Api(
-            current,
-            version=koordlet.__version__,
-            audit=self._paths.audit,
-            with_metrics=self._config.metrics.enabled,
-            surfaces=self._counts,
-        )
-
     async def _start_http(self, api: http_api.Api) -> str:
         from koordlet.http import server  # noqa: PLC0415 -- rule 2
 
         listener = server.HttpServer(self._config.http.address, api.routes())
         bound = await listener.start()
-        self._http, self._channel = listener, api.channel
+        self._running["http"] = listener
+        self._told.append(lambda _: api.channel.publish())
         return f"http://{bound}/"
 
     async def _start_https(self, api: http_api.Api) -> str:
         """Serve the same answers to clients that have a token of the cluster."""
         from koordlet.http import certificates, server, tokens  # noqa: PLC0415 -- rule 2
 
-        said = self._config.http.secure
-        if said.address is None or said.certificate is None or said.key is None:
+        section = self._config.http.secure
+        if section.address is None or section.certificate is None or section.key is None:
             raise errors.BugError("a listener without a certificate", culprit="report.http.secure")
         if self._cluster is None:
             raise errors.ConfigError(
@@ -175,91 +170,92 @@ class Endpoints:
                 culprit="report.http.secure.address",
                 fix="set kube.kubeconfig, or leave the address out",
             )
-        held = certificates.Certificate(Path(said.certificate), Path(said.key))
         listener = server.HttpServer(
-            said.address,
+            section.address,
             api.routes(),
             tokens.TokenAuthorisation(self._cluster.store),
-            tls=held.context,
+            tls=certificates.context(Path(section.certificate), Path(section.key)),
             setting="report.http.secure.address",
         )
         bound = await listener.start()
-        self._https = listener
+        self._running["https"] = listener
         return f"https://{bound}/"
 
     async def _start_rpc(self) -> str:
-        from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
+        from koordlet.rpc import node_feed, server  # noqa: PLC0415 -- rule 2
 
-        said = self._config.grpc
-        listener = agent.AgentServer(
-            Path(said.socket) if said.socket else self._paths.socket,
+        section = self._config.grpc
+        listener = node_feed.AgentServer(
+            Path(section.socket) if section.socket else self._paths.socket,
             koordlet.__version__,
-            remote=agent.remote(said.address, _files(said.tls), _rules(said)),
+            remote=server.remote(
+                section.address,
+                _files(section.tls),
+                [(client.name, client.rights) for client in section.clients],
+            ),
             past=self._past,
         )
         address = await listener.start()
-        self._rpc = listener
+        self._running["grpc"] = listener
+        self._told.append(listener.publish)
         return address
 
     def _start_reporting(self, address: str) -> None:
         from koordlet.rpc import reporting  # noqa: PLC0415 -- rule 2
 
-        said = self._config.scheduler
-        self._reporting = reporting.Reporting(
+        section = self._config.scheduler
+        reports = reporting.Reporting(
             address,
             koordlet.__version__,
-            files=reporting.files(_files(said.tls)),
-            token=None if said.token is None else Path(said.token),
+            files=_files(section.tls),
+            token=None if section.token is None else Path(section.token),
             past=self._past,
         )
-        self._reporting.start()
+        reports.start()
+        self._running["scheduler"] = reports
+        self._told.append(reports.publish)
 
     def _start_objects(self, cluster: Cluster, current: Current) -> None:
-        said = self._config.objects
-        if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
+        section = self._config.objects
+        if section.mode == "off" or (section.mode == "auto" and not cluster.by_default):
             return
         from koordlet.report import remarking, rows, tainting, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.ReportTimes(
-            available=topology_object.AvailableView(said.available),
-            tolerance=said.tolerance_percent / 100,
-            resync_seconds=float(said.resync_seconds),
+            available=topology_object.AvailableView(section.available),
+            tolerance=section.tolerance_percent / 100,
+            resync_seconds=float(section.resync_seconds),
         )
         clock = time.monotonic
         metric = rows.Metric(self._past)
         wanted: tuple[tuple[bool, writing.ObjectRow], ...] = (
-            (said.topology, rows.TopologyRow(manners, clock)),
-            (said.metric, metric),
-            (said.device, rows.DeviceRow(manners, clock)),
-            (said.status, rows.StatusRow(manners, clock, metric if said.metric else None)),
-            (said.events, remarking.EventObjects(clock)),
-            (True, tainting.Taints(said.taints, clock)),
+            (section.topology, rows.TopologyRow(manners, clock)),
+            (section.metric, metric),
+            (section.device, rows.DeviceRow(manners, clock)),
+            (section.status, rows.StatusRow(manners, clock, metric if section.metric else None)),
+            (section.events, remarking.EventObjects(clock)),
+            (True, tainting.Taints(section.taints, clock)),
         )
         chosen = [row for on, row in wanted if on]
-        self._writers = writing.Writers(cluster.store, chosen, current)
-        self._writers.start()
+        writers = writing.Writers(cluster.store, chosen, current)
+        writers.start()
+        self._running["objects"] = writers
         self._current = current
 
     def _counts(self) -> Mapping[tuple[str, str], int]:
         """Map (endpoint, event) to how often, for metrics."""
-        counts: dict[tuple[str, str], int] = {}
-        running = (
-            *(("http", self._http), ("https", self._https), ("grpc", self._rpc)),
-            *(("objects", self._writers), ("scheduler", self._reporting)),
-        )
-        for name, endpoint in running:
-            if endpoint is not None:
-                counts.update(((name, event), count) for event, count in endpoint.counts.items())
-        return counts
+        return {
+            (name, event): count
+            for name, endpoint in self._running.items()
+            for event, count in endpoint.counts.items()
+        }
 
 
-def _files(tls: report_sections.Tls) -> tuple[Path, Path, Path] | None:
+def _files(section: report_sections.Tls) -> grpc_tls.TlsFiles | None:
     """List certificate, key, authority."""
-    if tls.certificate is None or tls.key is None or tls.authority is None:
+    if section.certificate is None or section.key is None or section.authority is None:
         return None
-    return Path(tls.certificate), Path(tls.key), Path(tls.authority)
+    from koordlet.rpc import tls  # noqa: PLC0415 -- rule 2
 
-
-def _rules(grpc: report_sections.Grpc) -> list[tuple[str, tuple[str, ...]]]:
-    return [(client.name, client.rights) for client in grpc.clients]
+    return tls.TlsFiles(Path(section.certificate), Path(section.key), Path(section.authority))

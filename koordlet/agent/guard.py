@@ -35,12 +35,12 @@ class Guard:
         """Begin or cease to watch."""
         self.on = on
 
-    def allowed(self, said: chain.Round) -> chain.Round:
+    def allowed(self, round_: chain.Round) -> chain.Round:
         """Return the decisions without the steps that are taken back, and the conditions."""
         if not self.on or not self.state.rolled_back:
-            return said
-        outcomes = tuple(self._allowed(outcome) for outcome in said.outcomes)
-        return replace(said, outcomes=outcomes, conditions=guard.conditions(self.state))
+            return round_
+        outcomes = tuple(self._allowed(outcome) for outcome in round_.outcomes)
+        return replace(round_, outcomes=outcomes, conditions=guard.conditions(self.state))
 
     def _allowed(self, outcome: chain.Outcome) -> chain.Outcome:
         taken_back = self.state.rolled_back.get(outcome.stem)
@@ -81,14 +81,14 @@ def steps(
     results: Iterable[result.Result], triable: frozenset[str]
 ) -> dict[str, dict[str, str | None]]:
     """Collect what triable policies changed: by policy, each target and its earlier value."""
-    found: dict[str, dict[str, str | None]] = {}
+    changed: dict[str, dict[str, str | None]] = {}
     for outcome in results:
         if outcome.verdict is not result.Verdict.DONE or outcome.step is None or outcome.step.undo:
             continue
         did = outcome.step.action
         if did.policy in triable:
-            found.setdefault(did.policy, {}).setdefault(did.target, outcome.step.was)
-    return found
+            changed.setdefault(did.policy, {}).setdefault(did.target, outcome.step.was)
+    return changed
 
 
 def felt(now: snapshot.Snapshot, past: series.History) -> guard.Sample:

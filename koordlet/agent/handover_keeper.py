@@ -18,7 +18,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from koordlet.agent import restore as agent_restore
 from koordlet.host import machine
@@ -53,11 +53,9 @@ def world() -> World:
     return World(pause=lambda seconds: signal.sigtimedwait(stop, seconds) is not None)
 
 
-class Restore(Protocol):
-    """Puts everything back, or raises ``TakenError`` while an agent runs."""
-
-    def __call__(self, *, final: bool) -> agent_restore.Summary:
-        """Restore once; ``final`` also clears the deadline."""
+#: Puts everything back once (``final`` also clears the deadline), or raises ``TakenError`` while an
+#: agent runs.
+Restore = Callable[..., agent_restore.Summary]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,28 +1,25 @@
 """The agent of one host: what it opens, holds and gives back.
 
-Covers: opening and closing, one pass, restoring, handing over.
-Does not cover: when a pass runs (``loop``), what is shown (``report``).
+Covers: opening and closing, enforcing or not, restoring, handing over.
+Does not cover: what a pass does (``tick``), when it runs (``loop``).
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import time
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.agent import memory_watch, neighbours, publisher, saved_history
 from koordlet.agent import restore as agent_restore
 from koordlet.agent import tick as ticks
-from koordlet.apply import copies, executor, intents, kinds, places, planner, protective
+from koordlet.apply import executor, places, protective
 from koordlet.host import machine
 from koordlet.host.cgroup import claim
 from koordlet.host.process import identity as process_identity
-from koordlet.model import action, adjustment, errors, plan, pod, result
+from koordlet.model import errors, result
 from koordlet.model.record import dataclass
-from koordlet.policy.eviction import node_pressure
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
@@ -59,8 +56,6 @@ class Agent:
         self.tick = tick
         self.enforce = enforce
         self.wired = Wiring() if wired is None else wired
-        #: Groups changed while the newest pass was under way.
-        self.groups_changed = False
         #: The disks of the originals, which actions wait for, and of everything else. In memory
         #: nothing blocks.
         inline = not tick.host.live
@@ -88,13 +83,27 @@ class Agent:
         for damage in self.book.damage:
             self.publisher.log.warning("journal.damaged", detail=damage)
         self._revive()
-        self._evictor: evictor.Evictor | None = None
+        evicting = None
         if self.wired.evictor is not None:
-            self._evictor = self.wired.evictor(tick, self.publisher.record_alone)
+            evicting = self.wired.evictor(tick, self.publisher.record_alone)
         self.executor = executor.Executor(
-            tick.host, self.book, tick.observation.units, evictor=self._evictor
+            tick.host, self.book, tick.observation.units, evictor=evicting
         )
         self.runtime = None if self.wired.runtime is None else self.wired.runtime(self)
+        #: A runtime answers, and so needs them, once the loop has opened it.
+        self.stations = ticks.Stations(
+            book=self.book,
+            executor=self.executor,
+            watch=self.watch,
+            checkpoints=self.checkpoints,
+            saved_history=self.saved_history,
+            memory_watch=self.memory_watch,
+            publisher=self.publisher,
+            disks=self.disks,
+            sources=self.wired.sources,
+            runtime=self.runtime,
+            evictor=evicting,
+        )
 
     @property
     def _base(self) -> str:
@@ -118,13 +127,6 @@ class Agent:
         )
         self.handover = handover.Handover(where.handover, identity.boot_id, other)
         self.watch = protective.Watch(self.tick.host)
-        self._followed: planner.Draft | None = None
-        #: The state of each policy that is in its checkpoint.
-        self._saved: dict[str, object] = {}
-        #: The original of some file is not in the journal yet.
-        self._unadopted = False
-        #: The groups and the actions that the last pass was about.
-        self._asked: list[object] = [None]
         self.memory_watch = memory_watch.MemoryWatch(self.tick.observation.pressure)
 
     def _revive(self) -> None:
@@ -135,10 +137,9 @@ class Agent:
             state, problem = self.checkpoints.revive(row.stem, row.schema, row.revive)
             if state is not None:
                 self.tick.states[row.stem] = state
-            if problem:
-                self.publisher.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
+            self.publisher.warn_discarded(row.stem, problem)
         for problem in self.saved_history.revive():
-            self.publisher.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
+            self.publisher.warn_discarded("prediction", problem)
 
     def overdue(self) -> bool:
         """Whether limits outlived their hand-over: they are put back before anything else."""
@@ -154,98 +155,34 @@ class Agent:
         *,
         slow: bool,
         lateness: float | None = None,
-        late: bool = False,
         patience: float = executor.SLICE,
     ) -> bool:
-        """Observe, decide, plan, apply, publish. ``True`` when something was changed."""
-        started = time.process_time()
-        self.book.collect()
-        made = self.tick.run_once(
-            self.book.entries, groups=self.book.groups, slow=slow, acting=self.enforce
-        )
-        machine.step_aside()
-        results: tuple[result.Result, ...] = ()
-        moved = 0
-        self.publisher.set_pods(made.snapshot.pods)
-        if self.enforce and self.elsewhere():
-            moved = self.restore(final=False).restored
-        elif self.enforce:
-            wanted = self._wanted(made, again=slow)
-            with self.publisher.recording() as record:
-                results = self.executor.run(made.draft, made.snapshot, record, patience=patience)
-            self.tick.done(made, results)
-            if self.runtime is not None:
-                self.runtime.on_results(results)
-            self._save()
-            if wanted is not None:
-                # Watch the files that this pass wants, and no others.
-                complete = self.watch.follow(wanted)
-                self.executor.pauses.keep_only({w.target for w in wanted} | set(self.book.entries))
-                self._followed = made.draft if complete else None
-            self.groups_changed = self.tick.observer.reader.hear(step.target for step in results)
-        machine.step_aside()
-        self.memory_watch.tick(self.tick.settings.get(node_pressure.STEM), made.snapshot.pressure)
-        if self.memory_watch.near:
-            # The victim is chosen by what is known when the threshold is crossed.
-            self.tick.usage.compare(wanted=True)
-        self.saved_history.tick()
-        if slow:
-            self.book.flush()
-        machine.step_aside()
-        self._flush_checkpoints()
-        self._publish(
-            made,
-            results,
-            publisher.Timing(seconds=time.process_time() - started, lateness=lateness, late=late),
-        )
-        return moved > 0 or any(step.verdict is result.Verdict.DONE for step in results)
+        """Run a pass, once everything below an earlier cgroup root is put back.
 
-    def _publish(
-        self, made: ticks.Pass, results: Sequence[result.Result], timing: publisher.Timing
-    ) -> None:
-        sources, runtime = self.wired.sources, self.runtime
-        beside = publisher.Beside(
-            stale=self.executor.stale(),
-            disk=disk.hanging(self.disks),
-            unanswered=self.tick.host.silence.so_far(),
-            evictions={} if self._evictor is None else dict(self._evictor.counts),
-            conditions=() if runtime is None else runtime.conditions(),
-            runtime={} if runtime is None else runtime.counted(),
-            kubelet_seconds={} if sources is None else sources.took(),
+        ``True`` when something was changed.
+        """
+        restored = 0
+        if self.enforce and self.elsewhere():
+            restored = self.restore(final=False).restored
+        changed = self.tick.run(
+            self.stations,
+            slow=slow,
+            acting=self.enforce and not self.elsewhere(),
+            lateness=lateness,
+            patience=patience,
         )
-        self.publisher.record_pass(made, results, timing, beside)
+        return changed or restored > 0
 
     async def close_evictor(self) -> None:
         """Leave the evictions under way to the kubelet or the kernel."""
-        if self._evictor is not None:
-            await self._evictor.close()
-
-    def _wanted(self, made: ticks.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
-        """What this pass wants; ``None`` where the last one wanted the same, unless ``again``."""
-        if made.repeated and self._followed is not None and not self._unadopted:
-            return None
-        enforced = [o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE]
-        asked: list[object] = [made.snapshot.groups]
-        asked += [o.decision and o.decision.actions for o in enforced]
-        same = asked[0] is self._asked[0] and asked[1:] == self._asked[1:]
-        if same and self._followed is not None and not (again or self._unadopted):
-            return None
-        self._asked = asked
-        self._unadopted = True
-        wanted = tuple(planner.desired(enforced).actions.values())
-        # Where the journal cannot be written, the executor refuses each step and says so.
-        with contextlib.suppress(OSError):
-            unadopted = copies.find(wanted, made.snapshot, self.book.entries)
-            known = [self.adopt(*each) for each in unadopted]
-            self._unadopted = not all(known)
-        return wanted
+        if self.stations.evictor is not None:
+            await self.stations.evictor.close()
 
     def switch(self, *, enforce: bool) -> None:
         """Start or stop enforcing, as a new configuration says; stopping restores everything."""
         if self.enforce and not enforce:
             self.restore()
             self.watch.follow(())
-            self._followed = None
             self._unclaim()
         elif enforce and not self.enforce:
             self._claim = claim.take(self.tick.host, self.tick.observer.layout)
@@ -255,87 +192,6 @@ class Agent:
     def _unclaim(self) -> None:
         claim.release(self.tick.host, self._claim)
         self._claim = ()
-
-    def _save(self) -> None:
-        for row in self.tick.rows:
-            state = self.tick.states[row.stem]
-            if row.kept is None or self._saved.get(row.stem) is state:
-                continue
-            self.checkpoints.save(row.stem, row.schema, row.saved(state))
-            self._saved[row.stem] = state
-
-    def _flush_checkpoints(self, patience: float = 0.0) -> None:
-        """Write what was saved; what the disk refused is saved again in the next pass."""
-        self.disks[1].collect()
-        self.checkpoints.flush(patience)
-        for stem, error in self.checkpoints.refused().items():
-            self._saved.pop(stem, None)
-            self.publisher.repeats.say(
-                self.publisher.log.error, "checkpoint.failed", stem, detail=str(error)
-            )
-
-    def protection_broken(self) -> bool:
-        """Whether another program removed a protective limit whose write is not being retried."""
-        broken = self.watch.broken()
-        if not broken:
-            return False
-        now = self.tick.clock().at
-        if all(self.executor.pauses.waiting(target, now) for target in broken):
-            return False
-        self.tick.doubt()
-        return True
-
-    def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
-        """Decide what a container gets before its first instruction; for a runtime that asks.
-
-        Waits briefly for one small checkpoint. An observing agent changes nothing. A failure
-        raises: the runtime then starts the container as it is.
-        """
-        admitted = self.tick.admit(newcomer, container)
-        for stem, failure in admitted.failures.items():
-            self.publisher.repeats.say(
-                self.publisher.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
-            )
-        if not self.enforce:
-            return adjustment.Adjustment()
-        # A successor must know what the container holds before the container runs.
-        self._save()
-        self._flush_checkpoints(disk.PATIENCE)
-        return admitted.adjustment
-
-    def listen_for_memory(self) -> int | None:
-        """Open the descriptor on which the kernel reports memory pressure, where it can."""
-        return self.memory_watch.listen(self.tick.host) if self.tick.host.live else None
-
-    def strained(self) -> bool:
-        """Whether latency-sensitive work waits so much that the next pass must not."""
-        return self.enforce and self.tick.strained()
-
-    def adopt(self, write: action.WriteFile, original: str, *, stays: bool = False) -> bool:
-        """Journal the original of a file that was created with this value by our doing.
-
-        ``False`` while the disk has not confirmed it. A file that ``stays`` as it was created is
-        recorded all the same: nothing is written over it.
-        """
-        if write.target in self.book.entries:
-            return True
-        value = self.tick.host.text(self.tick.host.at(write.target)).strip()
-        entry = journal.Entry(
-            kind=action.kind(write),
-            target=write.target,
-            policy=write.policy,
-            original=original,
-            values=(write.value, value),
-            knob=write.knob,
-            group=write.group,
-            inode=intents.inode_of(self.tick.host, kinds.directory(write)),
-            unix_time=self.tick.clock().wall,
-        )
-        if not self.book.intend([entry], disk.PATIENCE):
-            return True
-        if stays:
-            self.book.note(entry)
-        return stays
 
     def restore(self, *, final: bool = True) -> agent_restore.Summary:
         """Put everything back, below the cgroup root that the journal is of.
@@ -393,7 +249,7 @@ class Agent:
         self.disks[1].settle(disk.LONG)
         self.publisher.audit.flush()
         self.saved_history.close()
-        self._flush_checkpoints()
+        self.tick.flush_checkpoints(self.stations)
         self.disks[1].close(disk.LONG)
         self._unclaim()
         self.tick.observation.close()

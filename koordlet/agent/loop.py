@@ -1,7 +1,7 @@
 """Schedules passes: three lanes, events of the kernel, signals of the service manager.
 
 Covers: when a pass runs, readiness, reloading, stopping.
-Does not cover: what a pass does (``lifecycle.Agent.one_pass``).
+Does not cover: what a pass does (``tick.Tick.run``).
 
 Rules:
 1. One thread, one event loop; a pass is synchronous. Nothing that may block runs in it.
@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+import typing
+from collections.abc import Callable
 
 from koordlet.agent import lifecycle, neighbours, reload, stop_signal
 from koordlet.agent import sources as agent_sources
@@ -24,6 +24,10 @@ from koordlet.apply import executor
 from koordlet.host.systemd import notify
 from koordlet.model.record import dataclass
 from koordlet.report import view
+
+if typing.TYPE_CHECKING:
+    from koordlet.agent import endpoints as agent_endpoints
+    from koordlet.agent import scheduler_child
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +59,6 @@ _BURST = 0.2
 _SETTLE = 5
 
 
-class Endpoints(Protocol):
-    """Where others read the agent's view: started last, stopped first."""
-
-    #: Endpoint to why it could not start.
-    problems: Mapping[str, str]
-
-    async def start(self, current: Callable[[], view.ReportView | None]) -> tuple[str, ...]:
-        """Start, and return the addresses for people."""
-
-    def publish(self, now: view.ReportView | None) -> None:
-        """Publish a new view."""
-
-    async def stop(self, *, final: bool) -> None:
-        """Stop; ``final``: no agent follows."""
-
-
-class Child(Protocol):
-    """A process that runs beside the agent for as long as the agent does."""
-
-    def start(self) -> None:
-        """Start it."""
-
-    async def stop(self) -> None:
-        """Stop it."""
-
-
 class Loop:
     """Runs an agent until it is told to stop."""
 
@@ -90,9 +68,9 @@ class Loop:
         *,
         config: reload.LiveConfig,
         notifier: notify.Notifier,
-        endpoints: Endpoints,
+        endpoints: agent_endpoints.Endpoints,
         on_ready: Callable[[view.ReportView, tuple[str, ...]], None],
-        child: Child | None = None,
+        child: scheduler_child.SchedulerChild | None = None,
     ) -> None:
         self.agent = agent
         self.child = child
@@ -131,7 +109,7 @@ class Loop:
             if self.sources is not None:
                 await self._ask(self.sources)
             if self.runtime is not None:
-                await self.runtime.start(self._pass_now)
+                await self.runtime.start(self._pass)
             self._begin()
             if self.runtime is not None:
                 self.runtime.open()
@@ -153,7 +131,7 @@ class Loop:
 
     async def _ask(self, sources: neighbours.Sources) -> None:
         for problem in self.agent.saved_history.follow(sources):
-            self.publisher.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
+            self.publisher.warn_discarded("strategies", problem)
         # The first pass should know which pods run here, if that can be known soon.
         await sources.start(agent_sources.PATIENCE)
 
@@ -198,7 +176,7 @@ class Loop:
         self._listen()
         if self._groups_changed:
             # This pass sets the watches up: a group that comes after "ready" is reported.
-            self._pass(slow=False, lateness=None)
+            self._pass()
         self.publisher.log.info("daemon.ready", mode=self.publisher.mode, surfaces=list(addresses))
         if self.publisher.view is not None:
             self.endpoints.publish(self.publisher.view)
@@ -229,14 +207,16 @@ class Loop:
                 due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
             rang, self._memory_rang = self._memory_rang, False
             short = (rang or FAST in ready) and watch.crossed(told=rang)
-            broken = short or (FAST in ready and self.agent.protection_broken())
-            strained = FAST in ready and self.agent.strained()
+            tick = self.agent.tick
+            broken = short or (FAST in ready and tick.protection_broken(self.agent.stations))
+            # Latency-sensitive work waits so much that the next pass must not.
+            strained = FAST in ready and self.agent.enforce and tick.strained()
             if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)
             elif self._groups_changed and credit > 0:
                 # Time that a pass spends waiting on a busy machine is not charged.
                 began = time.thread_time()
-                self._pass(slow=False, lateness=None)
+                self._pass()
                 credit -= time.thread_time() - began
 
     def _listen(self) -> None:
@@ -245,7 +225,7 @@ class Loop:
         self.agent.tick.observation.watch()
         observer.watch()
         self.agent.watch.listen()
-        alarm = self.agent.listen_for_memory()
+        alarm = self.agent.memory_watch.listen(self.agent.tick.host)
         if alarm is not None:
             asyncio.get_running_loop().add_reader(alarm, self._ring)
         if observer.events is not None:
@@ -269,17 +249,13 @@ class Loop:
         except TimeoutError:
             return
 
-    def _pass_now(self) -> bool:
-        return self._pass(slow=False, lateness=None)
-
-    def _pass(self, *, slow: bool, lateness: float | None) -> bool:
+    def _pass(self, *, slow: bool = False, lateness: float | None = None) -> bool:
         """Run a pass; ``True`` when it changed something. Only a lane's pass can be late."""
         changed = False
         try:
-            late = lateness is not None and lateness > TICK.period / 2
             self._groups_changed = False
-            changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
-            self._groups_changed = self.agent.groups_changed
+            changed = self.agent.one_pass(slow=slow, lateness=lateness)
+            self._groups_changed = self.agent.tick.groups_changed
         except Exception as error:  # noqa: BLE001 -- rule 2
             self.publisher.repeats.say(
                 self.publisher.log.error, "daemon.pass_failed", repr(error), exc_info=error

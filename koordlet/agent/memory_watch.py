@@ -44,8 +44,13 @@ class MemoryWatch:
         self._before: _Seen = (None, None)
         self.alarms: memory_alarms.Alarms | None = None
 
-    def listen(self, host: root.HostRoot) -> int:
-        """Have the kernel report from now on; a descriptor that becomes readable then."""
+    def listen(self, host: root.HostRoot) -> int | None:
+        """Have the kernel report from now on; a descriptor that becomes readable then.
+
+        ``None`` where the kernel is not this machine's.
+        """
+        if not host.live:
+            return None
         from koordlet.host.cgroup import memory_alarms  # noqa: PLC0415 -- after the first pass
 
         self.alarms = memory_alarms.Alarms(host)
@@ -88,31 +93,26 @@ class MemoryWatch:
             for (was, wanted, _), (available, _, _) in zip(before, now, strict=False)
         )
 
-    def _compared(self, seen: _Seen) -> list[tuple[int, int, int]]:
-        """List available, wanted and total bytes of each threshold whose memory is known."""
-        compared = []
+    def _known(self, seen: _Seen) -> Iterator[tuple[thresholds.Threshold, model.Memory, int, int]]:
+        """List each threshold whose memory is known, with what is available and the capacity."""
         for limit in self._limits:
             memory = seen[limit.signal == thresholds.ALLOCATABLE_MEMORY]
             if memory is not None and memory.available is not None:
-                capacity = memory.available + memory.working_set
-                compared.append((memory.available, limit.value.of(capacity), capacity))
-        return compared
+                yield limit, memory, memory.available, memory.available + memory.working_set
+
+    def _compared(self, seen: _Seen) -> list[tuple[int, int, int]]:
+        """List available, wanted and total bytes of each threshold whose memory is known."""
+        return [
+            (available, limit.value.of(capacity), capacity)
+            for limit, _, available, capacity in self._known(seen)
+        ]
 
     def _levels(self) -> dict[str, int]:
         """Map each directory to the use at which its nearest uncrossed threshold is crossed."""
         levels: dict[str, int] = {}
-        for directory, level in self._uses():
-            levels[directory] = min(level, levels.get(directory, level))
-        return levels
-
-    def _uses(self) -> Iterator[tuple[str, int]]:
-        directories = self._reader.directories
-        for limit in self._limits:
-            which = limit.signal == thresholds.ALLOCATABLE_MEMORY
-            memory, directory = self._before[which], directories[which]
-            if memory is None or memory.available is None or not directory:
-                continue
-            capacity = memory.available + memory.working_set
+        for limit, memory, _, capacity in self._known(self._before):
+            directory = self._reader.directories[limit.signal == thresholds.ALLOCATABLE_MEMORY]
             level = capacity - limit.value.of(capacity) + memory.inactive_file
-            if level > memory.usage:
-                yield directory, level
+            if directory and level > memory.usage:
+                levels[directory] = min(level, levels.get(directory, level))
+        return levels

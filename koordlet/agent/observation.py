@@ -235,10 +235,10 @@ class Observation:
             # The kernel reported a change; otherwise only the slow lane searches for units.
             search |= reader.watched
             pods = (*self.declared, *self.extra_pods, *told)
-            found = self._finder.find(pods, search=search, begun=started)
+            placed = self._finder.find(pods, search=search, begun=started)
             # A pod that no source lists any more stays for as long as its cgroup exists.
-            found = tuple(pod for pod in found if pod.group is not None or not pod.stale)
-            self._found = (known, self._found[1] if found == self._found[1] else found)
+            placed = tuple(pod for pod in placed if pod.group is not None or not pod.stale)
+            self._found = (known, self._found[1] if placed == self._found[1] else placed)
         return self._found[1]
 
     def _node(self) -> snapshot.NodeInfo:

@@ -7,19 +7,33 @@ Does not cover: rendering for HTTP or gRPC (``report``), deciding anything.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from koordlet import log
-from koordlet.agent import tick
+from koordlet.apply import planner
 from koordlet.history import recent
 from koordlet.host import machine
-from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
+from koordlet.model import (
+    absence,
+    action,
+    cgroup,
+    counters,
+    decision,
+    errors,
+    plan,
+    pod,
+    prediction,
+    result,
+    snapshot,
+)
 from koordlet.model.record import dataclass
+from koordlet.policy.framework import chain
 from koordlet.report import plan_json, scaled, view
 from koordlet.state import audit
 
@@ -29,24 +43,34 @@ if typing.TYPE_CHECKING:
 
 #: Passes of which durations and lateness are shown: ten minutes of ticks.
 _RECENT = 600
+#: A pass that comes so much later than its clock is late: half the period of the tick lane.
+_LATE = 0.5
 #: The quantiles that are shown, as Prometheus spells them.
 _SHARES = (("0.5", 0.5), ("0.99", 0.99), ("1", 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """How long one pass took, and how much later than its clock it came."""
+class Pass:
+    """What one pass observed, decided and drafted."""
 
-    seconds: float
-    #: ``None`` where no clock called for the pass.
-    lateness: float | None = None
-    late: bool = False
+    snapshot: snapshot.Snapshot
+    said: chain.Round
+    draft: planner.Draft
+    #: What is in use, as far as it was read.
+    used: counters.Usage = field(default_factory=counters.Usage)
+    predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
+    #: Counter files by what happened to them, and descriptors that are kept for them.
+    files: Mapping[str, int] = field(default_factory=dict)
+    descriptors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What is published with a pass and comes from elsewhere than its plan."""
 
+    #: CPU time of the pass, and how much later than its clock it came: ``None`` without a clock.
+    seconds: float
+    lateness: float | None
     #: What does not come back from the kernel or systemd.
     stale: absence.Stale | None
     #: What the disk of the agent's own files does not answer, in words.
@@ -92,6 +116,11 @@ class Publisher:
         self._scaled = scaled.Scaled()
         self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
+    def warn_discarded(self, policy: str, problem: str) -> None:
+        """Log why a checkpoint is not used; nothing without a problem."""
+        if problem:
+            self.log.warning("checkpoint.discarded", policy=policy, detail=problem)
+
     def set_mode(self, mode: str) -> None:
         """Take the mode of the passes to come."""
         self.mode = mode
@@ -134,36 +163,53 @@ class Publisher:
         with self.recording() as record:
             record(outcome)
 
-    def record_pass(
-        self, made: tick.Pass, results: Sequence[result.Result], timing: Timing, beside: Beside
-    ) -> None:
+    def record_pass(self, made: Pass, results: Sequence[result.Result], beside: Beside) -> None:
         """Count one pass, log what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else plan.shadowed(made.draft.plan)
-        more = beside.conditions
-        if beside.disk:
-            more += (_condition("StateDiskHangs", "DiskDoesNotAnswer", beside.disk),)
-        if self.config_problem:
-            more += (_condition("ConfigurationRefused", "InvalidFile", self.config_problem),)
-        more += self._unanswered.conditions(beside.unanswered)
-        limit = view.limit(shown.limit, results)
-        shown = replace(shown, conditions=(*shown.conditions, *more), limit=limit)
+        problems = (
+            ("StateDiskHangs", "DiskDoesNotAnswer", beside.disk),
+            ("ConfigurationRefused", "InvalidFile", self.config_problem),
+            ("ReadsUnanswered", "NoAnswer", self._unanswered.update(beside.unanswered)),
+        )
+        own = (
+            decision.Condition(type=kind, status=True, reason=reason, message=message)
+            for kind, reason, message in problems
+            if message
+        )
+        shown = replace(
+            shown,
+            conditions=(*shown.conditions, *beside.conditions, *own),
+            limit=view.limit(shown.limit, results),
+        )
         self._complain(shown)
         verdicts = [outcome.verdict for outcome in results]
         before = self.counters
+        self._took.add(beside.seconds)
+        measured: dict[str, Any] = {"tick_cpu_seconds": beside.seconds}
+        if beside.lateness is not None:
+            self._late.add(beside.lateness)
+            measured["tick_lateness_seconds"] = beside.lateness
+        errnos = dict(before.errnos)
+        for outcome in results:
+            if outcome.errno is not None:
+                name = errors.errno_name(outcome.errno)
+                errnos[name] = errnos.get(name, 0) + 1
         failures = dict(before.failures)
         for failure in shown.failures:
             failures[failure.policy] = failures.get(failure.policy, 0) + 1
         self.counters = replace(
             before,
             ticks=before.ticks + 1,
-            late_ticks=before.late_ticks + timing.late,
+            late_ticks=before.late_ticks + ((beside.lateness or 0.0) > _LATE),
             writes=before.writes + verdicts.count(result.Verdict.DONE),
             refusals=before.refusals + verdicts.count(result.Verdict.REFUSED),
-            errnos=_counted(before.errnos, results),
+            errnos=errnos,
             contested=before.contested + sum(outcome.contested for outcome in results),
             conflicts=before.conflicts + len(shown.conflicts),
             failures=failures,
-            **self._measured(timing),
+            **measured,
+            durations=_quantiles(self._took),
+            lateness=_quantiles(self._late),
             files=made.files,
             collected=_collected(before, made),
             evictions=beside.evictions,
@@ -174,35 +220,22 @@ class Publisher:
         machine.step_aside()
         self._publish(made, shown, results, beside)
 
-    def _measured(self, timing: Timing) -> dict[str, Any]:
-        """Give the durations and latenesses of the newest passes."""
-        fields: dict[str, Any] = {"tick_cpu_seconds": timing.seconds}
-        self._took.add(timing.seconds)
-        if timing.lateness is not None:
-            self._late.add(timing.lateness)
-            fields["tick_lateness_seconds"] = timing.lateness
-        return fields | {
-            "durations": _quantiles(self._took),
-            "lateness": _quantiles(self._late),
-        }
-
     def _complain(self, shown: plan.Plan) -> None:
+        warn = functools.partial(self.repeats.say, self.log.warning)
         for failure in shown.failures:
             event = f"{failure.policy}.failed"
             self.repeats.say(self.log.error, event, failure.error, error=failure.error)
         for condition in shown.conditions:
             if not condition.status:
                 continue
-            self.repeats.say(
-                self.log.warning,
+            warn(
                 f"condition.{condition.type}",
                 (condition.subject, condition.message),
                 subject=condition.subject,
                 message=condition.message,
             )
         for clash in shown.conflicts:
-            self.repeats.say(
-                self.log.warning,
+            warn(
                 f"{clash.dropped_policy}.conflict",
                 clash.target,
                 target=clash.target,
@@ -213,14 +246,12 @@ class Publisher:
         for gap in shown.unsupported:
             # A host lacks a feature for good: one log line is enough.
             if gap not in self._lacking:
-                self.repeats.say(
-                    self.log.warning, "host.unsupported", gap, feature=gap.feature, why=gap.why
-                )
+                warn("host.unsupported", gap, feature=gap.feature, why=gap.why)
         self._lacking = frozenset(shown.unsupported)
 
     def _publish(
         self,
-        made: tick.Pass,
+        made: Pass,
         shown: plan.Plan,
         results: Sequence[result.Result],
         beside: Beside,
@@ -255,25 +286,21 @@ class Publisher:
     ) -> tuple[view.Check, ...]:
         refused = [outcome.target for outcome in results if outcome.verdict in result.BAD]
         failed = "; ".join(f"{failure.policy}: {failure.error}" for failure in shown.failures)
-        stuck, stale = "", beside.stale
+        stuck, stale, lost = "", beside.stale, self.audit.lost
         if stale is not None:
             stuck = f"{stale.item}: no answer for {stale.seconds:.0f} s; {stale.waiting} wait"
-        lost = self.audit.lost
-        return (
-            view.Check(name="policies", ok=not failed, detail=failed),
-            view.Check(name="writes", ok=not refused, detail=", ".join(refused[:5])),
-            view.Check(
-                name="configuration", ok=not self.config_problem, detail=self.config_problem
-            ),
-            view.Check(
-                name="surfaces",
-                ok=not self._endpoint_problems,
-                detail="; ".join(self._endpoint_problems.values()),
-            ),
-            view.Check(name="worker", ok=stale is None, detail=stuck),
-            view.Check(name="disk", ok=not beside.disk, detail=beside.disk),
-            view.Check(name="reads", ok=not self._unanswered.why, detail=self._unanswered.why),
-            view.Check(name="audit", ok=lost == 0, detail=f"{lost} lines lost" if lost else ""),
+        problems = {
+            "policies": failed,
+            "writes": ", ".join(refused[:5]),
+            "configuration": self.config_problem,
+            "surfaces": "; ".join(self._endpoint_problems.values()),
+            "worker": stuck,
+            "disk": beside.disk,
+            "reads": self._unanswered.why,
+            "audit": f"{lost} lines lost" if lost else "",
+        }
+        return tuple(
+            view.Check(name=name, ok=not detail, detail=detail) for name, detail in problems.items()
         )
 
     def set_ready(self, endpoint_problems: Mapping[str, str]) -> None:
@@ -292,11 +319,11 @@ class UnansweredReads:
         self.why = ""
         self._named: absence.Unanswered | None = None
 
-    def conditions(self, met: Sequence[absence.Unanswered]) -> tuple[decision.Condition, ...]:
-        """Give the condition after a pass in which these reads got no answer."""
+    def update(self, met: Sequence[absence.Unanswered]) -> str:
+        """Take the reads of a pass that got no answer; return the condition in words."""
         if not met:
             self._named, self.why = None, ""
-            return ()
+            return ""
         # A file without any known value comes first; the file named before stays named.
         first = next((read for read in met if not read.held), met[0])
         if self._named not in met or (self._named is not None and self._named.held > first.held):
@@ -307,23 +334,10 @@ class UnansweredReads:
         if not all(read.held for read in met):
             rest += ", and nothing is put back, because some of it was never read"
         self.why = f"{named}{others}: no answer from the kernel; {rest}; {named.fix}"
-        return (
-            decision.Condition(
-                type="ReadsUnanswered", status=True, reason="NoAnswer", message=self.why
-            ),
-        )
+        return self.why
 
 
-def _counted(before: Mapping[str, int], results: Sequence[result.Result]) -> Mapping[str, int]:
-    counts = dict(before)
-    for outcome in results:
-        if outcome.errno is not None:
-            name = errors.errno_name(outcome.errno)
-            counts[name] = counts.get(name, 0) + 1
-    return counts
-
-
-def _collected(before: view.AgentCounters, made: tick.Pass) -> Mapping[str, tuple[int, int]]:
+def _collected(before: view.AgentCounters, made: Pass) -> Mapping[str, tuple[int, int]]:
     """Count one more pass for each part of the machine, by whether it was read."""
     shape = made.snapshot.topology
     known = {"cpu_info": bool(shape.online), "numa_info": bool(shape.nodes)}
@@ -335,10 +349,6 @@ def _collected(before: view.AgentCounters, made: tick.Pass) -> Mapping[str, tupl
         good, bad = counted.get(what, (0, 0))
         counted[what] = (good + there, bad + (not there))
     return counted
-
-
-def _condition(name: str, reason: str, message: str) -> decision.Condition:
-    return decision.Condition(type=name, status=True, reason=reason, message=message)
 
 
 def audit_record(
@@ -376,5 +386,5 @@ def audit_record(
 
 
 def _quantiles(samples: recent.Recent) -> dict[str, float]:
-    found = ((name, samples.quantile(share)) for name, share in _SHARES)
-    return {name: value for name, value in found if value is not None}
+    quantiles = ((name, samples.quantile(share)) for name, share in _SHARES)
+    return {name: value for name, value in quantiles if value is not None}

@@ -76,8 +76,8 @@ def restore(
 
 def withdraw(config: schema.Config, host: root.HostRoot) -> Summary:
     """Withdraw what this configuration has the agent write about its node into the cluster."""
-    said = config.report.objects
-    taints, status = said.taints is not None, said.status and said.mode != "off"
+    section = config.report.objects
+    taints, status = section.taints is not None, section.status and section.mode != "off"
     store = sources.cluster(config, host) if taints or status else None
     if store is None:
         return NOTHING

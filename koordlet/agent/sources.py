@@ -179,8 +179,8 @@ def once(
     config: schema.Config, host: root.HostRoot, *, where: paths.Paths | None = None
 ) -> observed.Observed | None:
     """Ask the sources once, for a command that runs once; ``None`` on a standalone machine."""
-    found = gatherer(config, host, where=where)
-    if found is None:
+    gathering = gatherer(config, host, where=where)
+    if gathering is None:
         return None
     import asyncio  # noqa: PLC0415 -- rule 2
 
@@ -189,10 +189,10 @@ def once(
 
     async def ask() -> observed.Observed:
         try:
-            await found.start(PATIENCE)
-            return found.take()
+            await gathering.start(PATIENCE)
+            return gathering.take()
         finally:
-            await found.stop()
+            await gathering.stop()
 
     return asyncio.run(ask())
 
@@ -242,8 +242,8 @@ def _asked(
 
 def _account(name: str) -> str:
     """Find a file of the service account; empty where this process has none."""
-    found = Path(_ACCOUNT, name)
-    return str(found) if found.exists() else ""
+    path = Path(_ACCOUNT, name)
+    return str(path) if path.exists() else ""
 
 
 def _store(kube: cluster_sections.Kube, *, check: bool = False) -> objects.Objects:

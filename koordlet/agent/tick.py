@@ -1,47 +1,64 @@
-"""One pass up to its plan: observe, decide, draft. Shared by ``run``, ``plan`` and ``restore``.
+"""One pass, from reading the host to publishing: observe, decide, draft, apply, publish.
 
-Covers: the way from the host's files to a drafted plan, and the memory between passes.
-Does not cover: carrying a plan out (``apply.executor``), when a pass runs (``loop``).
+Covers: the way from the host's files to a drafted plan, which commands go as well; from there to
+the view; admission of a container between passes.
+Does not cover: when a pass runs (``loop``), what an agent opens and gives back (``lifecycle``).
+
+A pass skips what it has done already. ``docs/architecture.md`` lists each memory, and what makes it
+invalid.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import time
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
-from koordlet.agent import guard, observation, policy_settings
-from koordlet.apply import drafting, originals, planner, present
+from koordlet.agent import (
+    guard,
+    memory_watch,
+    neighbours,
+    observation,
+    policy_settings,
+    publisher,
+    saved_history,
+)
+from koordlet.apply import copies, drafting, executor, planner, present, protective
 from koordlet.host import machine
 from koordlet.host.fs import root
-from koordlet.model import action, counters, decision, knob, plan, pod, prediction, result, snapshot
+from koordlet.model import action, adjustment, decision, knob, plan, pod, result, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import cpu_suppress
+from koordlet.policy.eviction import node_pressure
 from koordlet.policy.framework import admission, chain, declaration, registry
-from koordlet.state import journal
+from koordlet.state import checkpoint, disk, journal
 
 if typing.TYPE_CHECKING:
+    from koordlet.apply import evictor
     from koordlet.apply import trace as traces
     from koordlet.config import sourced
     from koordlet.model import observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """What one pass observed, decided and drafted."""
+class Stations:
+    """What a pass goes through after its draft, of one agent."""
 
-    snapshot: snapshot.Snapshot
-    said: chain.Round
-    draft: planner.Draft
-    #: The draft has the steps of the last pass, all of which are in place.
-    repeated: bool = False
-    #: What is in use, as far as it was read.
-    used: counters.Usage = field(default_factory=counters.Usage)
-    predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
-    #: Counter files by what happened to them, and descriptors that are kept for them.
-    files: Mapping[str, int] = field(default_factory=dict)
-    descriptors: int = 0
+    book: journal.Journal
+    executor: executor.Executor
+    watch: protective.Watch
+    checkpoints: checkpoint.Checkpoints
+    saved_history: saved_history.SavedHistory
+    memory_watch: memory_watch.MemoryWatch
+    publisher: publisher.Publisher
+    #: The disks of the originals, which actions wait for, and of everything else.
+    disks: tuple[disk.Disk, disk.Disk]
+    sources: neighbours.Sources | None = None
+    runtime: neighbours.Runtime | None = None
+    evictor: evictor.Evictor | None = None
 
 
 class Tick:
@@ -77,9 +94,10 @@ class Tick:
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
-        self._before: Pass | None = None
+        self._before: publisher.Pass | None = None
         self._drafter = drafting.Drafter(host)
-        self._originals = originals.Originals()
+        #: Groups changed while the newest pass was under way.
+        self.groups_changed = False
         #: Settings of policies beside the configuration.
         self.extra_settings: Mapping[str, object] = {}
         self._set_policies(effective)
@@ -112,14 +130,18 @@ class Tick:
         self, also: Iterable[str] = (), *, slow: bool = True, full: bool = True
     ) -> snapshot.Snapshot:
         """Observe the host, ``also`` these groups, as these policies and modes ask for it."""
-        sets = self._originals.sets
         return self.observation.observe(
-            also, self.settings, self.modes, sets=sets, slow=slow, full=full
+            also,
+            self.settings,
+            self.modes,
+            sets=self._drafter.originals,
+            slow=slow,
+            full=full,
         )
 
     def decide(self, seen: snapshot.Snapshot, inputs: chain.Inputs | None = None) -> chain.Round:
         """Run the policies; keep their states and last good decisions for the next pass."""
-        said = chain.decide(
+        round_ = chain.decide(
             self.rows,
             seen,
             self.history,
@@ -130,11 +152,11 @@ class Tick:
             memory=self._memory,
             inputs=inputs,
         )
-        said = self.guard.allowed(said)
-        self._keep(said)
+        round_ = self.guard.allowed(round_)
+        self._keep(round_)
         # While the node is short of something, pods are compared by counters of this moment.
-        self.usage.compare(wanted=said.compares)
-        return said
+        self.usage.compare(wanted=round_.compares)
+        return round_
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
         """Decide what a container gets that is about to start, by the last snapshot and its pod.
@@ -171,13 +193,13 @@ class Tick:
                     return did.value
         return None
 
-    def _keep(self, said: chain.Round) -> None:
-        for outcome in said.outcomes:
+    def _keep(self, round_: chain.Round) -> None:
+        for outcome in round_.outcomes:
             if outcome.decision is not None:
                 self.states[outcome.stem] = outcome.decision.next_state
                 self.last[outcome.stem] = outcome.decision
 
-    def run_once(
+    def draft(
         self,
         entries: Mapping[str, journal.Entry],
         *,
@@ -185,23 +207,23 @@ class Tick:
         slow: bool = True,
         acting: bool = True,
         trace: traces.Trace | None = None,
-    ) -> Pass:
+    ) -> publisher.Pass:
         """Observe, decide, draft. ``acting``: it will be applied; ``groups``: of the entries.
 
         A ``trace`` is filled by the stations on the way.
         """
         also = (entry.group for entry in entries.values()) if groups is None else groups
-        self._originals.follow(entries, groups)
+        self._drafter.follow(entries, groups)
         seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
         machine.step_aside()
-        said = self.decide(seen, None if trace is None else trace.inputs)
+        round_ = self.decide(seen, None if trace is None else trace.inputs)
         machine.step_aside()
         reader = self.observer.reader
         route: drafting.Route = planner.as_it_is
         if seen.through_systemd:
             route = functools.partial(self.observation.units.route, seen.layout)
-        draft, repeated = self._drafter.next(
-            (seen, said),
+        draft = self._drafter.next(
+            (seen, round_),
             entries,
             told=(reader, reader.disturbed),
             trusting=reader.watched and not slow,
@@ -210,11 +232,10 @@ class Tick:
         )
         if trace is not None:
             self._drafter.fill(trace)
-        self._before = Pass(
+        self._before = publisher.Pass(
             snapshot=seen,
-            said=said,
+            said=round_,
             draft=draft,
-            repeated=repeated,
             used=self.history.usage(),
             predicted=self.history.predicted,
             files=self.usage.counts,
@@ -222,23 +243,138 @@ class Tick:
         )
         return self._before
 
-    def done(self, made: Pass, results: Sequence[result.Result]) -> None:
-        """Take the results of a plan: the guard watches what the steps do to others."""
+    def run(
+        self,
+        stations: Stations,
+        *,
+        slow: bool,
+        acting: bool,
+        lateness: float | None = None,
+        patience: float = executor.SLICE,
+    ) -> bool:
+        """Observe, decide, plan, apply, publish. ``True`` when something was changed."""
+        started = time.process_time()
+        stations.book.collect()
+        made = self.draft(
+            stations.book.entries, groups=stations.book.groups, slow=slow, acting=acting
+        )
+        machine.step_aside()
+        stations.publisher.set_pods(made.snapshot.pods)
+        results = self._apply(stations, made, patience) if acting else ()
+        machine.step_aside()
+        pressure = made.snapshot.pressure
+        stations.memory_watch.tick(self.settings.get(node_pressure.STEM), pressure)
+        if stations.memory_watch.near:
+            # The victim is chosen by what is known when the threshold is crossed.
+            self.usage.compare(wanted=True)
+        stations.saved_history.tick()
+        if slow:
+            stations.book.flush()
+        machine.step_aside()
+        self.flush_checkpoints(stations)
+        sources, runtime = stations.sources, stations.runtime
+        beside = publisher.Beside(
+            seconds=time.process_time() - started,
+            lateness=lateness,
+            stale=stations.executor.stale(),
+            disk=disk.hanging(stations.disks),
+            unanswered=self.host.silence.so_far(),
+            evictions={} if stations.evictor is None else dict(stations.evictor.counts),
+            conditions=() if runtime is None else runtime.conditions(),
+            runtime={} if runtime is None else runtime.counted(),
+            kubelet_seconds={} if sources is None else sources.took(),
+        )
+        stations.publisher.record_pass(made, results, beside)
+        return any(step.verdict is result.Verdict.DONE for step in results)
+
+    def _apply(
+        self, stations: Stations, made: publisher.Pass, patience: float
+    ) -> tuple[result.Result, ...]:
+        """Carry the draft out, and keep what the next pass and a successor must know of it."""
+        book, wanted = stations.book, made.draft.wanted
+        fresh = wanted is not stations.watch.followed
+        adopted = not fresh or self._adopt(book, made)
+        with stations.publisher.recording() as record:
+            results = stations.executor.run(made.draft, made.snapshot, record, patience=patience)
         self.guard.record(made.snapshot, self.history, results)
         self.moved(results)
+        if stations.runtime is not None:
+            stations.runtime.on_results(results)
+        self._save(stations)
+        if fresh:
+            stations.watch.follow(wanted, again=not adopted)
+            targets = {write.target for write in wanted}
+            stations.executor.pauses.keep_only(targets | set(book.entries))
+        self.groups_changed = self.observer.reader.hear(step.target for step in results)
+        return results
 
-    def doubt(self) -> None:
-        """Invalidate the last draft: a file is not as we left it."""
+    def _adopt(self, book: journal.Journal, made: publisher.Pass) -> bool:
+        """Journal the originals of inherited values; whether all of them are on disk."""
+        at = self.clock().wall
+        # Where the journal cannot be written, the executor refuses each step and says so.
+        with contextlib.suppress(OSError):
+            inherited = copies.find(made.draft.wanted, made.snapshot, book.entries)
+            known = [
+                copies.adopt(self.host, book, write, original, unix_time=at)
+                for write, original in inherited
+            ]
+            return all(known)
+        return False
+
+    def _save(self, stations: Stations) -> None:
+        for row in self.rows:
+            if row.kept is not None:
+                stations.checkpoints.save(row.stem, row.schema, self.states[row.stem], row.saved)
+
+    def flush_checkpoints(self, stations: Stations, patience: float = 0.0) -> None:
+        """Write what was saved; what the disk refused is saved again in the next pass."""
+        stations.disks[1].collect()
+        stations.checkpoints.flush(patience)
+        log = stations.publisher.log
+        for stem, error in stations.checkpoints.refused().items():
+            stations.publisher.repeats.say(log.error, "checkpoint.failed", stem, detail=str(error))
+
+    def adjust(
+        self, stations: Stations, newcomer: pod.Pod, container: str
+    ) -> adjustment.Adjustment:
+        """Decide what a container gets before its first instruction; for a runtime that asks.
+
+        Waits briefly for one small checkpoint: a successor must know what the container holds
+        before the container runs. A failure raises: the runtime then starts it as it is.
+        """
+        admitted = self.admit(newcomer, container)
+        for stem, failure in admitted.failures.items():
+            stations.publisher.repeats.say(
+                stations.publisher.log.error,
+                "admission.failed",
+                stem,
+                detail=failure,
+                pod=newcomer.key,
+            )
+        self._save(stations)
+        self.flush_checkpoints(stations, disk.PATIENCE)
+        return admitted.adjustment
+
+    def protection_broken(self, stations: Stations) -> bool:
+        """Whether another program removed a protective limit whose write is not being retried."""
+        broken = stations.watch.broken()
+        now = self.clock().at if broken else 0.0
+        if all(stations.executor.pauses.waiting(target, now) for target in broken):
+            return False
+        # A file is not as we left it: the last draft does not stand.
         self._drafter.doubt()
+        return True
 
     def moved(self, results: Iterable[result.Result]) -> None:
         """Have the next pass read what a plan changed."""
         self._drafter.touched(results)
         self.observation.on_results(results)
 
-    def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
+    def restoring(self, entries: Mapping[str, journal.Entry]) -> publisher.Pass:
         """Draft the plan that puts everything back."""
         seen = self.look((entry.group for entry in entries.values()), slow=True)
         there = present.read(self.host, seen, (), entries.values())
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
-        return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))
+        return publisher.Pass(
+            snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries)
+        )

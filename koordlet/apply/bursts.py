@@ -1,7 +1,7 @@
 """CPU bursts capped at the quota that will be in force in their cgroup. Pure.
 
 Covers: cutting bursts that are wanted, lowering one that is there where a quota shall go below it.
-Does not cover: how much may be saved up (``cpu_burst``), the order of both (``apply.turns``).
+Does not cover: how much may be saved up (``cpu_burst``), the order of both (``apply.ordering``).
 
 Rules:
 1. The kernel refuses a burst above the quota, and a quota below the burst (EINVAL,

@@ -1,7 +1,7 @@
-"""Files that inherited a value of koordlet's: cpuset copies, forked processes. Pure.
+"""Files that inherited a value of koordlet's: cpuset copies, forked processes.
 
 Covers: sets of v1 groups inside of a group that we narrow, processes forked by one that we touched.
-Does not cover: the journal (``Agent.adopt``).
+Does not cover: the file of the journal (``state.journal``).
 
 On v1 a new cpuset gets a copy of the set above it, from the kernel (``clone_children``) or from the
 runtime that makes the group. Where the one above is narrowed by us, the copy is our doing, although
@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from koordlet.apply import intents, kinds
+from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, knob, snapshot
-from koordlet.state import journal
+from koordlet.state import disk, journal
 
 _SCORE = "/oom_score_adj"
 
@@ -91,3 +93,38 @@ def _sets(
 def _cpus(now: snapshot.Snapshot, path: str) -> cpuset.CPUSet | None:
     seen = now.groups.get(path)
     return None if seen is None else seen.cpus()
+
+
+def adopt(
+    host: root.HostRoot,
+    book: journal.Journal,
+    write: action.WriteFile,
+    original: str,
+    *,
+    unix_time: float,
+    stays: bool = False,
+) -> bool:
+    """Journal the original of a file that was created with this value by koordlet's doing.
+
+    ``False`` while the disk has not confirmed it. A file that ``stays`` as it was created is
+    recorded all the same: nothing is written over it.
+    """
+    if write.target in book.entries:
+        return True
+    value = host.text(host.at(write.target)).strip()
+    entry = journal.Entry(
+        kind=action.kind(write),
+        target=write.target,
+        policy=write.policy,
+        original=original,
+        values=(write.value, value),
+        knob=write.knob,
+        group=write.group,
+        inode=intents.inode_of(host, kinds.directory(write)),
+        unix_time=unix_time,
+    )
+    if not book.intend([entry], disk.PATIENCE):
+        return True
+    if stays:
+        book.note(entry)
+    return stays

@@ -74,11 +74,11 @@ def _cookies(values: Iterable[str], seen: Mapping[int, int]) -> Iterator[int]:
     """Current cookies of journaled values."""
     for value in values:
         if value.startswith(kinds.LEADER):
-            found = seen.get(int(value.removeprefix(kinds.LEADER)), 0)
+            cookie = seen.get(int(value.removeprefix(kinds.LEADER)), 0)
         else:
-            found = int(value, 16)
-        if found:
-            yield found
+            cookie = int(value, 16)
+        if cookie:
+            yield cookie
 
 
 def undo(entry: journal.Entry) -> action.ShareCore:

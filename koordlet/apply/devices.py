@@ -92,11 +92,11 @@ def original(entry: journal.Entry, write: action.WriteFile, was: str) -> str:
 
 def _ours(entry: journal.Entry) -> dict[str, list[Mapping[str, str]]]:
     """Values that koordlet wrote per device."""
-    found: dict[str, list[Mapping[str, str]]] = {}
+    by_device: dict[str, list[Mapping[str, str]]] = {}
     for text in entry.values:
         for device, fields in forms.devices(text).items():
-            found.setdefault(device, []).append(fields)
-    return found
+            by_device.setdefault(device, []).append(fields)
+    return by_device
 
 
 def _stands(form: forms.Keyed, device: str, texts: list[Mapping[str, str]], current: str) -> bool:

@@ -1,7 +1,7 @@
 """Draft cache: reuses the last draft, and what it read, while nothing has changed.
 
 Covers: whether the last draft still stands, which files a draft has to read, for how long unread
-files are trusted.
+files are trusted, the original cpusets that policies may know.
 Does not cover: what is in a draft (``apply.planner``), reading (``apply.present``).
 
 Rules:
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from koordlet.apply import kinds, planner, present
 from koordlet.host.fs import root
-from koordlet.model import action, plan, result, snapshot
+from koordlet.model import action, cpuset, knob, plan, result, snapshot
 from koordlet.policy.framework import chain
 from koordlet.state import journal
 
@@ -67,6 +67,22 @@ class Drafter:
         self._trust = Trust()
         self._last: _Last | None = None
         self._there = present.Present()
+        #: Original cpusets by cgroup, empty where there was none; the same object while they are.
+        self.originals: Mapping[str, cpuset.CPUSet] = {}
+        self._groups: object = None
+
+    def follow(self, entries: Mapping[str, journal.Entry], groups: Iterable[str] | None) -> None:
+        """Update the originals; ``groups`` is a new object whenever an entry came or went."""
+        if groups is not None and groups is self._groups:
+            return
+        self._groups = groups
+        originals = {
+            entry.group: cpuset.lenient(entry.original)
+            for entry in entries.values()
+            if entry.knob == knob.CPUSET_CPUS.name and entry.original is not None
+        }
+        if originals != self.originals:
+            self.originals = originals
 
     def next(
         self,
@@ -77,8 +93,8 @@ class Drafter:
         trusting: bool,
         acting: bool,
         route: Route = planner.as_it_is,
-    ) -> tuple[planner.Draft, bool]:
-        """Make the draft of this pass; the flag says whether the last one still stands.
+    ) -> planner.Draft:
+        """Make the draft of this pass, or take the last one again.
 
         ``told`` changes with whatever the kernel tells; ``acting``: drafts are carried out.
         """
@@ -102,16 +118,17 @@ class Drafter:
         made_of = self._there, wanted, entries
         if last is not None and unchanged and (before, last.wanted, last.entries) == made_of:
             return self._again(last, asked)
-        made = planner.draft(round_, wanted, seen, self._there, entries)
-        self._last = _Last(made, asked, wanted, dict(entries))
-        return made, False
+        draft = planner.draft(round_, wanted, seen, self._there, entries)
+        same = last is not None and trusting and seen.groups is last.asked[0].groups
+        if last is not None and same and draft.wanted == last.draft.wanted:
+            draft = replace(draft, wanted=last.draft.wanted)
+        self._last = _Last(draft, asked, wanted, dict(entries))
+        return draft
 
-    def _again(
-        self, last: _Last, asked: tuple[snapshot.Snapshot, chain.Round]
-    ) -> tuple[planner.Draft, bool]:
+    def _again(self, last: _Last, asked: tuple[snapshot.Snapshot, chain.Round]) -> planner.Draft:
         seen, round_ = asked
         self._last = last._replace(draft=planner.again(last.draft, round_, seen), asked=asked)
-        return self._last.draft, True
+        return self._last.draft
 
     def fill(self, trace: trace.Trace) -> None:
         """Tell a trace what the last draft was made of."""

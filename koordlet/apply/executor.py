@@ -22,25 +22,24 @@ import contextlib
 import errno
 import functools
 import time
+import typing
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from koordlet.apply import (
-    backoff,
-    headroom,
     intents,
     kinds,
     perform,
     planner,
     refusals,
     resctrl,
-    rivals,
-    unit_properties,
     units,
 )
 from koordlet.host.fs import root, worker
 from koordlet.model import absence, action, cgroup, errors, plan, result, snapshot
 from koordlet.state import disk, journal
+
+if typing.TYPE_CHECKING:
+    from koordlet.apply import evictor as evictor_
 
 #: Seconds that one plan may wait for the worker: what is faster is as if it did not block.
 SLICE = 0.05
@@ -49,14 +48,7 @@ PATIENCE = 25.0
 
 Report = Callable[[result.Result], None]
 #: What the worker answers: how a step ended, or what systemd has now.
-Work = perform.Effect | unit_properties.Properties
-
-
-class Evictor(Protocol):
-    """Carries evictions out (``apply.evictor``), beside the loop."""
-
-    def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
-        """Begin an eviction, or return the reason to wait."""
+Work = perform.Effect | units.Properties
 
 
 class Executor:
@@ -67,18 +59,18 @@ class Executor:
         host: root.HostRoot,
         book: journal.Journal,
         manager: units.Manager | None = None,
-        evictor: Evictor | None = None,
+        evictor: evictor_.Evictor | None = None,
     ) -> None:
         self.host = host
         self.book = book
         self.manager = manager
-        self.pauses = backoff.Backoff()
+        self.pauses = refusals.Backoff()
         self.worker: worker.Worker[Work] = worker.Worker(inline=not host.live)
         #: Steps that the worker has and no answer of yet, by target, and who are contested of them.
         self.away: dict[str, plan.Step] = {}
         self.contested_away: set[str] = set()
         #: What systemd said of the properties of steps to come, by target.
-        self.looked: dict[str, unit_properties.Properties] = {}
+        self.looked: dict[str, units.Properties] = {}
         #: Carries out evictions; without one they wait.
         self.evictor = evictor
 
@@ -227,7 +219,7 @@ class _Run:
         if blocker is not None:
             detail = f"depends on {blocker.target}, which failed or is pending"
             return _result(step, result.Verdict.SKIPPED, detail)
-        held = headroom.problem(self.host, wanted)
+        held = perform.too_little_room(self.host, wanted)
         if held:
             return _result(step, result.Verdict.HELD, held)
         try:
@@ -300,7 +292,7 @@ class _Run:
             landed = kinds.value(wanted) if kinds.is_switch(wanted) else effect.value
             self._landed.append((wanted, landed))
         value, difference = effect
-        detail = difference or (rivals.contested(step) if contested else "")
+        detail = difference or (intents.contested_text(step) if contested else "")
         verdict = result.Verdict.DIFFERENT if difference else _DONE
         # By place: by name it takes twice as long.
         return result.Result(wanted.target, verdict, detail, step, value, None, contested)

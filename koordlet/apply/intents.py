@@ -1,6 +1,7 @@
 """Journal entries of a plan: originals, and every value that koordlet may write.
 
-Covers: the entries of one plan, who has written a file that was ours, groups' identities.
+Covers: the entries of one plan, who has written a file that was ours (its usual
+writer guessed from the group's name), groups' identities.
 Does not cover: the file on disk (``state.journal``), carrying the plan out (``apply.executor``).
 """
 
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from koordlet.apply import devices, kinds, resctrl, unit_properties
+from koordlet.apply import devices, kinds, resctrl, units
 from koordlet.host.fs import root
 from koordlet.host.process import identity
-from koordlet.model import action, errors, knob, plan, snapshot
+from koordlet.model import action, container_names, errors, knob, plan, snapshot
 from koordlet.state import journal
 
 
@@ -28,10 +29,10 @@ class Intents:
     def inode(self, wanted: action.Action) -> int:
         """The inode of an action's cgroup; 0 where it does not exist."""
         directory = kinds.directory(wanted)
-        found = self._inodes.get(directory)
-        if found is None:
-            found = self._inodes[directory] = inode_of(self._host, directory)
-        return found
+        inode = self._inodes.get(directory)
+        if inode is None:
+            inode = self._inodes[directory] = inode_of(self._host, directory)
+        return inode
 
     def unknown(self, wanted: action.Action) -> str:
         """The reason that an action's cgroup cannot be identified; empty where it can."""
@@ -63,18 +64,18 @@ class Intents:
         self,
         steps: Iterable[plan.Step],
         contested: set[str],
-        looked: Mapping[str, unit_properties.Properties] = MappingProxyType({}),
+        looked: Mapping[str, units.Properties] = MappingProxyType({}),
     ) -> list[journal.Entry]:
         """An entry for each target, with every value that it may hold on the way.
 
         ``looked`` is what systemd said of the properties that will be set.
         """
-        found: dict[str, journal.Entry] = {}
+        by_target: dict[str, journal.Entry] = {}
         for step in steps:
             wanted = step.action
             if not kinds.journaled(wanted):
                 continue
-            before = found.get(wanted.target)
+            before = by_target.get(wanted.target)
             if before is None:
                 before = self._known(wanted, contested)
             # A value on the way, or tasks from several groups: one entry knows all of it.
@@ -83,14 +84,14 @@ class Intents:
                 made = self._of_unit(made, wanted, looked.get(wanted.target, ()))
             elif wanted.target in contested and isinstance(wanted, action.WriteFile):
                 made = self._of_parts(made, wanted, step.was or "")
-            found[wanted.target] = made
-        return list(found.values())
+            by_target[wanted.target] = made
+        return list(by_target.values())
 
     def put_down(
         self,
         steps: Sequence[plan.Step],
         contested: set[str],
-        looked: Mapping[str, unit_properties.Properties],
+        looked: Mapping[str, units.Properties],
         patience: float,
     ) -> frozenset[str]:
         """Write the entries of these steps to disk; returns the targets that must wait for it.
@@ -147,13 +148,15 @@ class Intents:
         self,
         made: journal.Entry,
         wanted: action.SetUnitProperty,
-        properties: unit_properties.Properties,
+        properties: units.Properties,
     ) -> journal.Entry:
         """An entry with the unit's originals; the old ones where systemd still has koordlet's."""
         file = wanted.target.rpartition("/")[2]
         before = self._book.entries.get(wanted.target)
         ours = () if before is None or before.unit != wanted.unit else before.values
-        if before is not None and properties in [unit_properties.of(file, value) for value in ours]:
+        if before is not None and properties in [
+            units.properties_of(file, value) for value in ours
+        ]:
             kept = made._replace(original=before.original, values=before.values)
             made = _with(kept, wanted)
             properties = before.properties
@@ -229,3 +232,33 @@ def back(entry: journal.Entry) -> action.WriteFile:
         knob=entry.knob,
         group=entry.group,
     )
+
+
+_RUNTIMES = ("cri-containerd-", "crio-", "docker-", "libpod-")
+
+
+def usual_writer(group: str) -> str:
+    """The usual other writer of a cgroup of this name."""
+    above, _, last = group.rpartition("/")
+    top = group.partition("/")[0]
+    if _is_container(last):
+        return "the container runtime (runc update), or systemd at a daemon-reload"
+    if last == container_names.NESTED and _is_container(above.rpartition("/")[2]):
+        return "the container runtime (crun update)"
+    if top in ("kubepods", "kubepods.slice", "kubelet", "kubelet.slice"):
+        return "the kubelet, or the container runtime below it"
+    if top == "docker":
+        return "Docker (docker update)"
+    if last.endswith((".service", ".scope", ".slice")):
+        return "systemd, at a daemon-reload or when a property of the unit is set"
+    return "unknown"
+
+
+def _is_container(name: str) -> bool:
+    return name.startswith(_RUNTIMES) and name.endswith(".scope")
+
+
+def contested_text(step: plan.Step) -> str:
+    """Describe a contested_text file in a sentence."""
+    wanted = step.action
+    return f"{wanted.target} had {step.was!r} from another writer ({usual_writer(wanted.group)})"

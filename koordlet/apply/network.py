@@ -37,10 +37,10 @@ _ALL = 0x0003
 
 def carry_out(host: root.HostRoot, wanted: action.SetQdisc) -> tuple[str, str]:
     """Set one side of a link; returns what is read back, and what differs."""
-    found = queueing.of_target(wanted.target)
-    if not host.live or found is None:
+    side = queueing.of_target(wanted.target)
+    if not host.live or side is None:
         raise OSError(errno.EOPNOTSUPP, "the host's network is not available", wanted.target)
-    link, direction = found
+    link, direction = side
     current = reader.side(host, link, direction)
     if current is None:
         raise OSError(errno.ENODEV, "the link is gone", wanted.target)

@@ -1,8 +1,8 @@
 """The order of writes: every prefix of a plan is valid to the kernel and safe to stop at.
 
-Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks.
-Does not cover: the turns of all other files (``apply.turns``), what to write (``policy``), dropping
-what is so already (``apply.planner``).
+Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks, the turns of all
+other files.
+Does not cover: what to write (``policy``), dropping what is so already (``apply.planner``).
 
 Theory of operation. Let ``old`` and ``new`` be the values of each group of a tree.
 
@@ -23,6 +23,24 @@ Theory of operation. Let ``old`` and ``new`` be the values of each group of a tr
 So a task is never on fewer CPUs than ``old & new`` leaves it, no set is ever empty, and no set on
 v2 ever loses touch with its parent's effective set, which would silently widen it to all of that.
 
+Other files have turns. A row of the table says in which turn its file is raised and in which it is
+lowered; raising goes from the top down, lowering from the bottom up. So, whatever becomes whatever:
+
+* a v1 quota is raised when the groups above are raised already, and lowered when those below are
+  lowered already: no child ever has more than the next limited group above it (EINVAL)
+* a burst is lowered before any quota and raised after all: it is never more than its quota (EINVAL)
+* ``cpu.idle`` is cleared before weights and set after them: an idle group takes none (EINVAL)
+* memory and swap together are raised before and lowered after memory alone (EINVAL)
+* protections (memory.min, memory.low) come before limits; a hard limit is raised before the soft
+  one and lowered after it, so that a group is slowed down before it is killed
+* a device's cost (io.cost.qos, io.cost.model) comes before weights on it: until one of them named
+  the device these are refused (ENOTSUP). On the way back too: what was named once stays so
+* nothing is ever above both its old and its new value, because each file is written once
+
+Clearing ``cpu.idle`` gives the usual weight, not that of before (``sched_group_set_idle``,
+kernel/sched/fair.c). So the weight is written, and remembered, also where its file already says
+what it shall; and it is written back whatever the file says while the group still idles.
+
 Kernel facts, tried on 6.1 and 6.18: on v1 a child outside its parent is EACCES, a parent that drops
 a child's CPU is EBUSY, an empty set with tasks is ENOSPC. On v2 every order is accepted, and a set
 without overlap with its parent's effective set falls back to that whole set.
@@ -33,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from koordlet.apply import kinds, turns
+from koordlet.apply import kinds
 from koordlet.model import action, cgroup, cpuset, knob
 from koordlet.model.record import dataclass
 
@@ -62,19 +80,19 @@ def order(
     for wanted in actions:
         phases[_phase(wanted, texts)].append(wanted)
     ordered: list[Ordered] = []
-    for phase, found in phases.items():
+    for phase, members in phases.items():
         if phase is kinds.Phase.SETS:
-            writes = [write for write in found if isinstance(write, action.WriteFile)]
+            writes = [write for write in members if isinstance(write, action.WriteFile)]
             ordered.extend(_sets(writes, texts, effects))
         elif phase in (kinds.Phase.CLEAR, kinds.Phase.FREE):
-            writes = [write for write in found if isinstance(write, action.WriteFile)]
-            writes.sort(key=lambda write: turns.turn(write, texts.get(write.target, "")))
+            writes = [write for write in members if isinstance(write, action.WriteFile)]
+            writes.sort(key=lambda write: turn(write, texts.get(write.target, "")))
             ordered.extend(Ordered(action=write) for write in writes)
         else:
             # Directories and switches: on from the top, off from the bottom.
             falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)
-            found.sort(key=_top_down, reverse=falling)
-            ordered.extend(Ordered(action=placed) for placed in found)
+            members.sort(key=_top_down, reverse=falling)
+            ordered.extend(Ordered(action=placed) for placed in members)
     return tuple(ordered)
 
 
@@ -82,8 +100,7 @@ def _phase(wanted: action.Action, texts: Mapping[str, str]) -> kinds.Phase:
     """The phase of an action; writes that clear the way for limits come in their own."""
     phase = kinds.phase(wanted)
     if phase is kinds.Phase.FREE and isinstance(wanted, action.WriteFile):
-        clears = turns.clears(wanted, texts.get(wanted.target, ""))
-        return kinds.Phase.CLEAR if clears else phase
+        return kinds.Phase.CLEAR if clears(wanted, texts.get(wanted.target, "")) else phase
     return phase
 
 
@@ -122,14 +139,7 @@ def _sets(
 def _move(wanted: action.WriteFile, texts: Mapping[str, str], effects: Mapping[str, str]) -> _Move:
     borrowed = wanted.target in effects
     text = effects[wanted.target] if borrowed else texts.get(wanted.target, "")
-    return _Move(wanted, _parse(text), _parse(wanted.value), borrowed)
-
-
-def _parse(text: str) -> cpuset.CPUSet:
-    try:
-        return cpuset.CPUSet.parse(text)
-    except ValueError:
-        return cpuset.CPUSet()
+    return _Move(wanted, cpuset.lenient(text), cpuset.lenient(wanted.value), borrowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +228,43 @@ def _effects(moves: Sequence[_Move]) -> dict[str, cpuset.CPUSet]:
         bound = next(above, move.new)
         effects[move.write.group] = move.new & bound or bound
     return effects
+
+
+# Turns --------------------------------------------------------------------------------------------
+
+
+Key = tuple[int, int, str]
+
+#: Up to this rank a write makes way for limits and weights: systemd writes those before all files.
+_CLEARS = 10
+
+
+def turn(wanted: action.WriteFile, current: str) -> Key:
+    """Sort key of a write: rank, depth (from the side that is written first), target."""
+    row = kinds.row_of(wanted)
+    depth = cgroup.depth(wanted.group)
+    if row is None:
+        return (50, depth, wanted.target)
+    rises = row.form.measure(wanted.value) >= row.form.measure(current)
+    return (
+        (row.turn.rises, depth, wanted.target) if rises else (row.turn.falls, -depth, wanted.target)
+    )
+
+
+def clears(wanted: action.WriteFile, current: str) -> bool:
+    """Whether the current value would make the kernel refuse limits of the same cgroup."""
+    return turn(wanted, current)[0] <= _CLEARS
+
+
+def weights_beside(
+    wishes: Iterable[action.Action], changes: Iterable[action.Action]
+) -> list[action.Action]:
+    """Of the wishes, the weights of groups whose ``cpu.idle`` is among the changes."""
+    idle = {each.group for each in changes if _knob(each) == knob.CPU_IDLE.name}
+    if not idle:
+        return []
+    return [each for each in wishes if _knob(each) in knob.WEIGHTS and each.group in idle]
+
+
+def _knob(wanted: action.Action) -> str:
+    return wanted.knob if isinstance(wanted, action.WriteFile) else ""

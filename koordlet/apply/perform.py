@@ -1,7 +1,12 @@
 """Carries out one action on the host, and reads the result back.
 
-Covers: the system calls of each kind, one retry after a race with another writer.
+Covers: the system calls of each kind, one retry after a race with another writer, memory limits
+that must wait.
 Does not cover: whether and when (``apply.executor``), races (``apply.refusals``).
+
+A memory limit below the current use is held back. Writing such a ``memory.max`` is accepted and
+answered by the OOM killer; v1 reclaims for as long as it takes and then says EBUSY. So a value
+below the use plus a margin waits until the use has gone down. The same holds for putting one back.
 """
 
 from __future__ import annotations
@@ -123,13 +128,13 @@ def write(
             *(resctrl if wanted.knob == knob.SCHEMATA.name else devices).write(host, wanted)
         )
     data = _bytes(value)
-    found = host.exchange(host.at(wanted.target), data)
-    if found == data and (undo or wanted.knob != _CPUS):
+    content = host.exchange(host.at(wanted.target), data)
+    if content == data and (undo or wanted.knob != _CPUS):
         return Effect(value.rstrip("\n"))  # letter by letter, as nearly always
-    if isinstance(found, OSError):
+    if isinstance(content, OSError):
         # It is written, and that must be remembered, although nobody can tell what it says now.
-        return Effect(wanted.value, f"written, but cannot be read back: {found.strerror}")
-    text = found.decode("utf-8", "replace").rstrip("\n")
+        return Effect(wanted.value, f"written, but cannot be read back: {content.strerror}")
+    text = content.decode("utf-8", "replace").rstrip("\n")
     if text != wanted.value and not kinds.same(wanted, wanted.value, text):
         return Effect(text, f"wrote {wanted.value!r}, reads {text!r}")
     if wanted.knob == _CPUS and value.strip() and not undo:
@@ -187,3 +192,41 @@ def _reclaim(host: root.HostRoot, wanted: action.Reclaim) -> Effect:
             raise
         return Effect(str(wanted.amount_bytes), "the kernel could reclaim only part of it")
     return Effect(str(wanted.amount_bytes))
+
+
+# Room ---------------------------------------------------------------------------------------------
+
+
+#: File of a limit to the file of what it limits, beside it.
+USAGE = {
+    "memory.max": "memory.current",
+    "memory.limit_in_bytes": "memory.usage_in_bytes",
+    "memory.memsw.limit_in_bytes": "memory.memsw.usage_in_bytes",
+}
+_NAMES = tuple(f"/{name}" for name in USAGE)
+#: The margin: what a group may allocate between look and write.
+LEAST_MARGIN = 4 << 20
+PART = 32
+
+
+def too_little_room(host: root.HostRoot, wanted: action.Action) -> str:
+    """The reason that a memory limit must wait; empty where it need not."""
+    if not wanted.target.endswith(_NAMES) or not isinstance(wanted, kinds.FILES):
+        return ""
+    directory, _, name = wanted.target.rpartition("/")
+    used_in = USAGE[name]
+    if not wanted.value.strip():
+        return "an empty memory limit would mean 0"
+    try:
+        limit = int(wanted.value)
+        used = int(host.text(host.at(f"{directory}/{used_in}")))
+    except ValueError:
+        return ""  # "max": the kernel has the word
+    except OSError as error:
+        # Where a group is gone, the kernel has the word.
+        silent = host.silence.met(error, gap=True)
+        return f"memory use cannot be read ({error.strerror}): held until it can" if silent else ""
+    least = used + max(LEAST_MARGIN, used // PART)
+    if limit < 0 or limit >= least:
+        return ""  # below zero is v1's word for no limit
+    return f"{limit} bytes is below the {used} in use and a margin: held until use falls"

@@ -9,7 +9,7 @@ forged, is refused where the journal is read: whatever it names, it costs only i
 | kind | places |
 |---|---|
 | WriteFile | a file of ``model.knob`` below a cgroup tree, ``schemata``, the few of ``_KNOBS`` |
-| SetUnitProperty | such a file of the unit's group on v2, properties of ``apply.unit_properties`` |
+| SetUnitProperty | such a file of the unit's group on v2, properties of ``apply.units`` |
 | MakeDir, MoveTasks | below a cgroup tree, or below resctrl |
 | Mount | where resctrl belongs |
 | SetQdisc, ShareCore | names of our own: one side of a link, those who share a core |
@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from koordlet.apply import kinds, unit_properties
+from koordlet.apply import kinds, units
 from koordlet.host.fs import root
 from koordlet.host.resctrl import tree as mounts
 from koordlet.model import action, cgroup, knob, queueing, resctrl
@@ -38,7 +38,7 @@ _KNOBS = re.compile(
 )
 _PROCS = frozenset({knob.PROCS.v1, knob.PROCS.v2, "tasks"})
 _COOKIE = re.compile(rf"({re.escape(kinds.LEADER)}[0-9]{{1,10}}|[0-9a-f]{{1,16}})?")
-#: The D-Bus types of ``apply.unit_properties``, and what systemd says of one that is not set.
+#: The D-Bus types of ``apply.units``, and what systemd says of one that is not set.
 _PROPERTY = re.compile(r"t:[0-9]{1,20}|ay:([0-9a-f]{2})*")
 
 
@@ -60,13 +60,10 @@ class Places(NamedTuple):
             return "its texts cannot be written"
         if entry.group and not cgroup.stays_below(entry.group):
             return f"{entry.group!r:.200} is not a cgroup"
-        if not self._holds(entry):
+        holds = _HOLDS.get(entry.kind)
+        if holds is None or not holds(self, entry):
             return f"koordlet never writes to {entry.target!r:.200} ({entry.kind:.40})"
         return ""
-
-    def _holds(self, entry: journal.Entry) -> bool:
-        holds = _HOLDS.get(entry.kind)
-        return holds is not None and holds(self, entry)
 
     def is_below(self, target: str) -> bool:
         """Whether a path is strictly inside a cgroup tree or resctrl."""
@@ -75,17 +72,13 @@ class Places(NamedTuple):
 
 
 def _is_unit_file(places: Places, entry: journal.Entry) -> bool:
-    row = unit_properties.TABLE.get(entry.target.rpartition("/")[2])
+    row = units.PROPERTIES.get(entry.target.rpartition("/")[2])
     return (
         row is not None
         and _is_file(places, entry)
         and entry.unit == cgroup.unit_of(entry.group)
         and all(name in row.names and _PROPERTY.fullmatch(v) for name, v in entry.properties)
     )
-
-
-def _is_directory(places: Places, entry: journal.Entry) -> bool:
-    return places.is_below(entry.target)
 
 
 def _is_task_list(places: Places, entry: journal.Entry) -> bool:
@@ -95,7 +88,9 @@ def _is_task_list(places: Places, entry: journal.Entry) -> bool:
 
 
 def _is_file(places: Places, entry: journal.Entry) -> bool:
-    if not _is_text(entry):
+    # Only the kernel's own texts can be what it holds: they are written as they are.
+    texts = (entry.original or "", *entry.values)
+    if "\0" in "".join(texts) or not all(text.isascii() for text in texts):
         return False
     if not entry.knob:
         return _KNOBS.fullmatch(entry.target) is not None
@@ -112,21 +107,15 @@ def _is_file(places: Places, entry: journal.Entry) -> bool:
 
 def _resctrl(host: root.HostRoot) -> tuple[str, ...]:
     try:
-        found = mounts.mounted(host.text(host.proc("self", "mountinfo")))
+        mount = mounts.mounted(host.text(host.proc("self", "mountinfo")))
     except OSError:
-        found = None
-    return (resctrl.MOUNT_POINT, *([] if found is None else [found[0]]))
+        mount = None
+    return (resctrl.MOUNT_POINT, *([] if mount is None else [mount[0]]))
 
 
 def _inside(target: str, mount: str) -> bool:
     """Strictly below a mount, by a path without detours."""
     return target.startswith(f"{mount}/") and cgroup.stays_below(target[len(mount) + 1 :])
-
-
-def _is_text(entry: journal.Entry) -> bool:
-    """Whether the kernel's own texts can be what it holds: they are written as they are."""
-    texts = (entry.original or "", *entry.values)
-    return "\0" not in "".join(texts) and all(text.isascii() for text in texts)
 
 
 def _encodes(text: str) -> bool:
@@ -136,24 +125,14 @@ def _encodes(text: str) -> bool:
         return False
 
 
-def _is_mount(_places: Places, entry: journal.Entry) -> bool:
-    return entry.target == resctrl.MOUNT_POINT
-
-
-def _is_link(_places: Places, entry: journal.Entry) -> bool:
-    return queueing.of_target(entry.target) is not None
-
-
-def _is_core(_places: Places, entry: journal.Entry) -> bool:
-    return entry.target.startswith("/cores/") and all(map(_COOKIE.fullmatch, entry.values))
-
-
 _HOLDS: Mapping[str, Callable[[Places, journal.Entry], bool]] = {
     action.WriteFile.__name__: _is_file,
     action.SetUnitProperty.__name__: _is_unit_file,
-    action.MakeDir.__name__: _is_directory,
+    action.MakeDir.__name__: lambda places, entry: places.is_below(entry.target),
     action.MoveTasks.__name__: _is_task_list,
-    action.Mount.__name__: _is_mount,
-    action.SetQdisc.__name__: _is_link,
-    action.ShareCore.__name__: _is_core,
+    action.Mount.__name__: lambda _, entry: entry.target == resctrl.MOUNT_POINT,
+    action.SetQdisc.__name__: lambda _, entry: queueing.of_target(entry.target) is not None,
+    action.ShareCore.__name__: lambda _, entry: (
+        entry.target.startswith("/cores/") and all(map(_COOKIE.fullmatch, entry.values))
+    ),
 }

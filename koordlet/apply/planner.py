@@ -26,10 +26,9 @@ from koordlet.apply import (
     kinds,
     ordering,
     present,
-    turns,
     undoing,
 )
-from koordlet.model import action, best_effort, decision, knob, plan, snapshot
+from koordlet.model import action, best_effort, cpuset, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain
 from koordlet.state import journal
@@ -41,6 +40,8 @@ class Draft:
 
     plan: plan.Plan
     left: tuple[undoing.Left, ...] = ()
+    #: What enforcing policies want; the same object while they want the same of the same groups.
+    wanted: tuple[action.Action, ...] = ()
 
 
 @dataclass(slots=True)
@@ -99,8 +100,8 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
     Where they do not meet, the narrow one counts: the groups around it were narrowed as well, and
     v1 refuses a set that is not inside them.
     """
-    both = undoing.parsed(wide.value) & undoing.parsed(narrow.value)
-    if both == undoing.parsed(wide.value):
+    both = cpuset.lenient(wide.value) & cpuset.lenient(narrow.value)
+    if both == cpuset.lenient(wide.value):
         return replace(wide, protective=wide.protective or narrow.protective)
     return replace(narrow, value=str(both) if both else narrow.value)
 
@@ -148,7 +149,9 @@ def draft(
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
     return Draft(
-        plan=_plan(round_, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left)
+        plan=_plan(round_, now, (*steps, *shadow), wanted.conflicts),
+        left=tuple(back.left),
+        wanted=tuple(a for t, a in wanted.actions.items() if wanted.modes[t] is plan.Mode.ENFORCE),
     )
 
 
@@ -283,7 +286,7 @@ def _in_effect(
             and group is not None
         ):
             text = group.values.get(undoing.EFFECTIVE[wanted.knob], "")
-            if not undoing.parsed(text) <= undoing.parsed(there.texts.get(wanted.target, "")):
+            if not cpuset.lenient(text) <= cpuset.lenient(there.texts.get(wanted.target, "")):
                 effects[wanted.target] = text
     return effects
 
@@ -301,13 +304,12 @@ def _steps(
     there: present.Present,
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
-    undone = {wanted.target for wanted in undo}
     wishes = [wanted for wanted in actions if wanted.target not in there.unknown]
     todo = [wanted for wanted in wishes if not _is_so(wanted, there)]
-    todo += [wanted for wanted in turns.weights_beside(wishes, todo) if wanted not in todo]
+    todo += [wanted for wanted in ordering.weights_beside(wishes, todo) if wanted not in todo]
     # What a file says is not what its unit has: that is asked when it is put back. Nor is it what
     # a weight will be, once its group does not idle any more.
-    woken = turns.weights_beside(undo, undo)
+    woken = ordering.weights_beside(undo, undo)
     todo += [
         wanted
         for wanted in undo
@@ -315,18 +317,7 @@ def _steps(
         or wanted in woken
         or not _is_so(wanted, there)
     ]
-    return [
-        plan.Step(
-            order=number,
-            action=placed.action,
-            was=there.texts.get(placed.action.target),
-            undo=placed.action.target in undone,
-            interim=placed.interim,
-        )
-        for number, placed in enumerate(
-            ordering.order(todo, there.texts, _in_effect(todo, now, there))
-        )
-    ]
+    return _ordered(todo, now, there, undone={wanted.target for wanted in undo})
 
 
 def _shadow_steps(
@@ -334,20 +325,29 @@ def _shadow_steps(
 ) -> list[plan.Step]:
     shown = bursts.fit(now.layout, wanted.actions, there.texts, {})
     shadow = [shown[t] for t in wanted.actions if wanted.modes[t] is plan.Mode.SHADOW]
-    changes = [
-        wanted
-        for wanted in shadow
-        if wanted.target not in there.unknown and not _is_so(wanted, there)
-    ]
+    known = [change for change in shadow if change.target not in there.unknown]
+    changes = [change for change in known if not _is_so(change, there)]
+    return _ordered(changes, now, there, first=first, mode=plan.Mode.SHADOW)
+
+
+def _ordered(
+    changes: Sequence[action.Action],
+    now: snapshot.Snapshot,
+    there: present.Present,
+    *,
+    undone: Collection[str] = (),
+    first: int = 0,
+    mode: plan.Mode = plan.Mode.ENFORCE,
+) -> list[plan.Step]:
+    placed_actions = ordering.order(changes, there.texts, _in_effect(changes, now, there))
     return [
         plan.Step(
-            order=first + number,
+            order=number,
             action=placed.action,
             was=there.texts.get(placed.action.target),
-            mode=plan.Mode.SHADOW,
+            undo=placed.action.target in undone,
             interim=placed.interim,
+            mode=mode,
         )
-        for number, placed in enumerate(
-            ordering.order(changes, there.texts, _in_effect(changes, now, there))
-        )
+        for number, placed in enumerate(placed_actions, first)
     ]

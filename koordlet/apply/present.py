@@ -135,8 +135,8 @@ class _Look:
             if not self.host.silence.met(error, known=True):
                 raise
             self.unknown[target] = self.host.silence.so_far()[-1]
-            for found in (self.texts, self.inodes):
-                found.pop(target, None)
+            for contents in (self.texts, self.inodes):
+                contents.pop(target, None)
 
     def _at(self, wanted: action.Action) -> None:
         if isinstance(wanted, action.MakeDir):
@@ -170,11 +170,11 @@ class _Look:
             self.procs[directory] = members
 
     def _queueing(self, target: str) -> None:
-        found = queueing.of_target(target)
-        if found is None or target in self.texts:
+        parts = queueing.of_target(target)
+        if parts is None or target in self.texts:
             return
         self._inode(target, queueing.NETWORK)
-        link, direction = found
+        link, direction = parts
         known = next((side for side in self._links if side.name == link), None)
         if known is not None:
             self.texts[target] = known.side(direction)
@@ -231,8 +231,8 @@ class _Look:
 
     def _inode(self, target: str, directory: str) -> bool:
         try:
-            found = identity.identity(self.host, directory)
-            self.inodes[target] = found or self.host.inode(self.host.at(directory))
+            inode = identity.identity(self.host, directory)
+            self.inodes[target] = inode or self.host.inode(self.host.at(directory))
         except OSError as error:
             self.host.silence.pass_on(error)
             return False

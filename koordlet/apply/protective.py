@@ -61,6 +61,8 @@ class Watch:
         self._doubted: set[str] = set()
         #: Whose turn it is, the next ones last.
         self._turns: list[Sequence[_File]] = []
+        #: The wishes that are watched; ``None`` where they have to be followed again.
+        self.followed: Iterable[action.Action] | None = None
 
     def listen(self) -> None:
         """Start inotify; without it every file is read at each look."""
@@ -71,10 +73,10 @@ class Watch:
         for target, file in self._files.items():
             self._attach(target, file)
 
-    def follow(self, wanted: Iterable[action.Action]) -> bool:
+    def follow(self, wanted: Iterable[action.Action], *, again: bool = False) -> None:
         """Watch exactly the protective files among these; new ones are read at the next look.
 
-        ``False`` where one could not be opened, and should be asked for again.
+        They have to be followed ``again`` where one of them could not be opened, too.
         """
         keep = {
             write.target: write
@@ -91,7 +93,7 @@ class Watch:
             elif file.wanted is not write and file.wanted != write:
                 file.wanted, file.right = write, None
                 self._doubted.add(target)
-        return keep.keys() == self._files.keys()
+        self.followed = None if again or keep.keys() != self._files.keys() else wanted
 
     def broken(self) -> list[str]:
         """Targets that do not hold koordlet's value now; a vanished file does not count."""
@@ -101,11 +103,12 @@ class Watch:
         self._doubted |= self._silent
         if not self._doubted:
             return []
-        suspicious, self._doubted = self._suspicious(), set()
-        found = [target for target in suspicious if not self._holds(target)]
+        doubted = [file for target in self._doubted if (file := self._files.get(target))]
+        suspicious, self._doubted = self._differing(doubted), set()
+        broken = [target for target in suspicious if not self._holds(target)]
         # What is not right, or gives no answer, is read until it is right.
-        self._doubted.update(found)
-        return found
+        self._doubted.update(broken)
+        return broken
 
     def close(self) -> None:
         """Close all descriptors and watches."""
@@ -127,18 +130,16 @@ class Watch:
             every = list(self._files.values())
             self._turns = [every[at : at + AT_ONCE] for at in range(0, len(every), AT_ONCE)]
         now = [file for file in self._turns.pop() if file.handle >= 0] if self._turns else []
-        texts = self._host.preads([file.handle for file in now], _SIZE)
-        if texts == [file.right for file in now]:
-            return ()
-        pairs = zip(now, texts, strict=True)
-        return [file.wanted.target for file, text in pairs if text is None or text != file.right]
+        return self._differing(now)
 
-    def _suspicious(self) -> list[str]:
-        """Of the doubted files, those whose bytes differ from the last correct ones."""
-        doubted = [(target, file) for target in self._doubted if (file := self._files.get(target))]
-        texts = self._host.preads([file.handle for _, file in doubted], _SIZE)
-        pairs = zip(doubted, texts, strict=True)
-        return [target for (target, file), text in pairs if text is None or text != file.right]
+    def _differing(self, files: Sequence[_File]) -> list[str]:
+        """Of these files, those whose bytes differ from the last correct ones."""
+        texts = self._host.preads([file.handle for file in files], _SIZE)
+        if texts == [file.right for file in files]:
+            # Nearly always.
+            return [file.wanted.target for file in files if file.right is None]
+        pairs = zip(files, texts, strict=True)
+        return [file.wanted.target for file, text in pairs if text is None or text != file.right]
 
     def _holds(self, target: str) -> bool:
         file = self._files.get(target)

@@ -1,7 +1,7 @@
-"""Kernel refusals: their meaning, and whether their cause is gone already.
+"""Kernel refusals: their meaning, whether their cause is gone already, and pauses after them.
 
-Covers: a sentence for each errno, telling a race from a refusal.
-Does not cover: what a refusal costs (``apply.executor``), for how long (``apply.backoff``).
+Covers: a sentence for each errno, telling a race from a refusal, one exponential delay per target.
+Does not cover: what a refusal costs (``apply.executor``), what to retry (the plan says so anew).
 
 A refusal is a race where its reason was true when the kernel looked and is not any more: the sets
 above and below are read again, and judged as the kernel judges. Anything else would be refused a
@@ -15,6 +15,7 @@ import errno
 from koordlet.apply import kinds
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, knob
+from koordlet.model.record import dataclass
 
 #: Asked again without a look: the call was interrupted, or the kernel itself says "again".
 _AGAIN = frozenset({errno.EINTR, errno.EAGAIN})
@@ -86,7 +87,7 @@ def _below(
     except OSError:
         return []
     files = (layout.file(row, f"{group}/{name}") for name in names)
-    return [found for found in (_read(host, file) for file in files) if found is not None]
+    return [cpus for cpus in (_read(host, file) for file in files) if cpus is not None]
 
 
 def _read(host: root.HostRoot, path: str | None) -> cpuset.CPUSet | None:
@@ -101,3 +102,44 @@ def _parsed(text: str) -> cpuset.CPUSet | None:
         return cpuset.CPUSet.parse(text)
     except ValueError:
         return None
+
+
+FIRST = 1.0
+LONGEST = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    until: float
+    delay: float
+
+
+class Backoff:
+    """Exponential delays of targets that failed. Time is passed in."""
+
+    def __init__(self) -> None:
+        #: Target to its wait; empty where all is well.
+        self.waits: dict[str, _Wait] = {}
+
+    def waiting(self, target: str, now: float) -> float:
+        """Seconds still to wait, 0 when it may be tried."""
+        wait = self.waits.get(target)
+        return max(0.0, wait.until - now) if wait is not None else 0.0
+
+    def failed(self, target: str, now: float) -> float:
+        """Note a failure: the delay doubles each time up to ``LONGEST``."""
+        before = self.waits.get(target)
+        delay = FIRST if before is None else min(LONGEST, before.delay * 2)
+        self.waits[target] = _Wait(until=now + delay, delay=delay)
+        return delay
+
+    def succeeded(self, target: str, now: float) -> None:
+        """Forget a target once it has been quiet for as long as its last delay."""
+        wait = self.waits.get(target)
+        if wait is not None and now >= wait.until + wait.delay:
+            del self.waits[target]
+
+    def keep_only(self, targets: set[str]) -> None:
+        """Drop targets that no plan wants, so that memory stays bounded."""
+        for target in [target for target in self.waits if target not in targets]:
+            del self.waits[target]

@@ -117,13 +117,13 @@ def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
     foreign = []
     for name, domain, value in before.items():
         mine = {text.get(name, domain) for text in ours} - {None}
-        found = there.get(name, domain)
-        if not mine or found in {None, value}:
+        value_now = there.get(name, domain)
+        if not mine or value_now in {None, value}:
             continue
-        if found in mine:
+        if value_now in mine:
             back.setdefault(name, {})[domain] = value
         else:
-            foreign.append(schemata.line(name, {domain: found or 0}))
+            foreign.append(schemata.line(name, {domain: value_now or 0}))
     return schemata.text(back), "; ".join(foreign)
 
 
@@ -165,10 +165,10 @@ def move(host: root.HostRoot, wanted: action.MoveTasks) -> tuple[str, str]:
 
 def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
     """Members listed in these files, as bytes."""
-    found: set[bytes] = set()
+    members: set[bytes] = set()
     for file in files:
-        found.update(tasks.words(host, file))
-    return found
+        members.update(tasks.words(host, file))
+    return members
 
 
 def _newcomers(

@@ -66,50 +66,50 @@ class Wish:
     detail: str = ""
 
 
-def wishes(trace: Trace, said: chain.Round, made: plan.Plan) -> Iterator[Wish]:
+def wishes(trace: Trace, round_: chain.Round, made: plan.Plan) -> Iterator[Wish]:
     """Every action of every policy with its fate."""
     steps: dict[str, list[plan.Step]] = {}
     for step in made.steps:
         if not step.undo:
             steps.setdefault(step.action.target, []).append(step)
-    for outcome in said.outcomes:
-        for one in outcome.decision.actions if outcome.decision is not None else ():
-            due = steps.get(one.target, [])
-            fate, detail = _fate(trace, outcome.mode, one, due)
+    for outcome in round_.outcomes:
+        for wanted in outcome.decision.actions if outcome.decision is not None else ():
+            due = steps.get(wanted.target, [])
+            fate, detail = _fate(trace, outcome.mode, wanted, due)
             numbered = fate in (Fate.DUE, Fate.SHADOW)
             yield Wish(
-                action=one,
+                action=wanted,
                 mode=outcome.mode,
                 fate=fate,
-                was=trace.present.texts.get(one.target),
+                was=trace.present.texts.get(wanted.target),
                 steps=tuple(step.order for step in due) if numbered else (),
                 detail=detail,
             )
 
 
 def _fate(
-    trace: Trace, mode: plan.Mode, one: action.Action, due: list[plan.Step]
+    trace: Trace, mode: plan.Mode, wanted: action.Action, due: list[plan.Step]
 ) -> tuple[Fate, str]:
-    unanswered = trace.present.unknown.get(one.target)
+    unanswered = trace.present.unknown.get(wanted.target)
     if unanswered is not None:
         return Fate.UNANSWERED, f"{unanswered} gives no answer"
-    kept = trace.wanted.actions[one.target]
-    if kinds.value(kept) != kinds.value(one):
-        if kept.policy == one.policy or trace.wanted.modes[one.target] is mode:
-            if _is_conflict(trace, one):
+    kept = trace.wanted.actions[wanted.target]
+    if kinds.value(kept) != kinds.value(wanted):
+        if kept.policy == wanted.policy or trace.wanted.modes[wanted.target] is mode:
+            if _is_conflict(trace, wanted):
                 return Fate.OVERRULED, f"{kept.policy} comes first, and wants {kinds.value(kept)}"
             return Fate.MERGED, f"{kinds.value(kept)} counts: {kept.reason}"
         return Fate.OVERRULED, f"{kept.policy} enforces {kinds.value(kept)}"
-    detail = "" if kept.policy == one.policy else f"{kept.policy} wants the same"
+    detail = "" if kept.policy == wanted.policy else f"{kept.policy} wants the same"
     if not due:
         return Fate.ALREADY_SO, detail
     shadow = all(step.mode is plan.Mode.SHADOW for step in due)
     return (Fate.SHADOW if shadow else Fate.DUE), detail
 
 
-def _is_conflict(trace: Trace, one: action.Action) -> bool:
+def _is_conflict(trace: Trace, wanted: action.Action) -> bool:
     return any(
         (conflict.target, conflict.dropped_policy, conflict.dropped)
-        == (one.target, one.policy, kinds.value(one))
+        == (wanted.target, wanted.policy, kinds.value(wanted))
         for conflict in trace.wanted.conflicts
     )

@@ -1,8 +1,8 @@
 """Limits of systemd's own units, set through systemd.
 
 Covers: whether systemd manages a group here, turning a write into properties, setting them and
-putting them back, what to do while systemd does not answer.
-Does not cover: the conversation (``host.systemd.bus``), the table (``apply.unit_properties``).
+putting them back, what to do while systemd does not answer, the table of properties.
+Does not cover: the conversation (``host.systemd.bus``).
 
 Rules:
 1. A group is systemd's when systemd runs here, on cgroup v2, and the group is a unit (a slice, a
@@ -14,18 +14,24 @@ Rules:
    ``/run`` stays and says the same; ``systemctl revert`` would take away the operator's as well.
 4. A systemd that is absent or does not answer is ``Unsupported``, a value. Files are written
    directly then, and it is asked again after a while.
+
+A property is spelled as its D-Bus type and value: ``t:100``, ``ay:0f`` (bytes in hex, the lowest
+CPU first), so that the journal can keep it. Types and names: org.freedesktop.systemd1(5). Files
+without a property (``cpu.max.burst``, ``cpuset.cpus.partition``, …) are written directly.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
-from koordlet.apply import kinds, unit_properties
+from koordlet.apply import kinds
 from koordlet.host.fs import root
 from koordlet.host.systemd import bus, dbus
 from koordlet.model import absence, action, cgroup, cpuset, knob
+from koordlet.model.record import dataclass
 from koordlet.state import journal
 
 FEATURE = "systemd.properties"
@@ -78,7 +84,7 @@ class Manager:
         if not unit or not isinstance(wanted, action.WriteFile) or layout.tree is None:
             return wanted
         directory, _, file = wanted.target.rpartition("/")
-        properties = unit_properties.of(file, wanted.value)
+        properties = properties_of(file, wanted.value)
         if not properties or directory != layout.tree.directory(wanted.group):
             return wanted
         return action.SetUnitProperty(
@@ -93,7 +99,7 @@ class Manager:
             protective=wanted.protective,
         )
 
-    def look(self, wanted: action.SetUnitProperty) -> unit_properties.Properties:
+    def look(self, wanted: action.SetUnitProperty) -> Properties:
         """The current properties in systemd."""
         with self._asking() as connection:
             properties = connection.properties(wanted.unit, [name for name, _ in wanted.properties])
@@ -114,47 +120,23 @@ class Manager:
                 self.idles = False
             raise
 
-    def _asking(self) -> _Asking:
-        return _Asking(self)
-
-    def connect(self) -> bus.BusConnection:
-        """A connection for one errand."""
-        return self._connect()
-
-    def silent(self, why: str) -> None:
-        """Systemd did not answer: files are written directly for a while."""
-        self._silent_until = self._clock() + PAUSE
-        self.problem = absence.Unsupported(
-            FEATURE, f"{why}; koordlet writes unit limits directly, a daemon-reload undoes them"
-        )
-
-    def heard(self) -> None:
-        """Systemd has answered."""
-        self.problem = None
-
-
-class _Asking:
-    """One errand: what goes wrong with systemd itself becomes a value and an errno."""
-
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self._connection: bus.BusConnection | None = None
-
-    def __enter__(self) -> bus.BusConnection:
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[bus.BusConnection]:
+        """One errand: what goes wrong with systemd itself becomes a value and an errno."""
+        problem = None
         try:
-            self._connection = self._manager.connect()
+            with self._connect() as connection:
+                yield connection
         except bus.NoSystemdError as error:
-            self._manager.silent(str(error))
+            # Files are written directly for a while.
+            self._silent_until = self._clock() + PAUSE
+            problem = absence.Unsupported(
+                FEATURE,
+                f"{error}; koordlet writes unit limits directly, a daemon-reload undoes them",
+            )
             raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
-        return self._connection.__enter__()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._connection is not None:
-            self._connection.__exit__(None, None, None)
-        if isinstance(error, bus.NoSystemdError):
-            self._manager.silent(str(error))
-            raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
-        self._manager.heard()
+        finally:
+            self.problem = problem
 
 
 def carry_out(
@@ -184,7 +166,7 @@ def carry_out(
 def undo(entry: journal.Entry) -> action.SetUnitProperty:
     """The action that restores an entry's properties."""
     file = entry.target.rpartition("/")[2]
-    ours = tuple(unit_properties.of(file, value) for value in entry.values)
+    ours = tuple(properties_of(file, value) for value in entry.values)
     return action.SetUnitProperty(
         target=entry.target,
         value=entry.original or "",
@@ -225,7 +207,7 @@ def _text(host: root.HostRoot, wanted: action.SetUnitProperty) -> str:
         return ""  # the controller is not handed down (any more), or the unit does not run
 
 
-def _words(properties: unit_properties.Properties) -> str:
+def _words(properties: Properties) -> str:
     return ", ".join(f"{name}={text.partition(':')[2] or 'unset'}" for name, text in properties)
 
 
@@ -241,3 +223,77 @@ def _value(text: str) -> dbus.Variant:
     if kind == "ay":
         return dbus.Variant("ay", bytes.fromhex(value))
     return dbus.Variant(kind, int(value) if kind == "t" else value)
+
+
+# Properties ---------------------------------------------------------------------------------------
+
+
+#: What systemd says properties_of a number without a limit, or properties_of one that is not set.
+INFINITY = (1 << 64) - 1
+_SECOND = 1_000_000
+_PERIOD = 100_000
+
+Properties = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyRow:
+    """One file properties_of cgroup v2: its properties, and how a text becomes their values."""
+
+    names: tuple[str, ...]
+    convert: Callable[[str], tuple[str, ...]]
+
+
+def _set(text: str) -> tuple[str, ...]:
+    cpus = cpuset.CPUSet.parse(text)
+    bits = sum(1 << cpu for cpu in cpus)
+    return ("ay:" + bits.to_bytes((bits.bit_length() + 7) // 8, "little").hex(),)
+
+
+def _number(text: str) -> tuple[str, ...]:
+    return (f"t:{INFINITY if text == 'max' else int(text)}",)
+
+
+def _weight(text: str) -> tuple[str, ...]:
+    return (f"t:{int(text.removeprefix('default '))}",)
+
+
+def _idle(text: str) -> tuple[str, ...]:
+    """``CPUWeight=idle`` is the number 0; no other property says that a group does not idle."""
+    if text != "1":
+        raise ValueError(text)
+    return ("t:0",)
+
+
+def _quota(text: str) -> tuple[str, ...]:
+    quota, _, period = text.partition(" ")
+    length = int(period or _PERIOD)
+    per_second = INFINITY if quota == "max" else int(quota) * _SECOND // length
+    return (f"t:{per_second}", f"t:{length}")
+
+
+PROPERTIES: Mapping[str, PropertyRow] = {
+    "cpuset.cpus": PropertyRow(("AllowedCPUs",), _set),
+    "cpuset.mems": PropertyRow(("AllowedMemoryNodes",), _set),
+    "cpu.weight": PropertyRow(("CPUWeight",), _weight),
+    "cpu.idle": PropertyRow(("CPUWeight",), _idle),
+    "cpu.max": PropertyRow(("CPUQuotaPerSecUSec", "CPUQuotaPeriodUSec"), _quota),
+    "io.weight": PropertyRow(("IOWeight",), _weight),
+    "memory.min": PropertyRow(("MemoryMin",), _number),
+    "memory.low": PropertyRow(("MemoryLow",), _number),
+    "memory.high": PropertyRow(("MemoryHigh",), _number),
+    "memory.max": PropertyRow(("MemoryMax",), _number),
+    "memory.swap.max": PropertyRow(("MemorySwapMax",), _number),
+    "pids.max": PropertyRow(("TasksMax",), _number),
+}
+
+
+def properties_of(file: str, text: str) -> Properties:
+    """The properties that make a file say ``text``; none where there are no such."""
+    row = PROPERTIES.get(file)
+    if row is None or not text.strip():
+        return ()
+    try:
+        return tuple(zip(row.names, row.convert(text.strip()), strict=True))
+    except (ValueError, OverflowError):
+        return ()

@@ -13,8 +13,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from koordlet.agent import bootstrap, sources
-from koordlet.agent import tick as ticks
+from koordlet.agent import bootstrap, publisher, sources
 from koordlet.cli import options, output
 from koordlet.host import machine
 from koordlet.host.fs import root
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         entries = remembered(where.journal, machine.identify(host))
         question = audit_json.AuditQuery(limit=_RECORDS, target=path)
         records = documents.rows(audit_json.document(where.audit, question, most=_SCAN), "records")
-    found = document(path, host, tick.run_once(entries), entries.get(path), records)
+    found = document(path, host, tick.draft(entries), entries.get(path), records)
     return output.show(args.output, found, lines(found))
 
 
@@ -76,7 +75,7 @@ def remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journ
 def document(
     path: str,
     host: root.HostRoot,
-    made: ticks.Pass,
+    made: publisher.Pass,
     entry: journal.Entry | None,
     records: Sequence[documents.Document],
 ) -> documents.Document:

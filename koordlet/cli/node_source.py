@@ -110,7 +110,7 @@ class Self:
         if thorough:
             self._tick.observation.prepare_single_pass()
         try:
-            made = self._tick.run_once({})
+            made = self._tick.draft({})
         finally:
             if thorough:
                 self._tick.usage.close()

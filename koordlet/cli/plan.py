@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         _defragment(args, tick)
     try:
         tick.observation.prepare_single_pass()
-        done = tick.run_once({})
+        done = tick.draft({})
     finally:
         tick.usage.close()
     made = done.draft.plan

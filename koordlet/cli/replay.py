@@ -85,7 +85,7 @@ def played(
     capacity = 0
     try:
         while True:
-            done = tick.run_once({})
+            done = tick.draft({})
             seen = done.snapshot
             capacity = seen.node.capacity.get(resources.CPU) or 1000 * len(seen.topology.online)
             made = done.draft.plan

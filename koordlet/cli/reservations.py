@@ -112,9 +112,9 @@ class Reach:
 
     def _client(self) -> Any:
         # gRPC is loaded where it is spoken.
-        from koordlet.rpc import reservations  # noqa: PLC0415
+        from koordlet.rpc import client  # noqa: PLC0415
 
-        return reservations.ReservationsClient(self._socket)
+        return client.ReservationsClient(self._socket)
 
     def _direct(self, call: Callable[[ReservationService], Awaitable[_Result]]) -> _Result:
         async def work() -> _Result:

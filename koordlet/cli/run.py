@@ -23,6 +23,7 @@ from koordlet.model import errors
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:
+    from koordlet.agent import scheduler_child
     from koordlet.demo import stage
     from koordlet.host.fs import root
     from koordlet.state import paths
@@ -192,14 +193,14 @@ def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
 
 def _scheduler(
     args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot, where: paths.Paths
-) -> tuple[loop.Child | None, str | None]:
+) -> tuple[scheduler_child.SchedulerChild | None, str | None]:
     """Choose the scheduler that runs beside the agent, and the address for reports to it."""
     if not config.config.scheduler.run:
         return None, None
     if not agent_sources.runs_scheduler(config.config, host):
         log.get().warning("scheduler.not_run", why="this machine belongs to a cluster")
         return None, None
-    from koordlet.agent import scheduler_child  # noqa: PLC0415 -- most agents run none
+    from koordlet.agent import scheduler_child as child  # noqa: PLC0415 -- most agents run none
 
     said = config.config.scheduler
     # -P: no modules from the directory that the agent was started in.
@@ -210,7 +211,7 @@ def _scheduler(
         words += ["--state-dir", directory]
     if said.config is not None:
         words += ["--config", said.config]
-    return scheduler_child.SchedulerChild(words), f"unix:{where.scheduler_socket}"
+    return child.SchedulerChild(words), f"unix:{where.scheduler_socket}"
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:

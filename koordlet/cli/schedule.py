@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hand in, wait, print. Exit 1 where an object was not taken in."""
-    from koordlet.rpc import placing_client  # noqa: PLC0415 -- gRPC, for this command alone
+    from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC, for this command alone
     from koordlet.scheduler.objects import manifests  # noqa: PLC0415
 
     bodies = [body for path in args.file for body in manifests.load(path)]
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         raise errors.ConfigError("no objects", culprit=args.file[0])
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     socket = Path(args.socket) if args.socket else where.scheduler_socket
-    with placing_client.PlacingClient(socket) as client:
+    with rpc_client.PlacingClient(socket) as client:
         taken = client.submit([json.dumps(body, default=str) for body in bodies])
         pods = [receipt for receipt in taken if receipt.kind == "Pod" and not receipt.error]
         answers = _followed(client, pods, time.monotonic() + args.wait)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from koordlet.agent import bootstrap
+from koordlet.agent import bootstrap, publisher
 from koordlet.agent import tick as ticks
 from koordlet.apply import trace
 from koordlet.cli import changes, explain_write, options, output, record, trace_table
@@ -141,15 +141,15 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
 
 def _one_pass(
     tick: ticks.Tick, entries: Mapping[str, journal.Entry], *, acting: bool
-) -> tuple[ticks.Pass, trace.Trace]:
+) -> tuple[publisher.Pass, trace.Trace]:
     tick.observation.prepare_single_pass()
     stations = trace.Trace()
-    return tick.run_once(entries, acting=acting, trace=stations), stations
+    return tick.draft(entries, acting=acting, trace=stations), stations
 
 
 def traced_pass(
     tick: ticks.Tick,
-    made: ticks.Pass,
+    made: publisher.Pass,
     stations: trace.Trace,
     *,
     answers: Mapping[str, int],

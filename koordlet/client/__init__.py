@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from koordlet.rpc import client, failures, tls
-from koordlet.rpc.failures import RpcNoAnswerError as NoAnswerError
-from koordlet.rpc.failures import RpcRefusedError as RefusedError
+from koordlet.rpc import client, tls
+from koordlet.rpc.client import RpcNoAnswerError as NoAnswerError
+from koordlet.rpc.client import RpcRefusedError as RefusedError
 from koordlet.rpc.gen import feed_pb2, scheduler_pb2
 
 __all__ = ["NoAnswerError", "Node", "RefusedError", "connect", "scheduler"]
@@ -51,8 +51,8 @@ class NodeClient:
         """The whole node, now."""
         try:
             return self._connection.get_node(timeout=timeout)
-        except failures.Error as error:
-            raise failures.said(error, self._connection.address) from error
+        except client.Error as error:
+            raise client.explained(error, self._connection.address) from error
 
     def follow(self, *, patient: bool = True) -> Iterator[feed_pb2.Node]:
         """The whole node now, and again whenever it has changed.
@@ -67,8 +67,8 @@ class NodeClient:
                     tries = 0
                     if self._take(event):
                         yield self._copy()
-            except failures.Error as error:
-                failure = failures.said(error, self._connection.address)
+            except client.Error as error:
+                failure = client.explained(error, self._connection.address)
                 if not patient or isinstance(failure, RefusedError):
                     raise failure from error
             self._sleep(min(_MOST, _FIRST * (1 << min(tries, 10))) * (0.5 + self._chance() / 2))
@@ -126,12 +126,9 @@ def scheduler(
     with client.RpcClient(address, _files(certificates)) as connection:
         try:
             return connection.list_nodes(name)
-        except failures.Error as error:
-            raise failures.said(error, connection.address) from error
+        except client.Error as error:
+            raise client.explained(error, connection.address) from error
 
 
 def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.TlsFiles | None:
-    if given is None:
-        return None
-    certificate, key, authority = map(Path, given)
-    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)
+    return None if given is None else tls.TlsFiles(*map(Path, given))

@@ -20,7 +20,7 @@ from koordlet.model import topology as shapes
 if typing.TYPE_CHECKING:
     from koordlet.host.devices import queueing as queueing_reader
     from koordlet.host.fs import inotify
-    from koordlet.host.process import core_cookies
+    from koordlet.host.process import cookie_reader
     from koordlet.model import blocks, cookies, queueing
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
@@ -54,7 +54,7 @@ class Observer:
         self.oom_scores = oom_scores.OomScoreReader(host)
         self._devices: blocks.Blocks | None = None
         self._links: queueing_reader.QueueingReader | None = None
-        self._cookies: core_cookies.CookieReader | None = None
+        self._cookies: cookie_reader.CookieReader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -219,9 +219,9 @@ class Observer:
     def cookies(self, at: float, groups: Iterable[str]) -> cookies.Cookies:
         """Core-scheduling cookies of the cgroups' processes."""
         if self._cookies is None:
-            from koordlet.host.process import core_cookies  # noqa: PLC0415 -- most never ask
+            from koordlet.host.process import cookie_reader  # noqa: PLC0415 -- most never ask
 
-            self._cookies = core_cookies.CookieReader(self.host)
+            self._cookies = cookie_reader.CookieReader(self.host)
         return self._cookies.look(at, self.layout, groups)
 
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:

@@ -1,72 +1,94 @@
-"""The server's certificate as files, looked at again at every handshake.
+"""Certificates as files, looked at again at every handshake; of HTTP and of gRPC.
 
-Covers: reading, noticing a rotation, keeping the last good pair. Does not cover: who is let in
-(``tokens``), gRPC's certificates (``rpc.tls``).
+Covers: reading, noticing a rotation, keeping the last good set, the context of an HTTPS listener.
+Does not cover: who is let in (``tokens``, ``rpc.access``), gRPC's credentials (``rpc.tls``).
 
 Rules:
 1. A rotation needs no restart: the next handshake shows the new certificate.
 2. A rotation that is under way (a certificate without its key, half a file) costs nothing: the last
-   good pair stays in force. So each pair gets a context of its own: one that was half loaded would
+   good set stays in force. So each set gets a context of its own: one that was half loaded would
    have lost the key that it had.
 """
 
 from __future__ import annotations
 
-import ssl
+import typing
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from koordlet import log
 from koordlet.model import errors
 
+if typing.TYPE_CHECKING:
+    import ssl
 
-class Certificate:
-    """The newest good pair; ``context`` is for a listener."""
+Contents = TypeVar("Contents")
 
-    def __init__(self, certificate: Path, key: Path) -> None:
-        self._files = (certificate, key)
+
+class Rotating(Generic[Contents]):
+    """The newest good contents of files that belong together; ``read`` raises ``OSError``."""
+
+    def __init__(
+        self, files: Sequence[Path], read: Callable[[], Contents], *, kept_event: str, fix: str
+    ) -> None:
+        self._files = tuple(files)
+        self._read = read
+        self._kept_event = kept_event
         try:
             self._stamp = self._stamps()
-            self._newest = self._read()
-        except (OSError, ssl.SSLError) as error:
+            self._contents = read()
+        except OSError as error:
             raise errors.HostError(
                 f"cannot load the certificate: {error.strerror or error}",
-                culprit=f"{certificate}, {key}",
-                fix="set report.http.secure.{certificate,key} to a readable PEM pair",
+                culprit=", ".join(map(str, self._files)),
+                fix=fix,
             ) from error
-        #: Asks for the newest pair whenever a client says hello, with or without a server's name.
-        self.context = _bare()
-        self.context.sni_callback = self._greeted
 
-    def _greeted(
-        self, handshake: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _outer: ssl.SSLContext
-    ) -> None:
-        self._look()
-        handshake.context = self._newest
-
-    def _look(self) -> None:
+    def newest(self) -> Contents:
+        """Look at the files, and return what they contain."""
         try:
             stamp = self._stamps()
-            if stamp == self._stamp:
-                return
-            found = self._read()
-        except (OSError, ssl.SSLError) as error:
-            log.get().warning("http.certificate_kept", detail=str(error))
-            return
-        self._stamp, self._newest = stamp, found
+            if stamp != self._stamp:
+                self._contents = self._read()
+                self._stamp = stamp
+        except OSError as error:
+            log.get().warning(self._kept_event, detail=str(error))
+        return self._contents
 
     def _stamps(self) -> tuple[object, ...]:
         # Kubernetes swaps a symbolic link: the inode behind it is another one then.
-        found = [path.stat() for path in self._files]
-        return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
-
-    def _read(self) -> ssl.SSLContext:
-        context = _bare()
-        context.load_cert_chain(*self._files)
-        return context
+        states = [path.stat() for path in self._files]
+        return tuple((state.st_ino, state.st_mtime_ns, state.st_size) for state in states)
 
 
-def _bare() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Make the context of a listener, which shows the newest good pair."""
+    import ssl  # noqa: PLC0415 -- gRPC, which reads certificates as well, brings a TLS of its own
+
+    def bare() -> ssl.SSLContext:
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        made.set_alpn_protocols(["http/1.1"])
+        return made
+
+    def read() -> ssl.SSLContext:
+        loaded = bare()
+        loaded.load_cert_chain(certificate, key)
+        return loaded
+
+    def greeted(
+        handshake: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _outer: ssl.SSLContext
+    ) -> None:
+        handshake.context = pair.newest()
+
+    pair = Rotating(
+        (certificate, key),
+        read,
+        kept_event="http.certificate_kept",
+        fix="set report.http.secure.{certificate,key} to a readable PEM pair",
+    )
+    #: Asks for the newest pair whenever a client says hello, with or without a server's name.
+    listening = bare()
+    listening.sni_callback = greeted
+    return listening

@@ -18,6 +18,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 import h11
 
@@ -89,6 +90,13 @@ class ClientResponse:
     body: bytes = b""
 
 
+class _Request(NamedTuple):
+    method: str
+    target: str
+    headers: Headers
+    body: bytes = b""
+
+
 class _Connection:
     """One connection: a request and its answer at a time."""
 
@@ -108,16 +116,13 @@ class _Connection:
         """True if the server keeps the connection open."""
         return not (self._reader.at_eof() or self._writer.is_closing())
 
-    async def whole(
-        self, method: str, target: str, headers: exchange.Headers, body: bytes
-    ) -> ClientResponse:
+    async def whole(self, request: _Request) -> ClientResponse:
         """Send a request; the whole of its answer."""
-        data = await self._send(method, target, headers, body)
+        data = await self._send(request)
         plain = exchange.answer(data)
         if plain is not None:
             return ClientResponse(*plain)
-        self._look(method, target, headers, body, data)
-        head = await self._head()
+        head = await self._head(request, data)
         read = bytearray()
         while piece := await self.data():
             read += piece
@@ -125,31 +130,21 @@ class _Connection:
                 break
         return ClientResponse(head.status, head.headers, bytes(read))
 
-    async def ask(
-        self, method: str, target: str, headers: exchange.Headers, body: bytes
-    ) -> ClientResponse:
+    async def ask(self, request: _Request) -> ClientResponse:
         """Send a request; the head of its answer."""
-        data = await self._send(method, target, headers, body)
-        self._look(method, target, headers, body, data)
-        return await self._head()
+        return await self._head(request, await self._send(request))
 
-    async def _send(
-        self, method: str, target: str, headers: exchange.Headers, body: bytes
-    ) -> bytes:
+    async def _send(self, request: _Request) -> bytes:
         """Send a request; the first bytes of its answer."""
         self.answered, self._http = False, None
-        self._writer.write(exchange.request(method, target, headers, body))
+        self._writer.write(exchange.request(*request))
         await self._writer.drain()
         return await self._read()
 
-    def _look(
-        self, method: str, target: str, headers: exchange.Headers, body: bytes, data: bytes
-    ) -> None:
+    async def _head(self, request: _Request, data: bytes) -> ClientResponse:
         """Have h11 read the answer, of which these are the first bytes."""
-        self._http, _ = exchange.begun(method, target, headers, body, self._limits.head_bytes)
+        self._http, _ = exchange.begun(*request, self._limits.head_bytes)
         self._http.receive_data(data)
-
-    async def _head(self) -> ClientResponse:
         while True:
             event = await self._next()
             if isinstance(event, h11.Response):
@@ -158,7 +153,7 @@ class _Connection:
                 }
                 return ClientResponse(event.status_code, names)
             if not isinstance(event, h11.InformationalResponse):
-                raise _garbled("the response has no header")
+                raise h11.RemoteProtocolError("the response has no header")
 
     async def data(self) -> bytes:
         """The next piece of the body; empty at its end."""
@@ -168,7 +163,7 @@ class _Connection:
                 return bytes(event.data)
             if isinstance(event, h11.EndOfMessage):
                 return b""
-            raise _garbled("the response body is malformed")
+            raise h11.RemoteProtocolError("the response body is malformed")
 
     async def _next(self) -> h11.Event | type[h11.PAUSED]:
         http = self._http
@@ -233,11 +228,12 @@ class HttpClient:
         self, method: str, target: str, headers: Headers = (), body: bytes = b""
     ) -> ClientResponse:
         """The whole answer."""
+        asked = _Request(method, target, self._headers(headers, body), body)
         async with self._within(), self._places:
             while True:
                 connection, kept = await self._connection()
                 try:
-                    return await self._whole(connection, method, target, headers, body)
+                    return await self._whole(connection, asked)
                 except (OSError, h11.ProtocolError) as error:
                     if kept and method == "GET" and not connection.answered:
                         continue
@@ -251,7 +247,8 @@ class HttpClient:
         async with self._within():
             connection = await self._connect()
             try:
-                head = await connection.ask(method, target, self._headers(headers, b""), b"")
+                asked = _Request(method, target, self._headers(headers, b""))
+                head = await connection.ask(asked)
             except BaseException as error:
                 self._drop(connection)
                 if isinstance(error, OSError | h11.ProtocolError):
@@ -281,12 +278,10 @@ class HttpClient:
             self._drop(connection)
         self._kept.clear()
 
-    async def _whole(
-        self, connection: _Connection, method: str, target: str, headers: Headers, body: bytes
-    ) -> ClientResponse:
+    async def _whole(self, connection: _Connection, request: _Request) -> ClientResponse:
         done = False
         try:
-            whole = await connection.whole(method, target, self._headers(headers, body), body)
+            whole = await connection.whole(request)
             if len(whole.body) > self.limits.body_bytes:
                 raise TransportError(
                     f"the response exceeds {self.limits.body_bytes >> 20} MiB",
@@ -385,10 +380,6 @@ async def _opened(where: HttpEndpoint) -> tuple[asyncio.StreamReader, asyncio.St
             raise _broken(f"proxy {where.proxy[0]}:{where.proxy[1]}", error) from error
         raise
     return reader, writer
-
-
-def _garbled(what: str) -> h11.RemoteProtocolError:
-    return h11.RemoteProtocolError(what)
 
 
 def _broken(name: str, error: Exception) -> TransportError:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import h11
 
-from koordlet.http import authorisation, channels, message, phases, respond, routes
-from koordlet.http.phases import ConnectionPhase
+from koordlet.http import authorisation, message, places, routes
+from koordlet.http.places import ConnectionPhase
 
 #: One read. It bounds what h11 has to look at in one go.
 _READ_BYTES = 8 << 10
@@ -29,7 +30,7 @@ _READ_BYTES = 8 << 10
 class HttpConnection(asyncio.BufferedProtocol):
     """A client connection until it is closed."""
 
-    def __init__(self, owner: phases.ConnectionOwner) -> None:
+    def __init__(self, owner: places.ConnectionOwner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
@@ -44,7 +45,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writable = True
         self._last = False
         self._repeated = False  # whether an earlier request was answered
-        self._channel: channels.Channel | None = None
+        self._channel: message.Channel | None = None
         self._discarded = 0
         #: What ``places`` asks.
         self.since = self._loop.time()
@@ -141,12 +142,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                     self._http.receive_data(data)
                 self._advance()
         except h11.RemoteProtocolError as error:
-            self._owner.count("malformed")
-            self._refuse(
-                message.error(
-                    error.error_status_hint, "malformed", str(error), fix="speak HTTP/1.1"
-                )
-            )
+            self._refuse_malformed(str(error), "speak HTTP/1.1", error.error_status_hint)
         except Exception as error:  # noqa: BLE001 - a client must not cost more than itself
             self._owner.failed("connection", error)
             self._transport.abort()
@@ -159,7 +155,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             if isinstance(event, h11.Request):
                 self._on_head(event)
             elif isinstance(event, h11.Data):
-                self._on_body(bytes(event.data))
+                self._body += event.data
+                most = self._owner.limits.body_bytes
+                if len(self._body) > most:
+                    problem = f"the request body exceeds {most} bytes"
+                    self._refuse(message.error(413, "too_large", problem))
             elif isinstance(event, h11.EndOfMessage):
                 self._on_end()
                 # Rule 2: what comes next waits for its turn, even if it is here.
@@ -172,18 +172,14 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _on_head(self, event: h11.Request) -> None:
         headers = list(event.headers)
         if len(headers) > self._owner.limits.headers:
-            self._owner.count("malformed")
-            self._refuse(message.error(431, "malformed", "too many headers", fix="send fewer"))
+            self._refuse_malformed("too many headers", "send fewer", 431)
             return
         self._head = event
         self._body.clear()
         try:
             self._request = message.parse(event.method, event.target, headers)
         except ValueError as error:
-            self._owner.count("malformed")
-            self._refuse(
-                message.error(400, "malformed", str(error)[:200], fix="correct the request")
-            )
+            self._refuse_malformed(str(error)[:200], "correct the request")
             return
         self.probe = self._request.path in routes.PROBES
         if not self._owner.admitted(self):
@@ -195,13 +191,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         self._owner.count("requests")
         verdict = authorisation.rebound(self._request, self._peer)
-        found = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
-        if isinstance(found, authorisation.AccessVerdict):
-            self._judged(found)
+        answer = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
+        if isinstance(answer, authorisation.AccessVerdict):
+            self._judged(answer)
         else:
             self._enter(ConnectionPhase.AUTHORISE, self._owner.limits.authorise_seconds)
             self._transport.pause_reading()
-            self._waiting = asyncio.ensure_future(found)
+            self._waiting = asyncio.ensure_future(answer)
             self._waiting.add_done_callback(self._answered)
 
     def _answered(self, verdict: asyncio.Future[authorisation.AccessVerdict]) -> None:
@@ -228,23 +224,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             self._transport.write(self._http.send(go_on) or b"")
 
-    def _on_body(self, data: bytes) -> None:
-        self._body += data
-        if len(self._body) > self._owner.limits.body_bytes:
-            most = self._owner.limits.body_bytes
-            self._refuse(message.error(413, "too_large", f"the request body exceeds {most} bytes"))
-
     def _on_end(self) -> None:
         request = self._request
         assert request is not None  # noqa: S101 - a body has a head before it
         if self._body:
-            request = message.HttpRequest(
-                method=request.method,
-                path=request.path,
-                query=request.query,
-                headers=request.headers,
-                body=bytes(self._body),
-            )
+            request = replace(request, body=bytes(self._body))
         try:
             response = self._owner.routes.answer(request)
         except Exception as error:  # noqa: BLE001 - an endpoint that fails costs its answer only
@@ -256,7 +240,10 @@ class HttpConnection(asyncio.BufferedProtocol):
                 fix="see the agent's log for the error",
             )
         if isinstance(response, message.EventStream) and request.method == "GET":
-            self._stream(request, response)
+            self._transport.write(self._head_of(request, response, close=True))
+            self._enter(ConnectionPhase.STREAM, None)
+            self._channel = response.channel
+            self._channel.listen(self)
         else:
             self._respond(request, response)
 
@@ -269,6 +256,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         self._respond(self._request if self._head is not None else None, response, close=True)
+
+    def _refuse_malformed(self, problem: str, fix: str, status: int = 400) -> None:
+        self._owner.count("malformed")
+        self._refuse(message.error(status, "malformed", problem, fix=fix))
 
     def _respond(
         self,
@@ -285,11 +276,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         self, request: message.HttpRequest | None, response: message.HttpResponse, *, close: bool
     ) -> bytes:
         """The head as bytes; the body becomes the rest that is to be sent."""
-        status, headers, body = respond.finish(request, response, now=time.time())
+        status, headers, body = message.finish(request, response, now=time.time())
         if close:
             headers.append(("connection", "close"))
         self._rest = memoryview(body)
-        reason = respond.REASONS.get(status, "")
+        reason = message.REASONS.get(status, "")
         head = h11.Response(status_code=status, headers=headers, reason=reason)
         return self._http.send(head) or b""
 
@@ -303,12 +294,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._rest = memoryview(data)
         if self._deadline is None:
             self._enter(ConnectionPhase.STREAM, self._owner.limits.write_seconds)
-
-    def _stream(self, request: message.HttpRequest, response: message.EventStream) -> None:
-        self._transport.write(self._head_of(request, response, close=True))
-        self._enter(ConnectionPhase.STREAM, None)
-        self._channel = response.channel
-        self._channel.listen(self)
 
     def _push(self, head: bytes = b"") -> None:
         """Hand over as much as the transport takes."""

@@ -1,19 +1,26 @@
-"""Requests and responses as values.
+"""Requests and responses as values, and a response as the bytes to send.
 
-Covers: what a handler gets and gives, JSON and error bodies, streams, conditional requests.
-Does not cover: bytes on the wire (``connection``).
+Covers: what a handler gets and gives, JSON and error bodies, conditional requests; 304, gzip,
+length and common headers, which are the same for all endpoints; channels of states.
+Does not cover: sending it (``connection``).
+
+Rules:
+1. An event of a channel is a whole state: a slow listener misses some and gets the newest.
+2. The number of listeners is bounded; nothing is rendered while there are none.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import http
 import json
+import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import Protocol
 
-from koordlet.http import channels
 from koordlet.model.record import dataclass
 
 MAX_QUERY_FIELDS = 32
@@ -54,9 +61,9 @@ class HttpRequest:
         ranges = _accepted(self.headers.get("accept", ""))
         best, quality = offers[0], 0.0
         for offer in offers:
-            found = _quality(offer, ranges)
-            if found > quality:
-                best, quality = offer, found
+            weight = _quality(offer, ranges)
+            if weight > quality:
+                best, quality = offer, weight
         return best
 
 
@@ -85,7 +92,7 @@ class EventStream(HttpResponse):
 
     __slots__ = ("channel",)
 
-    def __init__(self, channel: channels.Channel) -> None:
+    def __init__(self, channel: Channel) -> None:
         super().__init__(200, {"content-type": EVENTS, "cache-control": "no-store"})
         self.channel = channel
 
@@ -190,11 +197,116 @@ def _quality(offer: str, ranges: list[tuple[str, float]]) -> float:
 
 
 def _weight(parameters: str) -> float:
-    for one in parameters.split(";"):
-        name, _, value = one.partition("=")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
         if name.strip() == "q":
             try:
                 return max(0.0, min(1.0, float(value)))
             except ValueError:
                 return 0.0
     return 1.0
+
+
+# Channels -----------------------------------------------------------------------------------------
+
+
+class ChannelListener(Protocol):
+    """One that wants every event, or the newest."""
+
+    def event(self, data: bytes) -> None:
+        """There is a newer one."""
+
+
+class Channel:
+    """One stream of states."""
+
+    def __init__(self, newest: Callable[[], bytes], most: int = 16) -> None:
+        self._newest = newest
+        self._most = most
+        self._listeners: set[ChannelListener] = set()
+
+    @property
+    def full(self) -> bool:
+        """True if the limit of listeners is reached."""
+        return len(self._listeners) >= self._most
+
+    @property
+    def listeners(self) -> int:
+        """Number of listeners."""
+        return len(self._listeners)
+
+    def listen(self, channel_listener: ChannelListener) -> None:
+        """Add a listener, which receives the newest state at once."""
+        self._listeners.add(channel_listener)
+        channel_listener.event(self._newest())
+
+    def leave(self, channel_listener: ChannelListener) -> None:
+        """No more."""
+        self._listeners.discard(channel_listener)
+
+    def publish(self) -> None:
+        """There is a new state: made once, handed to all."""
+        if not self._listeners:
+            return
+        data = self._newest()
+        for listener in tuple(self._listeners):
+            listener.event(data)
+
+
+# Bytes --------------------------------------------------------------------------------------------
+
+
+#: Smaller bodies fit one packet anyway; larger ones would hold the loop for too long.
+PACK_FROM = 1 << 10
+PACK_TO = 4 << 20
+
+REASONS = {int(status): status.phrase for status in http.HTTPStatus}
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+_ALWAYS = (
+    ("server", "koordlet"),
+    ("x-content-type-options", "nosniff"),
+    ("vary", "accept, accept-encoding"),
+)
+
+Headers = list[tuple[str, str]]
+
+
+def finish(
+    request: HttpRequest | None, response: HttpResponse, *, now: float
+) -> tuple[int, Headers, bytes]:
+    """Status, headers and the bytes to send. ``request`` is ``None`` where it was not understood.
+
+    A length is given for HEAD and 304, too, as if there were a body; the bytes are then empty.
+    """
+    headers: Headers = [("date", date(now)), *_ALWAYS, *response.headers.items()]
+    if "cache-control" not in response.headers:
+        headers.append(("cache-control", "no-cache"))
+    if request is None:
+        return (
+            response.status,
+            [*headers, ("content-length", str(len(response.body)))],
+            (response.body),
+        )
+    if same_tag(request, response):
+        return 304, [pair for pair in headers if pair[0] != "content-type"], b""
+    if isinstance(response, EventStream):
+        # No length: it ends when the connection does.
+        return response.status, headers, b""
+    body = response.body
+    if PACK_FROM <= len(body) <= PACK_TO and takes_gzip(request):
+        body = response.packed()
+        headers.append(("content-encoding", "gzip"))
+    headers.append(("content-length", str(len(body))))
+    return response.status, headers, b"" if request.method == "HEAD" else body
+
+
+def date(now: float) -> str:
+    """The time in the form of HTTP, whatever the locale."""
+    at = time.gmtime(now)
+    return (
+        f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year} "
+        f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
+    )

@@ -1,7 +1,7 @@
 """Connection slots: which clients stay connected when there are more clients than slots.
 
-Covers: the connections of one server, whose turn it is to go. Does not cover: what a connection
-does (``connection``), handshakes (``server``).
+Covers: phases of a connection, the connections of one server, whose turn it is to go.
+Does not cover: what a connection does (``connection``), handshakes (``server``).
 
 Rules:
 1. A newcomer is never asked to wait: it gets a place, and is read. Beyond the bound go those that
@@ -17,11 +17,32 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import enum
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
+from koordlet.http import authorisation, message, pace, routes
 from koordlet.http import limits as bounds
-from koordlet.http.phases import ConnectionPhase
+
+
+class ConnectionPhase(enum.Enum):
+    """Phase of a connection: the event it waits for."""
+
+    #: The first byte of a request.
+    IDLE = "idle"
+    HEAD = "head"
+    AUTHORISE = "authorise"
+    BODY = "body"
+    #: The client to take the response.
+    WRITE = "write"
+    #: Events, which go on until one side has enough.
+    STREAM = "stream"
+    #: The client to see a refusal.
+    LINGER = "linger"
+    #: What was sent to be taken.
+    CLOSING = "closing"
+    CLOSED = "closed"
+
 
 _ANSWERED = frozenset({ConnectionPhase.LINGER, ConnectionPhase.CLOSING})
 _HEADLESS = frozenset({ConnectionPhase.IDLE, ConnectionPhase.HEAD})
@@ -43,6 +64,34 @@ class Seat(Protocol):
 
     def abort(self) -> None:
         """Go now."""
+
+
+class ConnectionOwner(Protocol):
+    """Interface of the server for its connections."""
+
+    limits: bounds.ServerLimits
+    routes: routes.Routes
+    pace: pace.RequestPace
+
+    def authorise(
+        self, request: message.HttpRequest, peer: message.Peer
+    ) -> authorisation.AccessVerdict | Awaitable[authorisation.AccessVerdict]:
+        """Authorize a request."""
+
+    def opened(self, client: Seat) -> None:
+        """Count it in."""
+
+    def admitted(self, client: Seat) -> bool:
+        """True if there is a free slot for the connection's request."""
+
+    def closed(self, client: Seat) -> None:
+        """Count it out."""
+
+    def count(self, event: str) -> None:
+        """Something happened that an operator may want to see."""
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """An exception of ours."""
 
 
 class ConnectionSlots:

@@ -48,12 +48,8 @@ class Routes:
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is not None:
             return handler(request)
-        return not_allowed(request, self._allowed(methods))
-
-    @staticmethod
-    def _allowed(methods: dict[str, Handler]) -> str:
-        names = set(methods) | ({"HEAD"} if "GET" in methods else set())
-        return ", ".join(sorted(names))
+        names = {*methods, *(["HEAD"] if "GET" in methods else [])}
+        return not_allowed(request, ", ".join(sorted(names)))
 
 
 def not_allowed(request: message.HttpRequest, allowed: str) -> message.HttpResponse:

@@ -1,6 +1,6 @@
 """The listening side: one address, a bounded number of connections, a clean stop.
 
-Covers: binding and what to say when that fails, TLS handshakes, stopping.
+Covers: binding and what to say when that fails, TLS handshakes and what comes during one, stopping.
 Does not cover: one connection (``connection``), who gives way (``places``), certificates
 (``certificates``), what is served (``routes``).
 
@@ -18,10 +18,10 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from koordlet import log
-from koordlet.http import arrival, authorisation, connection, message, pace, places, routes
+from koordlet.http import authorisation, connection, message, pace, places, routes
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 
@@ -105,9 +105,7 @@ class HttpServer:
 
     def _taken(self) -> asyncio.BaseProtocol:
         """Accept a new connection."""
-        return (
-            connection.HttpConnection(self) if self._tls is None else arrival.Arrival(self._greet)
-        )
+        return connection.HttpConnection(self) if self._tls is None else Arrival(self._greet)
 
     def _greet(self, transport: asyncio.Transport) -> None:
         if len(self._handshakes) >= self.limits.handshakes:
@@ -125,7 +123,7 @@ class HttpServer:
     async def _secure(self, transport: asyncio.Transport) -> None:
         """The handshake, then a connection like any other."""
         assert self._tls is not None  # noqa: S101 - there is no handshake without
-        early = arrival.Early()
+        early = Early()
         try:
             made = await asyncio.get_running_loop().start_tls(
                 transport,
@@ -153,18 +151,18 @@ class HttpServer:
         """The seam."""
         return self._authorise(request, peer)
 
-    def opened(self, client: connection.HttpConnection) -> None:
+    def opened(self, client: places.Seat) -> None:
         """Count a connection in."""
         self.places.enter(client)
 
-    def admitted(self, client: connection.HttpConnection) -> bool:
+    def admitted(self, client: places.Seat) -> bool:
         """True if there is a free slot for the connection's request."""
         if self.places.admit(client, asyncio.get_running_loop().time()):
             return True
         self.count("busy")
         return False
 
-    def closed(self, client: connection.HttpConnection) -> None:
+    def closed(self, client: places.Seat) -> None:
         """Count it out."""
         self.places.leave(client)
         if not self.places:
@@ -238,3 +236,56 @@ async def _who(host: str, port: int) -> str:
     except (OSError, TimeoutError):
         return "another program"
     return "another koordlet" if b"\nserver: koordlet" in head.lower() else "another program"
+
+
+# Arrival ------------------------------------------------------------------------------------------
+
+
+class Arrival(asyncio.Protocol):
+    """A plain connection of which nothing is read until TLS reads it."""
+
+    def __init__(self, greet: Callable[[asyncio.Transport], None]) -> None:
+        self._greet = greet
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows the type
+        transport.pause_reading()
+        self._greet(transport)
+
+
+class Early(asyncio.Protocol):
+    """Buffers events until the connection object exists."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._ended = False
+        #: The client has gone already.
+        self.lost = False
+
+    def data_received(self, data: bytes) -> None:
+        """Buffer data that arrived with the handshake."""
+        self._held += data
+
+    def eof_received(self) -> bool:
+        """Buffer the end of the client's data; the client may still read."""
+        self._ended = True
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Buffer the disconnection."""
+        del exc
+        self.lost = True
+
+    def hand_over(self, transport: asyncio.Transport, to: asyncio.BufferedProtocol) -> None:
+        """Replay the buffered events and give the transport to the connection."""
+        transport.set_protocol(to)
+        to.connection_made(transport)
+        while self._held:
+            buffer = memoryview(to.get_buffer(-1))
+            size = min(len(buffer), len(self._held))
+            buffer[:size] = self._held[:size]
+            del self._held[:size]
+            to.buffer_updated(size)
+        if self._ended:
+            to.eof_received()

@@ -74,9 +74,9 @@ class TokenAuthorisation:
         if not token:
             return _stranger("no bearer token")
         key = (hashlib.blake2b(token.encode(), digest_size=16).digest(), request.path)
-        found = self._remembered(key)
-        if found is not None:
-            return found
+        known = self._remembered(key)
+        if known is not None:
+            return known
         if self._open >= self._manners.reviews:
             return _later("too many token reviews are pending")
         self._open += 1
@@ -120,11 +120,11 @@ class TokenAuthorisation:
         )
 
     def _remembered(self, key: tuple[bytes, str]) -> authorisation.AccessVerdict | None:
-        found = self._known.get(key)
-        if found is None or found[1] <= self._clock():
+        kept = self._known.get(key)
+        if kept is None or kept[1] <= self._clock():
             return None
         self._known.move_to_end(key)
-        return found[0]
+        return kept[0]
 
     def _remember(self, key: tuple[bytes, str], verdict: authorisation.AccessVerdict) -> None:
         manners = self._manners
@@ -160,5 +160,5 @@ def _later(why: str) -> authorisation.AccessVerdict:
 
 
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else {}
+    part = body.get(name)
+    return part if isinstance(part, Mapping) else {}

@@ -85,7 +85,7 @@ class SetUnitProperty:
     target: str
     value: str
     unit: str
-    #: Property to value, as ``apply.unit_properties`` spells them.
+    #: Property to value, as ``apply.units`` spells them.
     properties: tuple[tuple[str, str], ...]
     policy: str
     reason: str

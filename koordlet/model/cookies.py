@@ -1,6 +1,6 @@
 """Core-scheduling cookies: processes with equal cookies may share a core's threads.
 
-Covers: the value. Does not cover: reading it (``host.process.core_cookies``), who shall share
+Covers: the value. Does not cover: reading it (``host.process.cookie_reader``), who shall share
 (``policy.cpu.core_scheduling``), giving cookies (``apply.core_cookies``).
 
 Processes with equal cookies may; 0 is the cookie of all that have none.

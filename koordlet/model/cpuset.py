@@ -239,3 +239,11 @@ def _strided(first: int, last: int, used: int, group: int, item: str) -> int:
         bits |= bits << group
         group *= 2
     return (bits & ((1 << length) - 1)) << first
+
+
+def lenient(text: str) -> CPUSet:
+    """Parse a kernel list; empty where the text is malformed."""
+    try:
+        return CPUSet.parse(text)
+    except ValueError:
+        return CPUSet()

@@ -2,7 +2,7 @@
 
 Covers: the files of the agent's page and of the scheduler's, the ``v1`` document of one moment of
 an agent for people to look at.
-Does not cover: how it is drawn (``page/*.js``), who is told (``http.channels``), what a scheduler
+Does not cover: how it is drawn (``page/*.js``), who is told (``http.message``), what a scheduler
 tells (``scheduler.process.cluster_json``).
 
 Rules:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from koordlet.http import channels, message, routes
+from koordlet.http import message, routes
 from koordlet.report import (
     audit_json,
     console,
@@ -61,7 +61,7 @@ class Api:
         self._process = metrics.ProcessMetrics()
         self._kept: dict[str, tuple[tuple[object, ...], message.HttpResponse]] = {}
         #: Whoever looks at the console; ``publish`` it after every tick.
-        self.channel = channels.Channel(lambda: console.event(current(), version))
+        self.channel = message.Channel(lambda: console.event(current(), version))
 
     def routes(self) -> routes.Routes:
         """The table."""

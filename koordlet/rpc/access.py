@@ -66,12 +66,12 @@ class CallAccess:
 
     def rights(self, names: Iterable[str]) -> frozenset[permissions.Right]:
         """Rights of a certificate with these names."""
-        found: set[permissions.Right] = set()
+        granted: set[permissions.Right] = set()
         for name in names:
             for rule in self._rules:
                 if rule.matches(name):
-                    found |= rule.rights
-        return frozenset(found)
+                    granted |= rule.rights
+        return frozenset(granted)
 
     async def check(self, context: services.Context, rights: frozenset[permissions.Right]) -> None:
         """End the call that is too much, or whose caller has none of the rights."""
@@ -87,7 +87,7 @@ class CallAccess:
             self.refused += 1
             who = ", ".join(names) or "the client certificate contains no names"
             least = rights - {permissions.Right.ADMIN} or rights
-            wanted = " or ".join(one.value for one in permissions.Right if one in least)
+            wanted = " or ".join(right.value for right in permissions.Right if right in least)
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, f"{who} lacks the right to {wanted}"
             )

@@ -1,22 +1,61 @@
-"""A small blocking client of our services.
+"""Blocking clients of our services: the feed of a node, a scheduler, its reservations.
 
-Covers: one server on a Unix socket or over mutual TLS; one call each.
-Does not cover: coming back after a cut (``koordlet.client``).
+Covers: one server on a Unix socket or over mutual TLS, one call each, failures in words.
+Does not cover: coming back after a cut (``koordlet.client``), clients that an agent uses
+(``reporting``, ``unary``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import grpc
+from google.protobuf import message as protobuf
 
+from koordlet.kubeapi import objects, refusals
+from koordlet.model import errors
 from koordlet.rpc import tls
 from koordlet.rpc.gen import feed_pb2, scheduler_pb2
+from koordlet.rpc.gen import reservations_pb2 as pb
 
-_FEED = "/koordlet.v1.NodeFeed"
-_SCHEDULER = "/koordlet.v1.Scheduler"
+#: What a failing call raises.
+Error = grpc.RpcError
+
+_KERNEL = frozenset(map(os.strerror, (errno.ENOENT, errno.ECONNREFUSED, errno.EACCES)))
+_SECONDS = 30.0
+#: A path is no authority that servers accept, and a socket has no other name.
+UNIX_OPTIONS = [("grpc.default_authority", "localhost")]
+
+_AnswerT = TypeVar("_AnswerT", bound=protobuf.Message)
+
+
+class RpcNoAnswerError(Exception):
+    """The server does not answer, or not in time."""
+
+
+class RpcRefusedError(Exception):
+    """The server refused the call."""
+
+
+def shortened(words: str) -> str:
+    """Shorten gRPC's message for an unreachable address, which repeats the kernel's error."""
+    last = words.rpartition(": ")[2]
+    return last if last in _KERNEL else words
+
+
+def explained(error: Any, address: str) -> RpcNoAnswerError | RpcRefusedError:
+    """Explain a gRPC error. gRPC's errors are calls as well, which their types do not show."""
+    status: grpc.StatusCode | None = error.code() if hasattr(error, "code") else None
+    words = error.details() if hasattr(error, "details") else str(error)
+    silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    if status is None or status in silent:
+        return RpcNoAnswerError(f"{address}: {shortened(str(words))}")
+    return RpcRefusedError(f"{address}: {words} ({status.name})")
 
 
 class RpcClient:
@@ -26,45 +65,53 @@ class RpcClient:
         #: A path is that of a Unix socket; a text is as gRPC writes addresses.
         self.address = f"unix:{address}" if isinstance(address, Path) else address
         if files is None:
-            self.channel = grpc.insecure_channel(self.address)
+            options = UNIX_OPTIONS if isinstance(address, Path) else []
+            self.channel = grpc.insecure_channel(self.address, options=options)
         else:
             self.channel = grpc.secure_channel(self.address, tls.channel_credentials(files))
-        self._get = self.channel.unary_unary(
-            f"{_FEED}/GetNode",
-            request_serializer=feed_pb2.GetNodeRequest.SerializeToString,
-            response_deserializer=feed_pb2.Node.FromString,
+
+    def call(
+        self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None
+    ) -> _AnswerT:
+        """Make one call of ``Service/Method``, with one answer."""
+        ask: Any = self.channel.unary_unary(
+            f"/koordlet.v1.{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,
         )
-        self._watch = self.channel.unary_stream(
-            f"{_FEED}/WatchNode",
-            request_serializer=feed_pb2.WatchRequest.SerializeToString,
-            response_deserializer=feed_pb2.WatchEvent.FromString,
+        returned: _AnswerT = ask(request, timeout=timeout)
+        return returned
+
+    def follow(
+        self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None = None
+    ) -> Iterator[_AnswerT]:
+        """Make one call, with many answers."""
+        ask: Any = self.channel.unary_stream(
+            f"/koordlet.v1.{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,
         )
-        self._nodes = self.channel.unary_unary(
-            f"{_SCHEDULER}/ListNodes",
-            request_serializer=scheduler_pb2.ListNodesRequest.SerializeToString,
-            response_deserializer=scheduler_pb2.ListNodesResponse.FromString,
-        )
+        answers: Iterator[_AnswerT] = ask(request, timeout=timeout)
+        return answers
 
     def get_node(self, *, timeout: float = 5.0) -> feed_pb2.Node:
         """The whole node, now."""
-        node: feed_pb2.Node = self._get(feed_pb2.GetNodeRequest(), timeout=timeout)
-        return node
+        return self.call("NodeFeed/GetNode", feed_pb2.GetNodeRequest(), feed_pb2.Node, timeout)
 
     def watch_node(
         self, *, epoch: str = "", revision: int = 0, timeout: float | None = None
     ) -> Iterator[feed_pb2.WatchEvent]:
         """Events, the first one full unless the revision can be resumed."""
         request = feed_pb2.WatchRequest(epoch=epoch, revision=revision)
-        events: Iterator[feed_pb2.WatchEvent] = self._watch(request, timeout=timeout)
-        return events
+        return self.follow("NodeFeed/WatchNode", request, feed_pb2.WatchEvent, timeout)
 
     def list_nodes(
         self, name: str = "", *, timeout: float = 5.0
     ) -> list[scheduler_pb2.SchedulerNode]:
         """List the scheduler's nodes, or one of them."""
         request = scheduler_pb2.ListNodesRequest(name=name)
-        nodes: scheduler_pb2.ListNodesResponse = self._nodes(request, timeout=timeout)
-        return list(nodes.nodes)
+        answer = self.call("Scheduler/ListNodes", request, scheduler_pb2.ListNodesResponse, timeout)
+        return list(answer.nodes)
 
     def close(self) -> None:
         """Close the connection, and with it every watch."""
@@ -75,3 +122,105 @@ class RpcClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class PlacingClient(RpcClient):
+    """Hands objects to a scheduler on a Unix socket, and asks why a pod is where it is."""
+
+    def submit(
+        self, manifests: Sequence[str], *, dry_run: bool = False
+    ) -> Sequence[scheduler_pb2.SubmitResult]:
+        """Hand objects in."""
+        request = scheduler_pb2.SubmitRequest(manifests=manifests, dry_run=dry_run)
+        return self._ask("Submit", request, scheduler_pb2.SubmitResponse).results
+
+    def why(self, namespace: str, name: str) -> scheduler_pb2.ExplainResponse:
+        """Explanation of a pod's placement."""
+        request = scheduler_pb2.ExplainRequest(namespace=namespace, name=name)
+        return self._ask("Explain", request, scheduler_pb2.ExplainResponse)
+
+    def _ask(self, method: str, request: Any, kind: type[_AnswerT]) -> _AnswerT:
+        try:
+            return self.call(f"Scheduler/{method}", request, kind, _SECONDS)
+        except grpc.RpcError as error:
+            status: Any = error
+            code, words = status.code(), status.details()
+            if code is grpc.StatusCode.UNAVAILABLE:
+                raise errors.HostError(
+                    "no scheduler listens on this socket",
+                    culprit=self.address.removeprefix("unix:"),
+                    fix="start one: koordlet scheduler --standalone",
+                ) from error
+            raise errors.HostError(f"{words}", culprit=f"{method} ({code.name})") from error
+
+
+#: What a status code of ours means to a client.
+_MEANINGS: Mapping[grpc.StatusCode, type[refusals.ObjectsError]] = {
+    grpc.StatusCode.NOT_FOUND: refusals.NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: refusals.AlreadyExists,
+    grpc.StatusCode.ABORTED: refusals.Conflict,
+    grpc.StatusCode.INVALID_ARGUMENT: refusals.Invalid,
+    grpc.StatusCode.PERMISSION_DENIED: refusals.Forbidden,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: refusals.TooMany,
+    grpc.StatusCode.FAILED_PRECONDITION: refusals.Refused,
+}
+
+
+class ReservationsClient(RpcClient):
+    """Asks a scheduler on a Unix socket for reservations."""
+
+    def call(
+        self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None
+    ) -> _AnswerT:
+        """Make one call of ``Reservations``."""
+        try:
+            return super().call(f"Reservations/{method}", request, answer, timeout)
+        except grpc.RpcError as error:
+            self._refuse(error)
+
+    def _refuse(self, error: Any) -> NoReturn:
+        code, details = error.code(), str(error.details() or "")
+        if code in _MEANINGS:
+            raise _MEANINGS[code](details) from error
+        raise refusals.Unavailable(
+            f"the scheduler does not answer: {shortened(details) or code.name}",
+            culprit=self.address.removeprefix("unix:"),
+            fix="start `koordlet scheduler` there, or give --kubeconfig",
+        ) from error
+
+    def create(
+        self, body: objects.Object, token: str = "", *, timeout: float = 10.0
+    ) -> pb.Reservation:
+        """A new one, or the one that is there for the same wish."""
+        manifest = json.dumps(body, default=str)
+        request = pb.CreateReservationRequest(manifest=manifest, client_token=token)
+        return self.call("CreateReservation", request, pb.Reservation, timeout)
+
+    def get(self, name: str, *, timeout: float = 10.0) -> pb.Reservation:
+        """One."""
+        request = pb.GetReservationRequest(name=name)
+        return self.call("GetReservation", request, pb.Reservation, timeout)
+
+    def list(self, node: str = "", *, timeout: float = 10.0) -> list[pb.Reservation]:
+        """All, or those of a node."""
+        request = pb.ListReservationsRequest(node=node)
+        answer = self.call("ListReservations", request, pb.ListReservationsResponse, timeout)
+        return [*answer.reservations]
+
+    def delete(self, name: str, uid: str = "", *, timeout: float = 10.0) -> None:
+        """Remove one."""
+        request = pb.DeleteReservationRequest(name=name, uid=uid)
+        self.call("DeleteReservation", request, pb.DeleteReservationResponse, timeout)
+
+    def describe(self, name: str, *, timeout: float = 10.0) -> pb.ReservationDescription:
+        """One with its timeline."""
+        request = pb.GetReservationRequest(name=name)
+        return self.call("DescribeReservation", request, pb.ReservationDescription, timeout)
+
+    def watch(self, revision: str = "", *, node: str = "") -> Iterator[pb.ReservationEvent]:
+        """All reservations, then changes."""
+        request = pb.ListReservationsRequest(node=node, revision=revision)
+        try:
+            yield from self.follow("Reservations/WatchReservations", request, pb.ReservationEvent)
+        except grpc.RpcError as error:
+            self._refuse(error)

@@ -13,7 +13,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from google.protobuf import message as protobuf
 from google.protobuf import timestamp_pb2
@@ -33,6 +34,7 @@ SECTIONS = (
 FOR_SCHEDULERS = tuple(name for name in SECTIONS if name != "workloads")
 _WINDOW_AGE = 15.0
 
+_TargetT = TypeVar("_TargetT", bound=protobuf.Message)
 #: Whether a section says what it said: what was told, what is so now.
 Settled = Callable[[protobuf.Message, protobuf.Message], bool]
 
@@ -58,7 +60,6 @@ class Feed:
         past: metric_object.MetricHistory | None = None,
         settled: Settled = lambda _old, _new: False,
     ) -> None:
-        self._version = version
         self._past = past
         self._settled = settled
         #: The windows of the node, and when they were made: they move slowly.
@@ -71,6 +72,17 @@ class Feed:
         self._workloads = encode.Workloads()
         self._sections = [FeedSection(name) for name in names]
         self._events: dict[int | str, bytes] = {}
+        self._encoders: Mapping[str, Callable[[view.ReportView], protobuf.Message]] = {
+            "summary": lambda now: encode.summary(now, version),
+            "topology": self._topology_of,
+            "allocation": encode.allocation,
+            "workloads": self._workloads.made,
+            "conditions": encode.conditions,
+            "usage": self._usage,
+            "free": encode_usage.free,
+            "pressure": encode_usage.pressure,
+            "best_effort": encode_usage.best_effort,
+        }
         self.revision = 0
 
     def publish(self, now: view.ReportView) -> None:
@@ -89,7 +101,7 @@ class Feed:
             return self.revision
         changed = False
         for section in self._sections:
-            made = self._section(section.name, now)
+            made = self._encoders[section.name](now)
             if made is section.message:
                 continue
             if section.message is not None and self._settled(section.message, made):
@@ -119,7 +131,8 @@ class Feed:
 
     def since(self, revision: int) -> bytes:
         """The event from an earlier revision to now."""
-        return self._event(revision, lambda: self._made(delta=self._delta(revision)))
+        delta = feed_pb2.Delta()
+        return self._event(revision, lambda: self._made(delta=self._fill(delta, revision)))
 
     def heartbeat(self) -> bytes:
         """The event that says that nothing changed."""
@@ -132,36 +145,18 @@ class Feed:
             kept = self._events[key] = make()
         return kept
 
-    def _section(self, name: str, now: view.ReportView) -> protobuf.Message:
-        if name == "summary":
-            return encode.summary(now, self._version)
-        if name == "topology":
-            # Seldom another object, and by far the largest on a large machine.
-            if now.snapshot.topology is not self._topology:
-                self._topology = now.snapshot.topology
-                self._machine = encode.machine(self._topology)
-            return self._machine
-        if name == "allocation":
-            return encode.allocation(now)
-        if name == "workloads":
-            return self._workloads.made(now)
-        return self._measured(name, now)
+    def _topology_of(self, now: view.ReportView) -> feed_pb2.Topology:
+        # Seldom another object, and by far the largest on a large machine.
+        if now.snapshot.topology is not self._topology:
+            self._topology = now.snapshot.topology
+            self._machine = encode.machine(self._topology)
+        return self._machine
 
-    def _measured(self, name: str, now: view.ReportView) -> protobuf.Message:
-        if name == "usage":
-            return encode_usage.usage(now, self._known_windows(now.snapshot.at))
-        if name == "free":
-            return encode_usage.free(now)
-        if name == "pressure":
-            return encode_usage.pressure(now)
-        if name == "best_effort":
-            return encode_usage.best_effort(now)
-        return encode.conditions(now)
-
-    def _known_windows(self, at: float) -> list[feed_pb2.Window]:
+    def _usage(self, now: view.ReportView) -> feed_pb2.Usage:
+        at = now.snapshot.at
         if self._past is not None and at - self._windows[0] >= _WINDOW_AGE:
             self._windows = (at, encode_usage.windows(self._past, at))
-        return self._windows[1]
+        return encode_usage.usage(now, self._windows[1])
 
     def _node(self) -> feed_pb2.Node:
         node = feed_pb2.Node(epoch=self.epoch, revision=self.revision)
@@ -169,30 +164,14 @@ class Feed:
         _stamp(node.observed_at, self._encoded)
         return node
 
-    def _delta(self, revision: int) -> feed_pb2.Delta:
-        delta = feed_pb2.Delta()
-        self._fill(delta, revision)
-        return delta
-
-    def _fill(self, target: protobuf.Message, revision: int) -> None:
+    def _fill(self, target: _TargetT, revision: int) -> _TargetT:
         for section in self._sections:
             if section.revision > revision and section.message is not None:
                 getattr(target, section.name).CopyFrom(section.message)
+        return target
 
-    def _made(
-        self,
-        *,
-        full: feed_pb2.Node | None = None,
-        delta: feed_pb2.Delta | None = None,
-        heartbeat: feed_pb2.Heartbeat | None = None,
-    ) -> bytes:
-        event = feed_pb2.WatchEvent(
-            epoch=self.epoch,
-            revision=self.revision,
-            full=full,
-            delta=delta,
-            heartbeat=heartbeat,
-        )
+    def _made(self, **content: Any) -> bytes:
+        event = feed_pb2.WatchEvent(epoch=self.epoch, revision=self.revision, **content)
         _stamp(event.observed_at, self._encoded)
         return event.SerializeToString()
 

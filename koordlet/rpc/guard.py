@@ -19,14 +19,14 @@ import grpc
 import grpc.aio
 from google.protobuf import message as protobuf
 
-from koordlet.rpc import access, peers, permissions, services, speakers
+from koordlet.rpc import access, permissions, services, speakers, unix_socket
 
 
 class ConnectionGuard(grpc.aio.ServerInterceptor):
     """Guards the connections of one server."""
 
     def __init__(
-        self, entry: access.CallAccess, socket: peers.Peers, speaks: speakers.Speakers
+        self, entry: access.CallAccess, socket: unix_socket.Peers, speaks: speakers.Speakers
     ) -> None:
         self._access = entry
         self._peers = socket

@@ -39,7 +39,7 @@ Sink = Callable[[nodereport.NodeReport], None]
 #: Called when a node is heard but has nothing new: its name.
 Heard = Callable[[str], None]
 
-_SECTIONS = tuple(one.name for one in feed_pb2.Delta.DESCRIPTOR.fields)
+_SECTIONS = tuple(section.name for section in feed_pb2.Delta.DESCRIPTOR.fields)
 
 
 @dataclass(slots=True)
@@ -228,8 +228,8 @@ _BAD = grpc.StatusCode.INVALID_ARGUMENT
 
 def _reply(known: _Known) -> bytes:
     state = known.state
-    said = ingest_pb2.Known(epoch=state.epoch, revision=state.revision)
-    return ingest_pb2.ReportReply(known=said).SerializeToString()
+    answer = ingest_pb2.Known(epoch=state.epoch, revision=state.revision)
+    return ingest_pb2.ReportReply(known=answer).SerializeToString()
 
 
 def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
@@ -272,7 +272,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
             nodereport.Free(
                 node=domain.node if domain.HasField("node") else None,
                 l3=domain.l3 if domain.HasField("l3") else None,
-                cpus=_cpus(domain.cpus),
+                cpus=cpuset.lenient(domain.cpus),
             )
             for domain in state.free.domains
         ),
@@ -280,7 +280,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
     )
 
 
-def _topology(found: feed_pb2.Topology) -> topology.Topology:
+def _topology(message: feed_pb2.Topology) -> topology.Topology:
     known = tuple(
         topology.Cpu(
             cpu=cpu.cpu,
@@ -290,16 +290,16 @@ def _topology(found: feed_pb2.Topology) -> topology.Topology:
             node=cpu.node if cpu.HasField("node") else None,
             l3=cpu.l3 if cpu.HasField("l3") else None,
         )
-        for cpu in found.cpus
+        for cpu in message.cpus
     )
     nodes = tuple(
         topology.Node(
             node=node.node,
-            cpus=_cpus(node.cpus),
+            cpus=cpuset.lenient(node.cpus),
             memory_bytes=node.memory_bytes if node.HasField("memory_bytes") else None,
             distances=tuple(node.distances),
         )
-        for node in found.nodes
+        for node in message.nodes
     )
     online = cpuset.CPUSet.of(one.cpu for one in known if one.online)
     return topology.Topology(cpus=known, nodes=nodes, online=online)
@@ -310,7 +310,7 @@ def _claims(allocation: feed_pb2.Allocation) -> list[ledger.Claim]:
     return [
         ledger.Claim(
             owner=owners[claim.owner],
-            cpus=_cpus(claim.cpus),
+            cpus=cpuset.lenient(claim.cpus),
             holder=claim.holder,
             policy=claim.policy,
             reason=claim.reason,
@@ -327,10 +327,3 @@ def _amount(amount: feed_pb2.Amount) -> dict[str, int]:
     if amount.HasField("memory_bytes"):
         made[resources.MEMORY] = amount.memory_bytes
     return made
-
-
-def _cpus(text: str) -> cpuset.CPUSet:
-    try:
-        return cpuset.CPUSet.parse(text)
-    except ValueError:
-        return cpuset.CPUSet()

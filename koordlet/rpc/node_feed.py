@@ -1,7 +1,7 @@
-"""NodeFeed: the state of this node, at once and as it changes.
+"""NodeFeed: the state of this node, at once and as it changes, and the server of an agent.
 
-Covers: calls and watchers, their bounds. Does not cover: what the feed says (``feed``), listening
-(``server``).
+Covers: calls and watchers, their bounds, telling the server of a new view.
+Does not cover: what the feed says (``feed``), listening (``server``).
 
 A watcher has no queue. It knows what it has sent, and sends what is newer when the last event has
 been taken: a slow one gets fewer events, and holds one.
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 
 import grpc
 
+from koordlet.http import limits as bounds
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import feed, services
-from koordlet.rpc import limits as bounds
+from koordlet.rpc import feed, server, services
 from koordlet.rpc.gen import feed_pb2
 
 SERVICE = feed_pb2.DESCRIPTOR.services_by_name["NodeFeed"].full_name
@@ -125,3 +126,27 @@ class NodeFeed:
         # of its connection does.
         await context.write(event)
         self._counts["events"] += 1
+
+
+class AgentServer(server.RpcServer):
+    """The feed of one node, and the server that it is asked on."""
+
+    def __init__(
+        self,
+        path: Path,
+        version: str,
+        *,
+        limits: bounds.CallLimits | None = None,
+        remote: server.RemoteListener | None = None,
+        past: metric_object.MetricHistory | None = None,
+    ) -> None:
+        self.feed = NodeFeed(version, limits=limits, past=past)
+        super().__init__(path, (self.feed,), limits=limits, remote=remote)
+        self._serving: bool | None = None
+
+    def publish(self, now: view.ReportView) -> None:
+        """There is a new view."""
+        if now.ready is not self._serving:
+            self._serving = now.ready
+            self._saying = asyncio.ensure_future(self.say(serving=now.ready))
+        self.feed.publish(now)

@@ -100,5 +100,5 @@ METHODS: Mapping[str, MethodPermission] = {
 def who(method: str) -> str:
     """Rights and whom it is about, for a table: ``report, admin | the caller's own node``."""
     row = METHODS[method]
-    rights = ", ".join(one.value for one in Right if one in row.rights)
+    rights = ", ".join(right.value for right in Right if right in row.rights)
     return f"{rights} | {row.about.value}"

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Protocol
 
 from koordlet.model.record import dataclass
-from koordlet.rpc import services
+from koordlet.rpc import plain, services
 from koordlet.rpc.gen import scheduler_pb2
 
 SERVICE = scheduler_pb2.DESCRIPTOR.services_by_name["Scheduler"].full_name
@@ -48,25 +48,9 @@ class Assigned:
     manifest: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """Result of one submitted object; no error if it was accepted."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
-    """Explanation of a pod's placement."""
-
-    node: str = ""
-    message: str = ""
-    scores: Mapping[str, int] = field(default_factory=dict)
-    refusals: Mapping[str, int] = field(default_factory=dict)
+#: Result of one submitted object (no error if it was accepted), and why a pod is where it is.
+Taken = scheduler_pb2.SubmitResult
+Why = scheduler_pb2.ExplainResponse
 
 
 class PlacingBackend(Protocol):
@@ -114,64 +98,25 @@ class PlacingService:
     async def _nodes(
         self, request: scheduler_pb2.ListNodesRequest
     ) -> scheduler_pb2.ListNodesResponse:
-        return scheduler_pb2.ListNodesResponse(
-            nodes=[_node(node) for node in self._desk.nodes(request.name)]
-        )
+        nodes = []
+        for line in self._desk.nodes(request.name):
+            node = plain.message(scheduler_pb2.SchedulerNode, line, heard=None)
+            if line.heard is not None:
+                node.heard.FromDatetime(dt.datetime.fromtimestamp(line.heard, dt.UTC))
+            nodes.append(node)
+        return scheduler_pb2.ListNodesResponse(nodes=nodes)
 
     async def _assignments(
         self, request: scheduler_pb2.WatchAssignmentsRequest
     ) -> AsyncIterator[scheduler_pb2.AssignmentEvent]:
-        async for one in self._desk.assignments(request.node, request.revision):
-            event = scheduler_pb2.AssignmentEvent(verb=one.verb, revision=one.revision)
-            if one.name:
-                event.assignment.CopyFrom(
-                    scheduler_pb2.Assignment(
-                        namespace=one.namespace,
-                        name=one.name,
-                        uid=one.uid,
-                        node=one.node,
-                        cpus=one.cpus,
-                        reservation=one.reservation,
-                        qos=one.qos,
-                        manifest=one.manifest,
-                    )
-                )
-            yield event
+        async for change in self._desk.assignments(request.node, request.revision):
+            pod = plain.message(scheduler_pb2.Assignment, change) if change.name else None
+            yield plain.message(scheduler_pb2.AssignmentEvent, change, assignment=pod)
 
     async def _submit(self, request: scheduler_pb2.SubmitRequest) -> scheduler_pb2.SubmitResponse:
         taken = await self._desk.submit(tuple(request.manifests), dry_run=request.dry_run)
         self._counts["submitted"] += len(taken)
-        return scheduler_pb2.SubmitResponse(
-            results=[
-                scheduler_pb2.SubmitResult(
-                    kind=one.kind,
-                    namespace=one.namespace,
-                    name=one.name,
-                    uid=one.uid,
-                    error=one.error,
-                )
-                for one in taken
-            ]
-        )
+        return scheduler_pb2.SubmitResponse(results=taken)
 
-    async def _explain(
-        self, request: scheduler_pb2.ExplainRequest
-    ) -> scheduler_pb2.ExplainResponse:
-        why = self._desk.why(request.namespace, request.name)
-        return scheduler_pb2.ExplainResponse(
-            node=why.node, message=why.message, scores=why.scores, refusals=why.refusals
-        )
-
-
-def _node(node_line: NodeLine) -> scheduler_pb2.SchedulerNode:
-    scheduler_node = scheduler_pb2.SchedulerNode(
-        name=node_line.name,
-        allocatable=node_line.allocatable,
-        requested=node_line.requested,
-        pods=node_line.pods,
-        unschedulable=node_line.unschedulable,
-        pressures=node_line.pressures,
-    )
-    if node_line.heard is not None:
-        scheduler_node.heard.FromDatetime(dt.datetime.fromtimestamp(node_line.heard, dt.UTC))
-    return scheduler_node
+    async def _explain(self, request: scheduler_pb2.ExplainRequest) -> Why:
+        return self._desk.why(request.namespace, request.name)

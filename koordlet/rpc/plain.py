@@ -1,15 +1,53 @@
-"""A message as plain data, for people and programs that know no protobuf.
+"""Messages of values, and messages as plain data for who knows no protobuf.
 
-Covers: every field that has a value, numbers as numbers, names as JSON spells them.
-Does not cover: the way back.
+Covers: a message from the attributes of a value; plain data with every field that has a value,
+numbers as numbers, names as JSON spells them.
+
+Texts from outside (names of groups, of pods) may be no UTF-8; protobuf takes nothing else, so what
+cannot be said is replaced by a question mark.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import enum
+import functools
+from typing import Any, TypeVar
 
 from google.protobuf import message as protobuf
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.timestamp_pb2 import Timestamp
+
+from koordlet.model import cpuset
+
+_MessageT = TypeVar("_MessageT", bound=protobuf.Message)
+
+
+def message(kind: type[_MessageT], source: object, **more: Any) -> _MessageT:
+    """Make a message of the attributes that are named as its fields; ``more`` are other fields."""
+    fields = {
+        name: _spelled(getattr(source, name))
+        for name in _names(kind.DESCRIPTOR)
+        if name not in more and hasattr(source, name)
+    }
+    return kind(**fields, **more)
+
+
+@functools.cache
+def _names(descriptor: Descriptor) -> tuple[str, ...]:
+    return tuple(descriptor.fields_by_name)
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, str):
+        return text(value)
+    return str(value) if isinstance(value, cpuset.CPUSet) else value
+
+
+def text(words: str) -> str:
+    """Give the text as protobuf takes it."""
+    return words if words.isascii() else words.encode("utf-8", "replace").decode()
 
 
 def plain(message: protobuf.Message) -> Any:
@@ -23,11 +61,11 @@ def plain(message: protobuf.Message) -> Any:
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
                 made[field.json_name] = dict(value)
             else:
-                made[field.json_name] = [_one(each) for each in value]
+                made[field.json_name] = list(map(_inner, value))
         elif not field.has_presence or message.HasField(field.name):
-            made[field.json_name] = _one(value)
+            made[field.json_name] = _inner(value)
     return made
 
 
-def _one(value: Any) -> Any:
+def _inner(value: Any) -> Any:
     return plain(value) if isinstance(value, protobuf.Message) else value

@@ -11,7 +11,7 @@ import grpc.aio
 from google.protobuf import message
 
 from koordlet.model import cpuset, errors, kubelet
-from koordlet.rpc import room
+from koordlet.rpc import services
 from koordlet.rpc.gen import podresources_pb2
 
 _LIST = "/v1.PodResourcesLister/List"
@@ -33,7 +33,7 @@ class PodResourcesClient:
 
     async def list(self) -> kubelet.Holdings:
         """Resources of every container."""
-        room.check()
+        services.ensure_threads()
         # The kubelet's server judges the authority of a request; a socket's path is none.
         options = [
             ("grpc.max_receive_message_length", _MAX_BYTES),
@@ -87,8 +87,8 @@ def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holding
 
 def _devices(container: podresources_pb2.ContainerResources) -> dict[str, tuple[str, ...]]:
     """One resource may come in several parts, one for each place in the topology."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_resource: dict[str, tuple[str, ...]] = {}
     for device in container.devices:
         name = device.resource_name
-        found[name] = (*found.get(name, ()), *device.device_ids)
-    return found
+        by_resource[name] = (*by_resource.get(name, ()), *device.device_ids)
+    return by_resource

@@ -28,7 +28,7 @@ from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import encode_usage, feed, room, tls
+from koordlet.rpc import encode_usage, feed, services, tls
 from koordlet.rpc.gen import ingest_pb2
 
 METHOD = "/koordlet.v1.NodeIngest/Report"
@@ -149,7 +149,7 @@ class Reporting:
             ("grpc.keepalive_timeout_ms", 10_000),
             ("grpc.use_local_subchannel_pool", 1),
         ]
-        room.check()
+        services.ensure_threads()
         if self._files is None:
             return grpc.aio.insecure_channel(self._address, options=options)
         # Read at each dial: a rotated certificate counts from the next one on.
@@ -200,7 +200,14 @@ class Reporting:
         sent, last, pressed = 0, float("-inf"), self._pressures()
         while heard.error is None:
             if heard.known is not None:
-                sent, heard.known = self._begun(heard.known), None
+                sent, heard.known = (
+                    (
+                        heard.known.revision
+                        if self._feed.resumable(heard.known.epoch, heard.known.revision)
+                        else 0
+                    ),
+                    None,
+                )
             revision, now = self._feed.refresh(), clock()
             quiet = revision == sent
             due = last + (self._pace.heartbeat_seconds if quiet else self._pace.apart_seconds)
@@ -210,8 +217,8 @@ class Reporting:
                 continue
             # The event is bytes already: field 2 of a ReportRequest, by hand. What it says is
             # settled before the write: a view that comes during it is not told yet.
-            said, pressed = self._event(sent, quiet=quiet), self._pressures()
-            await stream.write(b"\x12" + _varint(len(said)) + said)
+            event, pressed = self._event(sent, quiet=quiet), self._pressures()
+            await stream.write(b"\x12" + _varint(len(event)) + event)
             self._counts["heartbeats" if quiet else "events"] += 1
             sent, last = revision, clock()
         raise heard.error
@@ -227,10 +234,6 @@ class Reporting:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-
-    def _begun(self, known: ingest_pb2.Known) -> int:
-        """The revision to go on from; 0: everything."""
-        return known.revision if self._feed.resumable(known.epoch, known.revision) else 0
 
     def _pressures(self) -> frozenset[str]:
         now = self._view
@@ -258,11 +261,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, grpc.aio.AioRpcError):
         return f"{error.code().name}: {error.details()}"
     return str(error)
-
-
-def files(paths: tuple[Path, Path, Path] | None) -> tls.TlsFiles | None:
-    """Certificate, key and authority of a configuration."""
-    if paths is None:
-        return None
-    certificate, key, authority = paths
-    return tls.TlsFiles(certificate=certificate, key=key, authority=authority)

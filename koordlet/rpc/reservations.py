@@ -1,7 +1,7 @@
-"""The service ``Reservations``: calls to a backend, and a small client.
+"""The service ``Reservations``: calls to a backend, objects as messages, what an agent asks.
 
-Covers: messages, watches, errors as a client understands them. Does not cover: listening
-(``server``), errors as a server says them (``services``), the store (``Backend``).
+Covers: messages, watches. Does not cover: listening (``server``), errors as a server says them
+(``services``), the store (``Backend``), commands (``client``).
 
 A watch is one list and then the store's own changes: what a client does not read waits in the
 store, not here.
@@ -10,17 +10,15 @@ store, not here.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol, Self
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Any, Protocol
 
-import grpc
 import grpc.aio
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from koordlet.kubeapi import objects, refusals
-from koordlet.model import surrogates
-from koordlet.rpc import failures, room, services
-from koordlet.rpc import reservation_messages as messages
+from koordlet.model import moment, surrogates
+from koordlet.rpc import services
 from koordlet.rpc.gen import reservations_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
@@ -77,14 +75,16 @@ class Reservations:
         }
 
     async def _get(self, request: pb.GetReservationRequest) -> pb.Reservation:
-        return messages.message(await self._backend.get(request.name))
+        return message(await self._backend.get(request.name))
 
     async def _list(self, request: pb.ListReservationsRequest) -> pb.ListReservationsResponse:
-        found = await self._backend.every()
-        several = [messages.message(item) for item in found.items]
+        listing = await self._backend.every()
+        several = [message(item) for item in listing.items]
         return pb.ListReservationsResponse(
-            reservations=[one for one in several if request.node in {"", one.node}],
-            revision=found.revision,
+            reservations=[
+                reservation for reservation in several if request.node in {"", reservation.node}
+            ],
+            revision=listing.revision,
         )
 
     async def _create(self, request: pb.CreateReservationRequest) -> pb.Reservation:
@@ -95,14 +95,14 @@ class Reservations:
         if not isinstance(body, Mapping):
             raise refusals.Malformed("manifest is not a JSON object")
         create = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
-        return messages.message(create)
+        return message(create)
 
     async def _delete(self, request: pb.DeleteReservationRequest) -> pb.DeleteReservationResponse:
         await self._backend.delete(request.name, uid=request.uid)
         return pb.DeleteReservationResponse()
 
     async def _describe(self, request: pb.GetReservationRequest) -> pb.ReservationDescription:
-        return messages.description(*await self._backend.told(request.name))
+        return description(*await self._backend.told(request.name))
 
     async def _watch(
         self, request: pb.ListReservationsRequest
@@ -111,44 +111,29 @@ class Reservations:
         revision = request.revision
         while True:
             if not revision:
-                found = await self._backend.every()
+                listing = await self._backend.every()
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
-                for body in found.items:
-                    message = messages.message(body)
-                    if request.node in {"", message.node}:
-                        yield _event(pb.ReservationEvent.SET, message, found.revision)
-                revision = found.revision
+                for body in listing.items:
+                    reservation = message(body)
+                    if request.node in {"", reservation.node}:
+                        yield _event(pb.ReservationEvent.SET, reservation, listing.revision)
+                revision = listing.revision
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.SYNCED, revision=revision)
             try:
                 async for change in self._backend.watch(revision):
                     revision = change.revision
                     if change.verb is not objects.Verb.BOOKMARK:
-                        yield _changed(change, request.node)
+                        reservation = message(change.object)
+                        gone = change.verb is objects.Verb.DELETED
+                        gone = gone or request.node not in {"", reservation.node}
+                        verb = pb.ReservationEvent.REMOVED if gone else pb.ReservationEvent.SET
+                        yield _event(verb, reservation, change.revision)
             except refusals.Gone:
                 revision = ""
 
 
-def _changed(change: objects.Change, node: str) -> pb.ReservationEvent:
-    message = messages.message(change.object)
-    gone = change.verb is objects.Verb.DELETED or node not in {"", message.node}
-    verb = pb.ReservationEvent.REMOVED if gone else pb.ReservationEvent.SET
-    return _event(verb, message, change.revision)
-
-
 def _event(verb: Any, reservation: pb.Reservation, revision: str) -> pb.ReservationEvent:
     return pb.ReservationEvent(verb=verb, reservation=reservation, revision=revision)
-
-
-#: What a status code of ours means to a client.
-_MEANINGS: Mapping[grpc.StatusCode, type[refusals.ObjectsError]] = {
-    grpc.StatusCode.NOT_FOUND: refusals.NotFound,
-    grpc.StatusCode.ALREADY_EXISTS: refusals.AlreadyExists,
-    grpc.StatusCode.ABORTED: refusals.Conflict,
-    grpc.StatusCode.INVALID_ARGUMENT: refusals.Invalid,
-    grpc.StatusCode.PERMISSION_DENIED: refusals.Forbidden,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: refusals.TooMany,
-    grpc.StatusCode.FAILED_PRECONDITION: refusals.Refused,
-}
 
 
 class ReservationLister:
@@ -159,7 +144,7 @@ class ReservationLister:
 
     async def fetch(self) -> bytes:
         """Their objects, as a JSON list; the same bytes while nothing changes."""
-        room.check()
+        services.ensure_threads()
         options = [("grpc.default_authority", "localhost")]
         async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
             ask: Any = channel.unary_unary(
@@ -169,100 +154,109 @@ class ReservationLister:
             )
             request = pb.ListReservationsRequest(node=self._node)
             try:
-                found = await ask(request, timeout=self._seconds)
+                answer = await ask(request, timeout=self._seconds)
             except grpc.aio.AioRpcError as error:
                 raise refusals.Unavailable(
                     f"no answer: {error.code().name}",
                     culprit=f"scheduler {self._socket}",
                     fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
                 ) from error
-        return f"[{','.join(reservation.manifest for reservation in found.reservations)}]".encode()
+        return f"[{','.join(reservation.manifest for reservation in answer.reservations)}]".encode()
 
 
-class ReservationsClient:
-    """A blocking client on a Unix socket; use it with ``with``."""
+# Objects as messages ------------------------------------------------------------------------------
 
-    def __init__(self, path: Path) -> None:
-        # A socket's path is no authority that servers accept.
-        options = [("grpc.default_authority", "localhost")]
-        self._path = path
-        self.channel = grpc.insecure_channel(f"unix:{path}", options=options)
 
-    def _call(self, name: str, request: Any, answer: Any, timeout: float) -> Any:
-        ask: Any = self.channel.unary_unary(
-            f"/{SERVICE}/{name}",
-            request_serializer=lambda one: one.SerializeToString(),
-            response_deserializer=answer.FromString,
-        )
-        try:
-            return ask(request, timeout=timeout)
-        except grpc.RpcError as error:
-            raise self._explained(error) from error
+def message(body: objects.Object) -> pb.Reservation:
+    """The message of an object; parts of a wrong type are as if they were not there."""
+    spec, status = _part(body, "spec"), _part(body, "status")
+    reservation = pb.Reservation(
+        name=objects.text(body, "name"),
+        uid=objects.text(body, "uid"),
+        revision=objects.revision(body),
+        phase=str(status.get("phase") or "Pending"),
+        node=str(status.get("nodeName") or ""),
+        allocatable=_amounts(status, "allocatable"),
+        allocated=_amounts(status, "allocated"),
+        current_owners=[
+            pb.CurrentOwner(**_texts(owner, "namespace", "name", "uid"))
+            for owner in _several(status, "currentOwners")
+        ],
+        conditions=[
+            pb.ReservationCondition(
+                **_texts(condition, "type", "status", "reason", "message"),
+                changed=_time(str(condition.get("lastTransitionTime") or "")),
+            )
+            for condition in _several(status, "conditions")
+        ],
+        allocate_once=spec.get("allocateOnce") is not False,
+        allocate_policy=str(spec.get("allocatePolicy") or ""),
+        cpus=str(_held(body).get("cpuset") or ""),
+        manifest=json.dumps(body, separators=(",", ":"), default=str),
+    )
+    created = _time(objects.text(body, "creationTimestamp"))
+    if created is not None:
+        reservation.created.CopyFrom(created)
+    expires = _expires(spec, objects.text(body, "creationTimestamp"))
+    if expires is not None:
+        reservation.expires.CopyFrom(expires)
+    return reservation
 
-    def _explained(self, error: Any) -> refusals.ObjectsError:
-        code, details = error.code(), str(error.details() or "")
-        known = _MEANINGS.get(code)
-        if known is not None:
-            return known(details)
-        return refusals.Unavailable(
-            f"the scheduler does not answer: {failures.plain(details) or code.name}",
-            culprit=str(self._path),
-            fix="start `koordlet scheduler` there, or give --kubeconfig",
-        )
 
-    def create(
-        self, body: objects.Object, token: str = "", *, timeout: float = 10.0
-    ) -> pb.Reservation:
-        """A new one, or the one that is there for the same wish."""
-        request = pb.CreateReservationRequest(
-            manifest=json.dumps(body, default=str), client_token=token
-        )
-        found: pb.Reservation = self._call("CreateReservation", request, pb.Reservation, timeout)
-        return found
+def description(
+    body: objects.Object, timeline: Iterable[tuple[str, str]], warnings: Iterable[str]
+) -> pb.ReservationDescription:
+    """Description of a reservation with its timeline; times are RFC 3339."""
+    return pb.ReservationDescription(
+        reservation=message(body),
+        timeline=[
+            pb.ReservationDescription.Entry(at=_time(at), what=what) for at, what in timeline
+        ],
+        warnings=list(warnings),
+    )
 
-    def get(self, name: str, *, timeout: float = 10.0) -> pb.Reservation:
-        """One."""
-        request = pb.GetReservationRequest(name=name)
-        found: pb.Reservation = self._call("GetReservation", request, pb.Reservation, timeout)
-        return found
 
-    def list(self, node: str = "", *, timeout: float = 10.0) -> list[pb.Reservation]:
-        """All, or those of a node."""
-        request = pb.ListReservationsRequest(node=node)
-        found = self._call("ListReservations", request, pb.ListReservationsResponse, timeout)
-        return list(found.reservations)
+def _texts(body: Mapping[str, Any], *names: str) -> dict[str, str]:
+    return {name: str(body.get(name) or "") for name in names}
 
-    def delete(self, name: str, uid: str = "", *, timeout: float = 10.0) -> None:
-        """Remove one."""
-        request = pb.DeleteReservationRequest(name=name, uid=uid)
-        self._call("DeleteReservation", request, pb.DeleteReservationResponse, timeout)
 
-    def describe(self, name: str, *, timeout: float = 10.0) -> pb.ReservationDescription:
-        """One with its timeline."""
-        request = pb.GetReservationRequest(name=name)
-        found: pb.ReservationDescription = self._call(
-            "DescribeReservation", request, pb.ReservationDescription, timeout
-        )
-        return found
+def _expires(spec: Mapping[str, Any], created: str) -> Timestamp | None:
+    """``expires`` has the say; a ttl of nothing never ends."""
+    if spec.get("expires"):
+        return _time(str(spec["expires"]))
+    try:
+        ttl = moment.duration(spec.get("ttl", "24h"))
+        return _time(moment.spell(moment.parse(created) + ttl)) if ttl > 0 else None
+    except ValueError:
+        return None
 
-    def watch(self, revision: str = "", *, node: str = "") -> Iterator[pb.ReservationEvent]:
-        """All reservations, then changes."""
-        ask: Any = self.channel.unary_stream(
-            f"/{SERVICE}/WatchReservations",
-            request_serializer=pb.ListReservationsRequest.SerializeToString,
-            response_deserializer=pb.ReservationEvent.FromString,
-        )
-        try:
-            yield from ask(pb.ListReservationsRequest(node=node, revision=revision))
-        except grpc.RpcError as error:
-            raise self._explained(error) from error
 
-    def close(self) -> None:
-        """Close the connection, and with it every watch."""
-        self.channel.close()
+def _time(spelled: str) -> Timestamp | None:
+    try:
+        return Timestamp(seconds=int(moment.parse(spelled)))
+    except ValueError:
+        return None
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _held(body: objects.Object) -> Mapping[str, Any]:
+    """The CPUs that it holds by number."""
+    notes = _part(objects.metadata(body), "annotations")
+    try:
+        held = json.loads(str(notes.get("scheduling.koordinator.sh/resource-status") or "{}"))
+    except ValueError:
+        return {}
+    return held if isinstance(held, Mapping) else {}
+
+
+def _amounts(status: Mapping[str, Any], key: str) -> dict[str, str]:
+    return {str(name): str(amount) for name, amount in _part(status, key).items()}
+
+
+def _several(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    parts = body.get(key)
+    return [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
+
+
+def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = body.get(key)
+    return part if isinstance(part, Mapping) else {}

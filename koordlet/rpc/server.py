@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import grpc
@@ -22,20 +22,18 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from koordlet.http import limits as bounds
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.rpc import (
     access,
     guard,
-    peers,
     permissions,
-    room,
     services,
     speakers,
     tls,
     unix_socket,
 )
-from koordlet.rpc import limits as bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +44,22 @@ class RemoteListener:
     address: str
     files: tls.TlsFiles
     rules: Sequence[access.AccessRule] = ()
+
+
+def remote(
+    address: str | None, files: tls.TlsFiles | None, clients: Iterable[tuple[str, Iterable[str]]]
+) -> RemoteListener | None:
+    """Listener for other machines; ``None`` if the configuration has none.
+
+    ``clients`` are names in certificates with their rights.
+    """
+    if address is None or files is None:
+        return None
+    rules = [
+        access.AccessRule(name=name, rights=frozenset(map(permissions.Right, rights)))
+        for name, rights in clients
+    ]
+    return RemoteListener(address=address, files=files, rules=rules)
 
 
 class RpcServer:
@@ -71,7 +85,7 @@ class RpcServer:
             burst=self._limits.calls_burst,
         )
         #: Root and whoever we are; more where the operator says so.
-        self._peers = peers.Peers(path, {0, os.geteuid(), *users})
+        self._peers = unix_socket.Peers(path, {0, os.geteuid(), *users})
         self._guard = guard.ConnectionGuard(self._access, self._peers, speaks)
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
@@ -81,26 +95,26 @@ class RpcServer:
     @property
     def counts(self) -> Mapping[str, int]:
         """Counts of client events."""
-        found: dict[str, int] = {}
-        for one in self._offered:
-            for name, count in one.counts.items():
-                found[name] = found.get(name, 0) + count
-        found["refused"] = found.get("refused", 0) + self._access.refused + self._peers.cut
-        return found
+        counts: dict[str, int] = {}
+        for service in self._offered:
+            for name, count in service.counts.items():
+                counts[name] = counts.get(name, 0) + count
+        counts["refused"] = counts.get("refused", 0) + self._access.refused + self._peers.cut
+        return counts
 
     async def start(self) -> str:
         """Listen; the addresses as gRPC clients write them."""
-        room.check()
+        services.ensure_threads()
         unix_socket.prepare(self._path)
         server = grpc.aio.server(
             options=_options(self._limits),
             maximum_concurrent_rpcs=self._limits.watchers + self._limits.calls,
             interceptors=(self._guard,),
         )
-        for one in self._offered:
-            server.add_generic_rpc_handlers((_mounted(one),))
+        for service in self._offered:
+            server.add_generic_rpc_handlers((_mounted(service),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = [one.name for one in self._offered]
+        names = [service.name for service in self._offered]
         reflection.enable_server_reflection(
             (*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
@@ -150,7 +164,7 @@ class RpcServer:
             if serving
             else health_pb2.HealthCheckResponse.NOT_SERVING
         )
-        for name in ("", *(one.name for one in self._offered)):
+        for name in ("", *(service.name for service in self._offered)):
             await self._health.set(name, status)
 
 
@@ -175,7 +189,7 @@ def _options(limits: bounds.CallLimits) -> list[tuple[str, int]]:
         # Messages are small: a ping after each, to find a better window, would double their cost.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_allowed_incoming_connections", connections),
-        ("grpc.max_receive_message_length", limits.request_bytes),
+        ("grpc.max_receive_message_length", limits.body_bytes),
         ("grpc.max_send_message_length", limits.answer_bytes),
         ("grpc.max_metadata_size", limits.metadata_bytes),
         ("grpc.max_concurrent_streams", limits.watchers + limits.calls),

@@ -1,11 +1,13 @@
 """A gRPC service: its methods and error handling.
 
 Covers: the shape that ``server`` mounts, handlers made of plain functions, errors as status codes,
-who a caller is. Does not cover: listening (``server``), who may call (``permissions``).
+who a caller is, the threads that gRPC needs.
+Does not cover: listening (``server``), who may call (``permissions``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -14,6 +16,7 @@ import grpc.aio
 from google.protobuf import message as protobuf
 
 from koordlet import log
+from koordlet.host.process import threads
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 
@@ -56,8 +59,8 @@ def streamed(
     async def handle(data: bytes, context: Context) -> None:
         answers = call(await parsed(kind, data, context))
         try:
-            async for one in answers:
-                await context.write(one.SerializeToString())
+            async for answer in answers:
+                await context.write(answer.SerializeToString())
         finally:
             close = getattr(answers, "aclose", None)
             if close is not None:
@@ -94,8 +97,8 @@ _CODES: tuple[tuple[type[errors.KoordletError], grpc.StatusCode], ...] = (
 
 def code(error: Exception) -> grpc.StatusCode:
     """The status code of an error."""
-    found = (status for kind, status in _CODES if isinstance(error, kind))
-    return next(found, grpc.StatusCode.INTERNAL)
+    codes = (status for kind, status in _CODES if isinstance(error, kind))
+    return next(codes, grpc.StatusCode.INTERNAL)
 
 
 async def fail(context: Context, error: Exception) -> None:
@@ -110,12 +113,27 @@ async def fail(context: Context, error: Exception) -> None:
 
 def names(context: Context) -> tuple[str, ...]:
     """The subject alternative names of the caller's certificate; empty on a Unix socket."""
-    found = context.auth_context() or {}
+    properties = context.auth_context() or {}
     return tuple(
-        one.decode("utf-8", "replace") for one in found.get("x509_subject_alternative_name", ())
+        name.decode("utf-8", "replace")
+        for name in properties.get("x509_subject_alternative_name", ())
     )
 
 
 def secured(context: Context) -> bool:
     """True on a connection with TLS, which here always has a client certificate."""
     return b"ssl" in (context.auth_context() or {}).get("transport_security_type", ())
+
+
+#: Its pool has one for each CPU, at least four and at most sixteen; beside it there are a watcher
+#: of the pool, a timer and a poller. Three more, because ours come and go meanwhile.
+_POOL = (4, 16)
+_BESIDE = 3
+_SPARE = 3
+
+
+def ensure_threads() -> None:
+    """``HostError`` where it may not. Once it has begun it does with the threads that it has."""
+    least, most = _POOL
+    pool = max(least, min(most, os.cpu_count() or most))
+    threads.ensure(pool + _BESIDE + _SPARE, "gRPC")

@@ -161,10 +161,10 @@ def _bearer(context: services.Context) -> str:
 
 
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else {}
+    part = body.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _listed(body: Mapping[str, Any], name: str) -> list[str]:
-    found = body.get(name)
-    return [str(one) for one in found] if isinstance(found, list) else []
+    items = body.get(name)
+    return [str(item) for item in items] if isinstance(items, list) else []

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from koordlet.state import bounded_json, disk, journal, ownfiles
+from koordlet.state import disk, journal, ownfiles
 
 FORMAT = 1
 MadeT = TypeVar("MadeT")
@@ -41,12 +41,22 @@ class Checkpoints:
         self._refused: dict[str, OSError] = {}
         ownfiles.directory(directory)
 
-    def save(self, stem: str, schema: int, state: object) -> bool:
-        """Take a state if it changed since the last one; ``True`` where that is to be written."""
+    def save(
+        self,
+        stem: str,
+        schema: int,
+        state: object,
+        keep: Callable[[Any], object] = lambda state: state,
+    ) -> bool:
+        """Take a state if it changed since the last one; ``True`` where that is to be written.
+
+        ``keep`` turns a state that changed into what is written.
+        """
         before, written = self._saved.get(stem, (None, b""))
         if before is state or (type(before) is type(state) and before == state):
             return False
-        body = state if isinstance(state, Mapping) else dataclasses.asdict(cast("Any", state))
+        kept = keep(state)
+        body = kept if isinstance(kept, Mapping) else dataclasses.asdict(cast("Any", kept))
         document = {**self._stamp, "schema": schema, "state": body}
         data = (json.dumps(document, sort_keys=True) + "\n").encode()
         self._saved[stem] = (state, data)
@@ -66,10 +76,10 @@ class Checkpoints:
         """Write errors since the last call, by stem."""
         if self.disk.out(_ERRAND):
             return {}
-        found, self._refused = self._refused, {}
-        for stem in found:
+        refused, self._refused = self._refused, {}
+        for stem in refused:
             self._saved.pop(stem, None)
-        return found
+        return refused
 
     def _write(self, files: Mapping[str, bytes]) -> None:
         for stem, data in files.items():
@@ -86,7 +96,7 @@ class Checkpoints:
         With ``any_boot`` it may be of an earlier boot: what was learned about workloads stays true.
         """
         try:
-            document = bounded_json.load(ownfiles.read(self._path(stem)))
+            document = ownfiles.load_json(ownfiles.read(self._path(stem)))
         except FileNotFoundError:
             return None, ""
         except (OSError, ValueError) as error:

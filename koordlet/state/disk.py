@@ -81,20 +81,26 @@ class Disk:
         self._over(what, answer)
         return True
 
+    def does(self, what: str, work: Callable[[], object], patience: float) -> bool:
+        """Whether it is done within so many seconds; ``OSError`` where the disk refuses."""
+        refused: list[OSError | None] = []
+        if not (self.wait(what, patience) and self.ask(what, work, refused.append)):
+            return False
+        done = self.wait(what, patience)
+        for error in refused:
+            if error is not None:
+                raise error
+        return done
+
     def do(self, what: str, work: Callable[[], object]) -> None:
         """What a start needs, in a time that ends; errors are raised here."""
-        refused: list[OSError | None] = []
-        self.ask(what, work, refused.append)
-        if not self.wait(what, OPENING):
+        if not self.does(what, work, OPENING):
             raise errors.HostError(
                 unanswered(self.place, what, OPENING),
                 culprit=str(self.place),
                 fix=FIX,
                 errno=errno.ETIMEDOUT,
             )
-        for error in refused:
-            if error is not None:
-                raise error
 
     def out(self, what: str) -> bool:
         """Whether an errand of that name is on its way."""
@@ -142,13 +148,13 @@ class Disk:
 
 def hanging(disks: Iterable[Disk]) -> str:
     """Describe a hanging disk and the remedy; empty where all disks answer."""
-    late = [(found, disk) for disk in disks if (found := disk.late()) is not None]
+    late = [(stale, disk) for disk in disks if (stale := disk.late()) is not None]
     if not late:
         return ""
-    found, where = max(late, key=lambda each: each[0].seconds)
+    stale, where = max(late, key=lambda each: each[0].seconds)
     # In steps, so that it is one message and not one for each tick.
-    seconds = max((step for step in _STEPS if step <= found.seconds), default=LATE)
-    return f"{unanswered(where.place, found.item, seconds)}; {FIX}"
+    seconds = max((step for step in _STEPS if step <= stale.seconds), default=LATE)
+    return f"{unanswered(where.place, stale.item, seconds)}; {FIX}"
 
 
 def unanswered(place: Path, item: str, seconds: float) -> str:

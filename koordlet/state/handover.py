@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model.record import dataclass
-from koordlet.state import bounded_json, checkpoint, disk, ownfiles
+from koordlet.state import checkpoint, disk, ownfiles
 
 _ERRAND = "the hand-over deadline"
 
@@ -41,7 +39,7 @@ class Handover:
     def read(self) -> Deadline | None:
         """The deadline of this boot. A damaged file counts as passed: safe is without us."""
         try:
-            deadline = _deadline(bounded_json.load(ownfiles.read(self.path)))
+            deadline = _deadline(ownfiles.load_json(ownfiles.read(self.path)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
@@ -59,17 +57,18 @@ class Handover:
         deadline = Deadline(self.boot_id, boottime)
         body = {"boot_id": deadline.boot_id, "boottime": deadline.boottime}
         data = (json.dumps(body) + "\n").encode()
-        if not self._have_done(functools.partial(self._write, data)):
+
+        def write() -> None:
+            ownfiles.directory(self.path.parent)
+            checkpoint.write_atomically(self.path, data)
+
+        if not self.disk.does(_ERRAND, write, disk.LONG):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer", str(self.path))
         return deadline
 
     def clear(self) -> None:
         """Remove the deadline: an agent is ready, or everything is restored."""
-        self._have_done(self._remove)
-
-    def _write(self, data: bytes) -> None:
-        ownfiles.directory(self.path.parent)
-        checkpoint.write_atomically(self.path, data)
+        self.disk.does(_ERRAND, self._remove, disk.LONG)
 
     def _remove(self) -> None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -78,20 +77,6 @@ class Handover:
             except IsADirectoryError:
                 # It says that limits must go, and would say so for ever.
                 self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
-
-    def _have_done(self, work: Callable[[], None]) -> bool:
-        """Whether the disk did it soon; ``OSError`` where it refuses."""
-        refused: list[OSError] = []
-
-        def heard(error: OSError | None) -> None:
-            if error is not None:
-                refused.append(error)
-
-        free = self.disk.wait(_ERRAND, disk.LONG) and self.disk.ask(_ERRAND, work, heard)
-        done = free and self.disk.wait(_ERRAND, disk.LONG)
-        if refused:
-            raise refused[0]
-        return done
 
 
 def _deadline(body: object) -> Deadline:

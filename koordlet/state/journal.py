@@ -1,7 +1,7 @@
 """Journal: original values, on disk before koordlet changes them.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
-Does not cover: what its text amounts to (``state.journal_reading``), one record
+Does not cover: what its text amounts to (``state.records``), one record
 (``state.records``), what to do with entries (``apply.planner``), every action's story
 (``state.audit``).
 
@@ -34,7 +34,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from koordlet.model import errors
-from koordlet.state import disk, journal_reading, ownfiles, records
+from koordlet.state import disk, ownfiles, records
 
 #: Version of the format that is written; every version up to it is read.
 FORMAT = 2
@@ -61,7 +61,7 @@ class Journal:
         boot_id: str,
         root: str = "",
         on: disk.Disk | None = None,
-        refusal: journal_reading.Refusal = journal_reading.never,
+        refusal: records.Refusal = records.never,
     ) -> None:
         self.path = path
         #: Why an entry of the file cannot be ours, whatever it says; empty where it may be.
@@ -110,7 +110,7 @@ class Journal:
         if not self.entries and not self.damage and self.disk.wait(_ERRAND, disk.LONG):
             # That there is one says that there is something to look after.
             with contextlib.suppress(OSError):
-                self._errand(self.path.unlink, _nothing, disk.LONG)
+                self._errand(self.path.unlink, patience=disk.LONG)
         closed = self.disk.close()
         if closed:
             os.close(self._file)
@@ -141,7 +141,9 @@ class Journal:
         notes, self._notes = list(self._notes.values()), {}
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
         lines = [records.intent(entry) for entry in fresh]
-        if not self._errand(functools.partial(self._write, notes, lines), self._landed, patience):
+        if not self._errand(
+            functools.partial(self._write, notes, lines), self._landed, patience=patience
+        ):
             return {entry.target for entry in fresh}
         # Only now: what is written anew is what ``entries`` holds.
         self._bound()
@@ -209,7 +211,7 @@ class Journal:
         if self._headed == self.root:
             notes, self._notes = list(self._notes.values()), {}
             notes += self._read_back() if readings else ()
-            if notes and not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
+            if notes and not self._errand(functools.partial(self._lose, notes), patience=0.0):
                 return
         self._bound()
 
@@ -237,7 +239,7 @@ class Journal:
         root = self.root
         header = {"format": FORMAT, **self._stamp, "root": root}
         lines = [
-            *(records.line(header) for _ in range(journal_reading.HEADERS)),
+            *(records.line(header) for _ in range(records.HEADERS)),
             *(records.intent(entry) for entry in self.entries.values()),
         ]
         # They are in the entries.
@@ -253,9 +255,11 @@ class Journal:
             self._readings |= readings
             self._limit = max(_MIN_RECORDS, 2 * self._records)
 
-        self._errand(functools.partial(self._replace, lines, root), heard, patience)
+        self._errand(functools.partial(self._replace, lines, root), heard, patience=patience)
 
-    def _errand(self, work: Callable[[], None], then: disk.Then, patience: float) -> bool:
+    def _errand(
+        self, work: Callable[[], None], then: disk.Then = lambda _: None, *, patience: float
+    ) -> bool:
         """Have the disk do something to the file; ``OSError`` where it refuses in time."""
 
         def heard(error: OSError | None) -> None:
@@ -325,19 +329,19 @@ class Journal:
             if error.errno != errno.EFBIG:
                 raise
             raw = b""
-        said = journal_reading.read(raw, self._refusal)
-        if said.header is None or not self._is_mine(said):
-            self._set_aside(readable=said.header is not None)
+        reading = records.read(raw, self._refusal)
+        if reading.header is None or not self._is_mine(reading):
+            self._set_aside(readable=reading.header is not None)
             return False
-        self.entries.update(said.entries)
-        self.damage += [f"{self.path}: {damage}" for damage in said.damage]
-        self._records = said.count
-        self._headed = str(said.header.get("root", root))
+        self.entries.update(reading.entries)
+        self.damage += [f"{self.path}: {damage}" for damage in reading.damage]
+        self._records = reading.count
+        self._headed = str(reading.header.get("root", root))
         if self.entries:
             self.root = self._headed
-        return said.format != FORMAT or said.header.get("root") != self.root
+        return reading.format != FORMAT or reading.header.get("root") != self.root
 
-    def _is_mine(self, reading: journal_reading.Reading) -> bool:
+    def _is_mine(self, reading: records.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""
         if not reading.is_of(self._stamp):
             return False
@@ -368,8 +372,8 @@ def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
         raw = ownfiles.read(path)
     except FileNotFoundError:
         return {}
-    said = journal_reading.read(raw)
-    return said.entries if said.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
+    reading = records.read(raw)
+    return reading.entries if reading.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
 
 
 def sync_directory(path: Path) -> None:
@@ -385,7 +389,3 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-
-
-def _nothing(_error: OSError | None) -> None:
-    """What follows from notes: nothing."""

@@ -44,10 +44,10 @@ def load(path: Path) -> str | None:
     except OSError as error:
         raise UntrustedError(f"{path}: {error.strerror or error}") from error
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise UntrustedError(f"{path}: not a regular file")
-        if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UntrustedError(f"{path}: others can write to it")
         with os.fdopen(handle, "rb", closefd=False) as file:
             raw = file.read(MAX_BYTES + 1)

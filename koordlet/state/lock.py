@@ -45,10 +45,10 @@ class Lock:
                 culprit=str(self.path),
                 fix=f"stop it first, or look at it: ps -fp {holder}",
             ) from None
-        said = b"%d\n" % os.getpid()
+        pid_line = b"%d\n" % os.getpid()
         # In this order the file is never empty, and so its end is no reason to write it out.
-        os.pwrite(handle, said, 0)
-        os.ftruncate(handle, len(said))
+        os.pwrite(handle, pid_line, 0)
+        os.ftruncate(handle, len(pid_line))
         self._file = handle
 
     def release(self) -> None:

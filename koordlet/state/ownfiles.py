@@ -1,6 +1,7 @@
 """Files of our own, opened only where nobody else can have put them or can change them.
 
-Covers: the directories that lead to them, owners, links, pipes, what is too large.
+Covers: the directories that lead to them, owners, links, pipes, what is too large, JSON in them
+that may be damaged or forged.
 Does not cover: which files those are (``state.paths``), what is in them.
 
 A program that can write to a directory can replace koordlet's files by links, pipes or its own, and
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -59,9 +62,9 @@ def directory(path: Path, *, make: bool = True) -> None:
     It is checked after it was made: where somebody is faster, it is his. Without ``make`` a missing
     one raises ``FileNotFoundError``, once what is there has been checked.
     """
-    for place, found in _way(path, make=make):
-        _check_owner(place, found)
-        if _others_write(place, found, ours=False) and not found.st_mode & stat.S_ISVTX:
+    for place, status in _way(path, make=make):
+        _check_owner(place, status)
+        if _others_write(place, status, ours=False) and not status.st_mode & stat.S_ISVTX:
             raise _writable(place)
     if _others_write(path, path.stat(), ours=True):
         raise _writable(path)
@@ -135,11 +138,11 @@ def _way(path: Path, *, make: bool) -> Iterator[tuple[Path, os.stat_result]]:
             here = here.parent
             continue
         place = here / step
-        found = _look(place, make=make)
-        yield place, found
-        if stat.S_ISDIR(found.st_mode):
+        status = _look(place, make=make)
+        yield place, status
+        if stat.S_ISDIR(status.st_mode):
             here = place
-        elif not stat.S_ISLNK(found.st_mode):
+        elif not stat.S_ISLNK(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
         else:
             links += 1
@@ -191,10 +194,10 @@ def _is_private(group: int) -> bool:
     import pwd  # noqa: PLC0415 -- as above
 
     try:
-        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+        user, group_entry = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
         return False
-    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+    return group_entry.gr_name == user.pw_name and set(group_entry.gr_mem) <= {user.pw_name}
 
 
 def _has_list(place: Path) -> bool:
@@ -216,3 +219,60 @@ def _no_file(path: Path, why: str) -> UntrustedError:
         f"{why}, and none of koordlet's files",
         f"move {path} away, or set another --state-dir",
     )
+
+
+# JSON ---------------------------------------------------------------------------------------------
+
+
+#: Nothing that we write is nested half as deep; recursion over it must end well.
+_DEPTH = 64
+#: Inode numbers have 64 bits without a sign.
+_LEAST, _MOST = -(1 << 63), 1 << 64
+
+
+def load_json(data: bytes) -> object:
+    """Load a document; ``ValueError`` where koordlet cannot have written it."""
+    try:
+        document: object = _DECODER.decode(data.decode())
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    _check_depth(document)
+    return document
+
+
+def _whole(text: str) -> int:
+    # As many characters as such a number may have: longer ones are not even converted.
+    number = int(text) if len(text) <= 20 else _MOST
+    if not _LEAST <= number < _MOST:
+        raise ValueError(f"a number beyond 64 bits: {text[:20]}…")
+    return number
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"a number beyond range: {text[:20]}")
+    return number
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(f"not a number: {text}")
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+
+
+def _check_depth(document: object) -> None:
+    level = [document]
+    for _ in range(_DEPTH):
+        level = [
+            inner for each in level if isinstance(each, dict | list) for inner in _inside(each)
+        ]
+        if not level:
+            return
+    raise ValueError(f"nested more than {_DEPTH} deep")
+
+
+def _inside(value: dict[str, object] | list[object]) -> list[object]:
+    every = value.values() if isinstance(value, dict) else value
+    return [each for each in every if isinstance(each, dict | list)]

@@ -1,6 +1,7 @@
-"""One record of the journal: an entry and the facts about it, as a line and back. Pure.
+"""Records of the journal: an entry and the facts about it, as a line and back; all of them. Pure.
 
-Covers: what a line looks like, damaged ones, folding facts into entries.
+Covers: what a line looks like, damaged ones, headers, folding facts into entries, entries that
+cannot be ours.
 Does not cover: the file (``state.journal``, which has the format's rules).
 """
 
@@ -10,10 +11,13 @@ import functools
 import json
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from json.encoder import encode_basestring_ascii as _quote
 from typing import NamedTuple
 
-from koordlet.state import bounded_json
+from koordlet.model import cgroup
+from koordlet.model.record import dataclass
+from koordlet.state import ownfiles
 
 #: An entry from as many values as it has: ``_make`` counts them.
 _made = tuple.__new__
@@ -143,7 +147,7 @@ def parse(line: bytes) -> Mapping[str, object] | None:
     try:
         if int(checksum, 16) != zlib.crc32(body):
             return None
-        record = bounded_json.load(body)
+        record = ownfiles.load_json(body)
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
@@ -151,5 +155,73 @@ def parse(line: bytes) -> Mapping[str, object] | None:
 
 def done(target: str, value: str, inode: int) -> bytes:
     """A value that was read back, as a record."""
-    said = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
-    return framed(said.encode())
+    line = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
+    return framed(line.encode())
+
+
+# A whole journal ----------------------------------------------------------------------------------
+
+
+#: Copies of the header.
+HEADERS = 2
+
+#: Why an entry cannot be ours, whatever it says; empty where it may be.
+Refusal = Callable[[Entry], str]
+
+
+def never(_entry: Entry) -> str:
+    """Every entry may be ours."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A parsed journal."""
+
+    #: ``None`` where there is none that is whole: then it is no journal.
+    header: Mapping[str, object] | None = None
+    entries: dict[str, Entry] = field(default_factory=dict)
+    #: What was skipped, and why.
+    damage: tuple[str, ...] = ()
+    #: Records, damaged ones with them.
+    count: int = 0
+
+    @property
+    def format(self) -> int:
+        """The version of the format; 0 without a header."""
+        version = None if self.header is None else self.header["format"]
+        return version if isinstance(version, int) else 0
+
+    def is_of(self, stamp: Mapping[str, str]) -> bool:
+        """Whether this boot of this machine wrote it."""
+        header = self.header or {}
+        return all(header.get(key) == value for key, value in stamp.items())
+
+
+def read(raw: bytes, refusal: Refusal = never) -> Reading:
+    """Read it; what is damaged or cannot be ours costs itself."""
+    lines = [(n, line) for n, line in enumerate(raw.split(b"\n"), 1) if line]
+    facts = [(number, parse(line)) for number, line in lines]
+    # One more: a damaged byte may have become a newline.
+    first = [record for _, record in facts[: HEADERS + 1] if record is not None]
+    header = next((record for record in first if _is_header(record)), None)
+    if header is None:
+        return Reading(count=len(facts))
+    entries: dict[str, Entry] = {}
+    damage = [
+        f"line {number}: damaged record skipped"
+        for number, record in facts
+        if record is None or not ("format" in record or fold(entries, record))
+    ]
+    for entry in tuple(entries.values()):
+        if why := refusal(entry):
+            del entries[entry.target]
+            damage.append(f"entry skipped: {why}")
+    return Reading(header=header, entries=entries, damage=tuple(damage), count=len(facts))
+
+
+def _is_header(record: Mapping[str, object]) -> bool:
+    """What is below no cgroup root that there can be is none of ours."""
+    root = record.get("root", "")
+    below = isinstance(root, str) and (not root or cgroup.is_plain(root))
+    return type(record.get("format")) is int and below

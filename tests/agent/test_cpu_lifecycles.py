@@ -20,7 +20,7 @@ import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from koordlet.agent import lifecycle, tick
+from koordlet.agent import lifecycle, publisher
 from koordlet.model import cpuset, grouppath, ledger, pod, qos
 from koordlet.policy.cpu import reservation_requests
 from tests.kit import agents, moments, search, trees
@@ -60,7 +60,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         self.notes: dict[str, str] = {}
         self.stack = contextlib.ExitStack()
         self.who: lifecycle.Agent | None = None
-        self.seen: tick.Pass | None = None
+        self.seen: publisher.Pass | None = None
 
     @stateful.initialize(threads=st.sampled_from([1, 2]))
     def begin(self, threads: int) -> None:
@@ -169,7 +169,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
             containers=self._containers(name),
         )
         assert self.who is not None
-        self.who.admit(one, "main")
+        self.who.tick.adjust(self.who.stations, one, "main")
         self.lodgers[name] = Lodger(one, pid)
         self._settle()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.agent import lifecycle, loop, memory_watch
+from koordlet.agent import loop, memory_watch
 from koordlet.model import errors
 from tests.kit import images
 from tests.kit.lives import Life
@@ -118,7 +118,7 @@ def test_the_kernel_tells_of_memory(life: Life, monkeypatch: pytest.MonkeyPatch)
         looks.append(told)
         return told
 
-    monkeypatch.setattr(lifecycle.Agent, "listen_for_memory", lambda _: reading)
+    monkeypatch.setattr(memory_watch.MemoryWatch, "listen", lambda *_: reading)
     rings = lambda _: bool(os.read(reading, 1))  # noqa: E731 -- as the line below
     monkeypatch.setattr(memory_watch.MemoryWatch, "rings", rings)
     monkeypatch.setattr(memory_watch.MemoryWatch, "crossed", crossed)
@@ -138,7 +138,7 @@ def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPa
 
     async def act(life: Life) -> None:
         await life.ready()
-        real = life.who.tick.run_once
+        real = life.who.tick.draft
         failed: list[int] = []
 
         def broken(*args: Any, **kwargs: Any) -> object:
@@ -148,7 +148,7 @@ def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPa
                 raise RuntimeError(msg)
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(life.who.tick, "run_once", broken)
+        monkeypatch.setattr(life.who.tick, "draft", broken)
         count = len(life.shown.views)
         await life.shown.next(lambda: len(life.shown.views) > count)
         assert len(failed) == 2

@@ -93,13 +93,13 @@ def test_a_busy_machine_is_no_storm(
 
     async def act(life: Life) -> None:
         await life.ready()
-        real = life.who.tick.run_once
+        real = life.who.tick.draft
 
         def waiting(*args: Any, **kwargs: Any) -> object:
             select.select([], [], [], 0.1)
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(life.who.tick, "run_once", waiting)
+        monkeypatch.setattr(life.who.tick, "draft", waiting)
         for _ in range(2):
             count = len(life.shown.views)
             events.tell()

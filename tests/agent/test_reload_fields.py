@@ -88,8 +88,8 @@ _TRIED: tuple[object, ...] = (
 
 
 def _evictor(who: lifecycle.Agent) -> Any:
-    assert who._evictor is not None
-    return who._evictor
+    assert who.stations.evictor is not None
+    return who.stations.evictor
 
 
 def _backend(who: lifecycle.Agent, name: str) -> object:

@@ -23,8 +23,8 @@ def test_a_pass_changes_nothing_and_the_next_wants_the_same(site: agents.Site) -
     """Until a draft is applied the machine is as it was, and so is the next draft."""
     before, line = site.image(), site.line()
 
-    first = line.run_once({})
-    second = line.run_once({})
+    first = line.draft({})
+    second = line.draft({})
 
     assert site.image() == before
     assert "WriteFile" in {type(step.action).__name__ for step in first.draft.plan.steps}
@@ -34,7 +34,7 @@ def test_a_pass_changes_nothing_and_the_next_wants_the_same(site: agents.Site) -
 def test_a_mode_that_is_overridden_holds_for_its_policy_alone(site: agents.Site) -> None:
     """What a policy in shadow wants is in the plan, and is not decided for a container."""
     site.modes = {shared_pools.STEM: plan.Mode.SHADOW}
-    outcomes = {one.stem: one.mode for one in site.line().run_once({}).said.outcomes}
+    outcomes = {one.stem: one.mode for one in site.line().draft({}).said.outcomes}
 
     assert outcomes[shared_pools.STEM] is plan.Mode.SHADOW
     assert outcomes["reserved_cpus"] is plan.Mode.ENFORCE
@@ -44,7 +44,7 @@ def test_a_trace_has_the_inputs_of_each_policy_that_is_not_off(site: agents.Site
     """Without a trace nothing is kept; with one every policy that decided is in it."""
     stations, line = trace.Trace(), site.line()
 
-    made = line.run_once({}, trace=stations)
+    made = line.draft({}, trace=stations)
 
     assert set(stations.inputs) == {
         one.stem for one in made.said.outcomes if one.mode is not plan.Mode.OFF
@@ -54,7 +54,7 @@ def test_a_trace_has_the_inputs_of_each_policy_that_is_not_off(site: agents.Site
 def test_a_newcomer_is_admitted_once_and_remembered(site: agents.Site) -> None:
     """It counts as announced until a source lists it; a second container announces nothing."""
     line = site.line()
-    line.run_once({})
+    line.draft({})
     newcomer = pod.Pod(
         uid="u1", namespace="shop", name="new", qos=qos.Qos.LS, source="nri", group="kubepods/podu1"
     )

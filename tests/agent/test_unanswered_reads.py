@@ -106,7 +106,7 @@ class Life:
         for number in range(passes):
             self.scene.site.clock.tick()
             self.who.one_pass(slow=number % 2 == 0)
-            self.who.protection_broken()
+            self.who.tick.protection_broken(self.who.stations)
 
     def silence(self, number: int, paths: Iterable[str] | None, passes: int) -> str:
         """What went wrong while these were not answered, and after that."""
@@ -232,10 +232,10 @@ def test_it_is_said_once() -> None:
     """The sentence stays the same while the named file is silent, whatever else is."""
     told = publisher.UnansweredReads()
     one, other = (absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b"))
-    first = told.conditions([one, other])
-    assert first == told.conditions([other, one])
+    first = told.update([one, other])
+    assert first == told.update([other, one])
     assert "/a (EIO) and others" in told.why
-    assert told.conditions([]) == ()
+    assert told.update([]) == ""
     assert not told.why
 
 
@@ -244,8 +244,8 @@ def test_what_is_unknown_is_named_first() -> None:
     told = publisher.UnansweredReads()
     held = absence.Unanswered("/a", errno.EMFILE, held=True)
     unknown = absence.Unanswered("/b", errno.EMFILE, held=False)
-    told.conditions([held])
-    told.conditions([held, unknown])
+    told.update([held])
+    told.update([held, unknown])
 
     assert told.why.startswith("/b (EMFILE) and others")
     assert "nothing is put back" in told.why

@@ -73,14 +73,13 @@ def test_an_original_that_could_not_be_written_down_is_asked_for_again(
         agents.settle(who, site.clock)
         ours = cpus(site, "web")
         born(site, "web/copy", ours)
-        adopted = who.adopt
 
         def full(*_args: object, **_more: object) -> bool:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(who, "adopt", full)
-        who.one_pass(slow=True)
-        monkeypatch.setattr(who, "adopt", adopted)
+        with monkeypatch.context() as once:
+            once.setattr(copies, "adopt", full)
+            who.one_pass(slow=True)
         site.clock.tick()
         who.one_pass(slow=False)
         known = f"{TOP}/web/copy/cpuset.cpus" in who.book.entries

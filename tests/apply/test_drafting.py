@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from koordlet.apply import drafting, planner
 from koordlet.host.cgroup import hierarchies
-from koordlet.model import action, cgroup, decision, ledger, plan, result
+from koordlet.model import action, cgroup, cpuset, decision, ledger, plan, result
 from koordlet.policy.framework import chain
 from koordlet.state import journal
 from tests.kit import counting, moments
@@ -28,6 +28,7 @@ class Site:
         layout = hierarchies.discover(self.host)
         self.seen = replace(moments.bare(layout), groups=GROUPS)
         self.repeated = False
+        self._last = planner.Draft(plan=plan.Plan())
 
     def holds(self, target: str, weight: int) -> None:
         """Somebody writes."""
@@ -51,9 +52,11 @@ class Site:
         said: decision.Decision[object] = decision.Decision(next_state=None, actions=wishes)
         one = chain.Outcome(stem="p", mode=mode, decision=said)
         asked = replace(self.seen), chain.Round(outcomes=(one,), ledger=ledger.Ledger())
-        made, self.repeated = self.drafter.next(
+        before = self._last
+        made = self._last = self.drafter.next(
             asked, entries or {}, told=told, trusting=trusting, acting=self.acting
         )
+        self.repeated = made.wanted is before.wanted and made.plan.steps is before.plan.steps
         return made
 
 
@@ -180,3 +183,60 @@ def test_whoever_does_not_act_is_not_asked_again() -> None:
     site.next(1, 2)
     site.next(1, 2)
     assert not site.repeated, "what was to be done may have been done meanwhile"
+
+
+def test_the_same_wishes_of_the_same_groups_are_one_object() -> None:
+    """So originals and watched files are looked at again only where a pass wants otherwise."""
+    site = Site()
+    first, second = site.next(1, 2), site.next(1, 2)
+    other = site.next(1, 3)
+    slow = site.next(1, 3, trusting=False)
+
+    assert [write.target for write in first.wanted] == [A, B]
+    assert second.wanted is first.wanted
+    assert other.wanted is not first.wanted
+    assert (slow.wanted == other.wanted, slow.wanted is other.wanted) == (True, False)
+
+
+def set_before(group: str, original: str | None, knob: str = "cpuset.cpus") -> journal.Entry:
+    """One file of ours, and what it said before."""
+    return journal.Entry(
+        kind="WriteFile",
+        target=f"/c/{group}/{knob}",
+        policy="p",
+        original=original,
+        values=("1",),
+        knob=knob,
+        group=group,
+        inode=1,
+    )
+
+
+def test_sets_of_cpus_alone_are_known_by_group() -> None:
+    """Other files, and sets that nobody could read, are none; an empty one is an empty set."""
+    entries = [
+        set_before("a", "0-3"),
+        set_before("b", ""),
+        set_before("c", None),
+        set_before("d", "2", "cpu.shares"),
+    ]
+    drafter = drafting.Drafter(counting.machine("v2"))
+    drafter.follow({each.target: each for each in entries}, None)
+
+    assert drafter.originals == {"a": cpuset.CPUSet.parse("0-3"), "b": cpuset.CPUSet()}
+
+
+def test_the_same_groups_give_the_same_object() -> None:
+    """Policies compare by identity: an equal journal is the same answer."""
+    drafter = drafting.Drafter(counting.machine("v2"))
+    entries = {"x": set_before("a", "0-3")}
+    groups = ("a",)
+    drafter.follow(entries, groups)
+    first = drafter.originals
+
+    drafter.follow({}, groups)
+    assert drafter.originals is first
+    drafter.follow({"x": set_before("a", "0-3")}, ("a", "b"))
+    assert drafter.originals is first
+    drafter.follow({}, None)
+    assert drafter.originals == {}

@@ -26,7 +26,7 @@ def one_pass(site: agents.Site) -> dict[str, result.Result]:
 
 def site_pass(who: lifecycle.Agent) -> dict[str, result.Result]:
     """The same for an agent that is there."""
-    made = who.tick.run_once(who.book.entries)
+    made = who.tick.draft(who.book.entries)
     return {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
 
 
@@ -124,10 +124,10 @@ def test_protective_limits_come_back_at_once(site: agents.Site, host: KernelHost
         agents.settle(who, site.clock)
         for _ in range(5):
             host.write(target, b"0-4")
-            assert who.protection_broken()
+            assert who.tick.protection_broken(who.stations)
             who.one_pass(slow=False)
             assert host.text(target) == "2-3\n"
-            assert not who.protection_broken()
+            assert not who.tick.protection_broken(who.stations)
 
 
 def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: KernelHost) -> None:
@@ -149,7 +149,7 @@ def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: Ker
 def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHost) -> None:
     """A group that goes between look and write is a value, not an error, and is forgotten."""
     with site.agent() as who:
-        made = who.tick.run_once(who.book.entries)
+        made = who.tick.draft(who.book.entries)
         for pid in host.pids("/sys/fs/cgroup/cpuset/d"):
             host.exit(pid)
         host.rmdir(host.at("/sys/fs/cgroup/cpuset/d"))
@@ -212,7 +212,7 @@ def test_results_are_heard_as_they_happen(site: agents.Site, host: KernelHost) -
     """The reporter hears each result right after its step, not at the end of the plan."""
     heard: list[tuple[str, int]] = []
     with site.agent() as who:
-        made = who.tick.run_once(who.book.entries)
+        made = who.tick.draft(who.book.entries)
         who.executor.run(
             made.draft, made.snapshot, lambda one: heard.append((one.target, len(host.calls)))
         )

@@ -66,3 +66,19 @@ def test_an_eviction_is_about_a_pod_and_no_group(tmp_path: Path) -> None:
     step = action.Evict(target="pod/web/shop", victim=victim, policy="node_pressure", reason="test")
 
     assert known.unknown(step) == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "who"),
+    [
+        ("kubepods.slice/kubepods-pod1.slice/cri-containerd-ab.scope", "container runtime"),
+        ("kubepods.slice/kubepods-pod1.slice/crio-ab.scope/container", "crun update"),
+        ("kubepods/besteffort/pod1", "kubelet"),
+        ("docker/ab", "Docker"),
+        ("system.slice/nginx.service", "systemd"),
+        ("batch/jobs", "unknown"),
+    ],
+)
+def test_the_usual_writer(group: str, who: str) -> None:
+    """The innermost name tells most; a group that nobody's convention names has no usual writer."""
+    assert who in intents.usual_writer(group)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.apply import places, unit_properties
+from koordlet.apply import places, units
 from koordlet.model import cgroup, knob
 from koordlet.policy.memory_io import system_qos
 from koordlet.state import journal
@@ -76,8 +76,8 @@ def test_every_file_of_the_tables() -> None:
     for path in test_housekeeping.FILES:
         assert allows(entry("WriteFile", path, group=""))
     rows = {name: row for row in knob.TABLE.values() if (name := row.v2) is not None}
-    for file in unit_properties.TABLE.keys() & rows.keys():
-        said = tuple((one, "t:1") for one in unit_properties.TABLE[file].names)
+    for file in units.PROPERTIES.keys() & rows.keys():
+        said = tuple((one, "t:1") for one in units.PROPERTIES[file].names)
         more = {"group": "a.slice", "unit": "a.slice", "properties": said}
         target = f"/sys/fs/cgroup/a.slice/{file}"
         assert allows(entry("SetUnitProperty", target, knob=rows[file].name, **more))

@@ -153,6 +153,19 @@ def test_a_rewritten_limit_is_seen() -> None:
     assert ([], [str(FILE)]) == (before, watch.broken())
 
 
+def test_wishes_are_followed_once_unless_something_is_missing() -> None:
+    """The object itself says that it is watched; a file that cannot be opened has to come again."""
+    watch, wanted = protective.Watch(made()), (limit(),)
+    more = (*wanted, limit(target="/sys/fs/cgroup/gone/cpuset.cpus"))
+    followed = []
+    for wishes, again in ((wanted, False), (wanted, True), (more, False)):
+        watch.follow(wishes, again=again)
+        followed.append(watch.followed)
+
+    assert followed == [wanted, None, None]
+    assert followed[0] is wanted
+
+
 def test_the_newest_value_counts() -> None:
     """A limit that changes is compared with what it shall be now."""
     watch = protective.Watch(made())

@@ -322,7 +322,7 @@ def test_no_room_is_explained_once(ram: Path) -> None:
     host.refuse(f"{kit.PLACE}/BE", errno.ENOSPC, kinds=("mkdir",))
     with site.agent() as who:
         results: list[result.Result] = []
-        made_ = who.tick.run_once(who.book.entries)
+        made_ = who.tick.draft(who.book.entries)
         results = list(who.executor.run(made_.draft, made_.snapshot))
 
     assert {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")} == {"ENOSPC"}
@@ -352,7 +352,7 @@ def test_nothing_is_tried_in_a_group_that_cannot_be_made(ram: Path) -> None:
     said: list[result.Verdict] = []
     with site.agent() as who:
         for _ in range(2):
-            plan = who.tick.run_once(who.book.entries)
+            plan = who.tick.draft(who.book.entries)
             said = [one.verdict for one in who.executor.run(plan.draft, plan.snapshot)]
         assert not [one for one in who.book.entries if one.startswith(f"{kit.PLACE}/BE/")]
 

@@ -291,7 +291,7 @@ def test_a_kill_before_the_write_is_no_contest(ram: Path) -> None:
     site = trees.site(world, host, ram)
     assert site.dies(site.settle, 1, done=False)
     with site.agent() as who:
-        made = who.tick.run_once(who.book.entries)
+        made = who.tick.draft(who.book.entries)
         results = who.executor.run(made.draft, made.snapshot)
 
     assert [(one.verdict.value, one.contested) for one in results] == [("done", False)]

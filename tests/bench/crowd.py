@@ -4,7 +4,7 @@ Covers: 1 000 watchers that connect at once; each rogue of ``tests.kit.rogues``;
 in the loop that serves, less that of a timer in an idle process in the same window.
 Does not cover: what serving costs (``fanout``).
 
-A tick is late when it starts half of its second after its time (``agent.loop``): that is the
+A tick is late when it starts half of its second after its time (``node_feed.loop``): that is the
 reference. Lateness is measured in the loop alone, without the agent's own work.
 
     python -m tests.bench.crowd watch SOCKET WATCHERS      the watchers
@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from koordlet.report import view
-from koordlet.rpc import agent
+from koordlet.rpc import node_feed
 from tests.bench import gate
 from tests.kit import rogues, views
 
@@ -49,13 +49,13 @@ def _ratio(name: str, worst: float) -> gate.Ratio:
     )
 
 
-_Crowd = Callable[[agent.AgentServer, Path], Awaitable[None]]
+_Crowd = Callable[[node_feed.AgentServer, Path], Awaitable[None]]
 
 
 async def _measure(crowd: _Crowd) -> float:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "koordlet.sock"
-        serving = agent.AgentServer(path, "1")
+        serving = node_feed.AgentServer(path, "1")
         await serving.start()
         serving.publish(views.view(views.pods(250)))
         try:
@@ -99,21 +99,21 @@ async def _timer(worst: list[float]) -> None:
             due = loop.time()
 
 
-async def _crowd(serving: agent.AgentServer, path: Path) -> None:
+async def _crowd(serving: node_feed.AgentServer, path: Path) -> None:
     words = (sys.executable, "-m", "tests.bench.crowd", "watch", str(path), str(WATCHERS))
     watching = await asyncio.create_subprocess_exec(*words)
     try:
         async with asyncio.timeout(120):
             while serving.counts["events"] < WATCHERS:  # noqa: ASYNC110 -- counts only
                 await asyncio.sleep(0.02)
-        assert serving.watchers == WATCHERS
+        assert serving.feed.watchers == WATCHERS
     finally:
         watching.kill()
         await watching.wait()
 
 
 def _rogue(kind: str) -> _Crowd:
-    async def crowd(serving: agent.AgentServer, path: Path) -> None:
+    async def crowd(serving: node_feed.AgentServer, path: Path) -> None:
         words = (sys.executable, "-m", "tests.kit.rogues", str(path), kind)
         one = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
         assert one.stdout is not None

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from koordlet.report import view
-from koordlet.rpc import agent
+from koordlet.rpc import node_feed
 from tests.bench import gate
 from tests.kit import views
 
@@ -46,7 +46,7 @@ async def _measure() -> float:
     base = views.view(workloads)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "koordlet.sock"
-        serving = agent.AgentServer(path, "1")
+        serving = node_feed.AgentServer(path, "1")
         await serving.start()
         serving.publish(base)
         watching = await asyncio.create_subprocess_exec(
@@ -61,7 +61,7 @@ async def _measure() -> float:
             await serving.stop()
 
 
-async def _rounds(serving: agent.AgentServer, base: view.ReportView, repeat: int) -> float:
+async def _rounds(serving: node_feed.AgentServer, base: view.ReportView, repeat: int) -> float:
     """CPU seconds of one round."""
     keys = [one.key for one in base.snapshot.pods]
     before, events = time.process_time(), serving.counts["events"]
@@ -74,7 +74,7 @@ async def _rounds(serving: agent.AgentServer, base: view.ReportView, repeat: int
     return spent / _ROUNDS
 
 
-async def _until(serving: agent.AgentServer, events: int) -> None:
+async def _until(serving: node_feed.AgentServer, events: int) -> None:
     """Wait for the events to be out."""
     async with asyncio.timeout(60):
         while serving.counts["events"] + serving.counts["dropped"] < events:  # noqa: ASYNC110 -- counts only

@@ -34,7 +34,7 @@ def explained(site: agents.Site, path: str = CPUS) -> documents.Document:
     return explain_write.document(
         path,
         site.host,
-        site.line().run_once(entries),
+        site.line().draft(entries),
         entries.get(path),
         documents.rows(records, "records"),
     )
@@ -91,7 +91,7 @@ def test_what_was_put_back(site: agents.Site) -> None:
     site.config = ""
     done = {"at": 1.79e9, "verdict": "done", "policy": "adaptive", "was": "-1", "value": "5000"}
     records = [{**done, "reason": "adaptive: it hurts"}, {**done, "reason": "back to what it was"}]
-    found = explain_write.document(CPUS, site.host, site.line().run_once({}), None, records)
+    found = explain_write.document(CPUS, site.host, site.line().draft({}), None, records)
     text = "\n".join(explain_write.lines(found))
 
     assert "nobody's now: " in text

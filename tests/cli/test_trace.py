@@ -58,7 +58,7 @@ def traced(
     log, stations = read_log.ReadLog(site.host), trace.Trace()
     line = site.line(log)
     line.observation.take = lambda: said
-    made = line.run_once(entries, trace=stations)
+    made = line.draft(entries, trace=stations)
     return trace_command.traced_pass(
         line,
         made,
@@ -243,8 +243,8 @@ def test_one_group_is_told_with_all_who_want_something_there(site: agents.Site) 
 
 def test_a_trace_changes_nothing_of_a_pass(site: agents.Site) -> None:
     """The same decisions and the same draft, with a trace and without."""
-    plain = site.line().run_once({})
-    told = site.line().run_once({}, trace=trace.Trace())
+    plain = site.line().draft({})
+    told = site.line().draft({}, trace=trace.Trace())
 
     assert (plain.said, plain.draft) == (told.said, told.draft)
 

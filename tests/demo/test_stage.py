@@ -87,7 +87,7 @@ def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.ReportView
     end = clock.at + seconds
     for n in range(round(10 * seconds)):
         clock.at = end - seconds + 0.1 * (n + 1)
-        if who.strained() or n % 10 == 9:
+        if who.tick.strained() or n % 10 == 9:
             who.one_pass(slow=n % 100 == 9)
     assert who.publisher.view is not None
     return who.publisher.view

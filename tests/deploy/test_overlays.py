@@ -207,9 +207,9 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
     words = [word.replace("/tls/", f"{ram}/") for word in (*made["command"], *made["args"])]
     subprocess.run(words, check=True, capture_output=True, timeout=60)
 
-    taken = certificates.Certificate(ram / "tls.crt", ram / "tls.key")
+    taken = certificates.context(ram / "tls.crt", ram / "tls.key")
 
-    assert isinstance(taken.context, ssl.SSLContext)
+    assert isinstance(taken, ssl.SSLContext)
 
 
 def test_taints_bring_one_verb_and_their_switch() -> None:

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from koordlet import client
-from koordlet.rpc import placing_client
+from koordlet.rpc import client as rpc_client
 from tests.kit import deadline, needs
 from tests.kit.apiserver import pki
 
@@ -209,7 +209,7 @@ def test_together_apart_and_alone(pair: Pair) -> None:
     scheduler, agent = pair.start_scheduler(), pair.start_agent()
     with stopped(scheduler, agent):
         scheduler.until("scheduler.leading")
-        with placing_client.PlacingClient(pair.socket) as desk:
+        with rpc_client.PlacingClient(pair.socket) as desk:
             assert [one.error for one in desk.submit([json.dumps(_NODE)])] == [""]
         scheduler.until("scheduler.agent_heard")
 

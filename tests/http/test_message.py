@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from koordlet.http import message, respond, routes
+from koordlet.http import message, routes
 from tests.http import conftest
 
 
@@ -73,7 +73,7 @@ def test_not_modified(known: str) -> None:
     tag = made.headers["etag"]
     header = known.format(tag=tag, strong=tag.removeprefix("W/"))
 
-    status, headers, body = respond.finish(request(if_none_match=header), made, now=0.0)
+    status, headers, body = message.finish(request(if_none_match=header), made, now=0.0)
 
     assert (304, tag, b"") == (status, dict(headers)["etag"], body)
 
@@ -121,7 +121,7 @@ def test_every_response_has_the_headers_that_browsers_need(serve: conftest.Serve
 
 def test_date() -> None:
     """The date is in the fixed form of HTTP."""
-    assert respond.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
+    assert message.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 def test_unknown_path(serve: conftest.Serve) -> None:
@@ -144,3 +144,61 @@ def test_two_handlers_for_one_row() -> None:
     """A table with two answers to one question is a mistake of ours."""
     with pytest.raises(ValueError, match="two handlers"):
         routes.Routes([*conftest.STANDARD, conftest.STANDARD[0]])
+
+
+class Heard:
+    """A listener that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+
+    def event(self, data: bytes) -> None:
+        """One event."""
+        self.events.append(data)
+
+
+def test_nobody_listens() -> None:
+    """Nothing is made."""
+    made: list[bytes] = []
+
+    def newest() -> bytes:
+        made.append(b"x")
+        return made[-1]
+
+    message.Channel(newest).publish()
+
+    assert not made
+
+
+def test_everybody_hears_the_same_bytes() -> None:
+    """A state is made once for all; a newcomer gets one at once, who left gets none."""
+    states = iter([b"a", b"b", b"c", b"d"])
+    channel = message.Channel(lambda: next(states))
+    first, second = Heard(), Heard()
+    channel.listen(first)
+    channel.listen(second)
+    channel.publish()
+    channel.leave(first)
+    channel.publish()
+
+    assert first.events == [b"a", b"c"]
+    assert second.events == [b"b", b"c", b"d"]
+    assert channel.listeners == 1
+
+
+def test_who_leaves_while_it_is_told() -> None:
+    """The others are told all the same."""
+    channel = message.Channel(lambda: b"x")
+    last = Heard()
+
+    class Leaving(Heard):
+        def event(self, data: bytes) -> None:
+            super().event(data)
+            channel.leave(self)
+
+    channel.listen(Leaving())
+    channel.listen(last)
+    channel.publish()
+
+    assert last.events == [b"x", b"x"]
+    assert channel.listeners == 1

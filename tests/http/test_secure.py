@@ -28,7 +28,7 @@ class Hall:
         self.folder = folder
         self.authority = pki.Authority(folder)
         self.certificate, self.key = self.authority.sign("server")
-        self.held = certificates.Certificate(self.certificate, self.key)
+        self.tls = certificates.context(self.certificate, self.key)
         self.client = ssl.create_default_context(cafile=self.authority.certificate)
         self.running: list[server.HttpServer] = []
 
@@ -41,7 +41,7 @@ class Hall:
             table,
             authorisation.local_readers,
             limits=chosen,
-            tls=self.held.context,
+            tls=self.tls,
         )
         self.running.append(it)
         return conftest.Served(self.loop, it, self.loop.run(it.start()))
@@ -105,7 +105,7 @@ def test_a_client_in_the_clear(hall: Hall) -> None:
     answer = served.ask(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     assert b"200" not in answer
-    assert ssl.TLSVersion.TLSv1_2 == hall.held.context.minimum_version
+    assert ssl.TLSVersion.TLSv1_2 == hall.tls.minimum_version
     assert hall.get(served)[0] == 200
 
 
@@ -153,5 +153,5 @@ def test_files_that_are_no_pair(hall: Hall, ram: Path) -> None:
 
     for certificate, key in ((hall.certificate, other), (hall.certificate, ram / "none")):
         with pytest.raises(errors.HostError, match="cannot load the certificate") as caught:
-            certificates.Certificate(certificate, key)
+            certificates.context(certificate, key)
         assert str(key) in caught.value.culprit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from koordlet.http import channels, message
+from koordlet.http import message
 from tests.http import conftest
 
 ASK = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -15,7 +15,7 @@ class World:
 
     def __init__(self, serve: conftest.Serve, **bounds: float) -> None:
         self.state = b"data: 1\n\n"
-        self.channel = channels.Channel(lambda: self.state)
+        self.channel = message.Channel(lambda: self.state)
         self.served = serve(
             ("GET", "/events", lambda _: message.EventStream(self.channel)),
             ("GET", "/other", lambda _: message.text("here\n")),

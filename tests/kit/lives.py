@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, lifecycle, loop, neighbours, reload
+from koordlet.agent import bootstrap, endpoints, lifecycle, loop, neighbours, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
@@ -30,7 +30,7 @@ class Heard(notify.Notifier):
             self.statuses.append(status)
 
 
-class Shown:
+class Shown(endpoints.Endpoints):
     """Endpoints that remember what they were told, and may refuse to start."""
 
     def __init__(self) -> None:

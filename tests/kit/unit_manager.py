@@ -10,7 +10,7 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
-from koordlet.apply import unit_properties, units
+from koordlet.apply import units
 from koordlet.host.fs import root
 from koordlet.host.systemd import bus, dbus
 from koordlet.model import cpuset
@@ -19,7 +19,7 @@ from tests.kit import dying
 #: What is said of a property that is not set.
 _UNSET: Mapping[str, dbus.Variant] = {
     "AllowedCPUs": dbus.Variant("ay", b""),
-    "CPUWeight": dbus.Variant("t", unit_properties.INFINITY),
+    "CPUWeight": dbus.Variant("t", units.INFINITY),
 }
 #: The first version with ``CPUWeight=idle``.
 _KNOWS_IDLE = 252
@@ -76,7 +76,7 @@ def _text(value: dbus.Variant) -> str:
     """As it is written: a weight that is unset is the usual one, an unset set stays in the file."""
     if isinstance(value.value, bytes):
         return str(cpuset.CPUSet(int.from_bytes(value.value, "little")))
-    return "100" if value.value == unit_properties.INFINITY else str(value.value)
+    return "100" if value.value == units.INFINITY else str(value.value)
 
 
 class Connection(bus.BusConnection):

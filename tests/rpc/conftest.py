@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from koordlet.http import limits
 from koordlet.report import view
-from koordlet.rpc import agent, limits
+from koordlet.rpc import node_feed
 from tests.kit import loops
 
 #: One for the session.
@@ -20,7 +21,7 @@ loop = loops.loop
 class Served:
     """A running feed."""
 
-    def __init__(self, loop: loops.LoopThread, it: agent.AgentServer, path: Path) -> None:
+    def __init__(self, loop: loops.LoopThread, it: node_feed.AgentServer, path: Path) -> None:
         self.loop = loop
         self.server = it
         self.path = path
@@ -43,12 +44,12 @@ Serve = Callable[..., Served]
 @pytest.fixture
 def serve(loop: loops.LoopThread, tmp_path: Path) -> Iterator[Serve]:
     """Start feeds; they are stopped, and nothing may have reached the loop."""
-    running: list[agent.AgentServer] = []
+    running: list[node_feed.AgentServer] = []
     loop.complaints.clear()
 
     def start(path: Path | None = None, **bounds: Any) -> Served:
         where = path or tmp_path / "run" / "koordlet.sock"
-        it = agent.AgentServer(where, "1.2.3", limits=limits.CallLimits(**bounds))
+        it = node_feed.AgentServer(where, "1.2.3", limits=limits.CallLimits(**bounds))
         loop.run(it.start())
         running.append(it)
         return Served(loop, it, where)

@@ -43,7 +43,7 @@ def test_a_rogue_costs_itself(serve: conftest.Serve, kind: str) -> None:
         before = resident()
         with rogues.at_work(served.path, kind):
             if kind == "deaf":
-                served.wait_for(lambda: served.server.watchers > 100)
+                served.wait_for(lambda: served.server.feed.watchers > 100)
             for number in range(EVENTS):
                 served.publish(views.view(pods, usage={pods[0].key: 1.0 + number}))
                 assert next(events).revision == number + 2
@@ -54,7 +54,7 @@ def test_a_rogue_costs_itself(serve: conftest.Serve, kind: str) -> None:
     assert taken < most + 200
 
 
-@pytest.mark.parametrize("module", ["access", "agent", "client", "reservations", "reporting"])
+@pytest.mark.parametrize("module", ["access", "node_feed", "client", "reservations", "reporting"])
 def test_the_core_is_loaded_as_we_want_it(module: str) -> None:
     """Whichever module of the room comes first, the C core is silent, its listener the older one.
 

@@ -14,9 +14,10 @@ import grpc
 import grpc.aio
 import pytest
 
+from koordlet.http import limits
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
-from koordlet.rpc import limits, node_feed, server, services
+from koordlet.rpc import node_feed, server, services
 from tests.kit import loops
 
 WATCH = f"/{node_feed.SERVICE}/WatchNode"

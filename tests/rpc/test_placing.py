@@ -10,7 +10,8 @@ import pytest
 
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
-from koordlet.rpc import placing, placing_client, server
+from koordlet.rpc import client as rpc_client
+from koordlet.rpc import placing, server
 
 
 class Desk:
@@ -39,7 +40,7 @@ def test_a_client_is_answered(ram: Path) -> None:
         await serving.start()
 
         def ask() -> None:
-            with placing_client.PlacingClient(ram / "s.sock") as client:
+            with rpc_client.PlacingClient(ram / "s.sock") as client:
                 taken = client.submit(["one", "two"], dry_run=True)
                 assert [(t.name, t.error) for t in taken] == [("one", "no"), ("two", "no")]
                 known = placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
@@ -56,7 +57,7 @@ def test_a_client_is_answered(ram: Path) -> None:
 def test_nobody_listens(ram: Path) -> None:
     """The fix says how to start a scheduler."""
     with (
-        placing_client.PlacingClient(ram / "none.sock") as client,
+        rpc_client.PlacingClient(ram / "none.sock") as client,
         pytest.raises(errors.HostError, match="koordlet scheduler --standalone"),
     ):
         client.why("d", "a")

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from koordlet.http import limits
 from koordlet.model import decision, nodereport
 from koordlet.report import view
-from koordlet.rpc import ingest, limits, reporting, server, services
+from koordlet.rpc import ingest, reporting, server, services
 from koordlet.rpc.gen import ingest_pb2
 from tests.kit import deadline, loops, views
 

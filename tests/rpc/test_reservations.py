@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from koordlet.kubeapi import refusals
-from koordlet.rpc import reservations
+from koordlet.rpc import client as rpc_client
 from koordlet.rpc.gen import reservations_pb2 as pb
 from tests.kit import reserving
 from tests.kit.reservations import reservation
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[reservations.ReservationsClient]:
+def client(tmp_path: Path) -> Iterator[rpc_client.ReservationsClient]:
     """Connected to a keeper of its own."""
     with (
         reserving.served(tmp_path) as folder,
-        reservations.ReservationsClient(folder / "run/scheduler.sock") as one,
+        rpc_client.ReservationsClient(folder / "run/scheduler.sock") as one,
     ):
         yield one
 
 
-def test_create_get_list_delete(client: reservations.ReservationsClient) -> None:
+def test_create_get_list_delete(client: rpc_client.ReservationsClient) -> None:
     """Defaults are filled in, and the whole object comes back as well."""
     made = client.create(reservation("r", cpu="1"))
 
@@ -40,7 +40,7 @@ def test_create_get_list_delete(client: reservations.ReservationsClient) -> None
         client.get("r")
 
 
-def test_creating_again(client: reservations.ReservationsClient) -> None:
+def test_creating_again(client: rpc_client.ReservationsClient) -> None:
     """The same wish or the same token is the same reservation; another wish is refused."""
     first = client.create(reservation("r", cpu="1"))
 
@@ -51,7 +51,7 @@ def test_creating_again(client: reservations.ReservationsClient) -> None:
     assert client.create(reservation("t", cpu="9"), "mine").uid == tokened.uid
 
 
-def test_what_cannot_be_meant(client: reservations.ReservationsClient) -> None:
+def test_what_cannot_be_meant(client: rpc_client.ReservationsClient) -> None:
     """Refused with the field, and nothing is stored."""
     with pytest.raises(refusals.Invalid, match="ttl is negative"):
         client.create(reservation("r", ttl="-1h"))
@@ -60,7 +60,7 @@ def test_what_cannot_be_meant(client: reservations.ReservationsClient) -> None:
     assert client.list() == []
 
 
-def test_watching(client: reservations.ReservationsClient) -> None:
+def test_watching(client: rpc_client.ReservationsClient) -> None:
     """What is there, then what changes; from a revision only what came later."""
     client.create(reservation("a", cpu="1"))
     events = client.watch()
@@ -81,7 +81,7 @@ def test_watching(client: reservations.ReservationsClient) -> None:
     assert (resumed.verb, resumed.reservation.name) == (pb.ReservationEvent.REMOVED, "a")
 
 
-def test_the_timeline(client: reservations.ReservationsClient) -> None:
+def test_the_timeline(client: rpc_client.ReservationsClient) -> None:
     """Born, and when it will end; what is most likely not meant is said."""
     client.create(reservation("r", cpu="1", owners=[{}]))
     found = client.describe("r")
@@ -93,7 +93,7 @@ def test_the_timeline(client: reservations.ReservationsClient) -> None:
 def test_nobody_listens(tmp_path: Path) -> None:
     """Said with the socket and what to do."""
     with (
-        reservations.ReservationsClient(tmp_path / "none.sock") as client,
+        rpc_client.ReservationsClient(tmp_path / "none.sock") as client,
         pytest.raises(refusals.Unavailable) as caught,
     ):
         client.get("r")

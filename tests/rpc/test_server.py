@@ -20,7 +20,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 
 from koordlet.model import errors
 from koordlet.report import view
-from koordlet.rpc import agent, client
+from koordlet.rpc import client, node_feed
 from koordlet.rpc.gen import feed_pb2
 from tests.kit import loops, views
 from tests.rpc import conftest
@@ -66,7 +66,7 @@ def test_before_the_first_view(serve: conftest.Serve) -> None:
         with pytest.raises(grpc.RpcError) as raised:
             user.get_node()
         events = user.watch_node(timeout=10)
-        served.wait_for(lambda: served.server.watchers == 1)
+        served.wait_for(lambda: served.server.feed.watchers == 1)
         served.publish(views.view())
 
         assert kind(next(events)) == "full"
@@ -113,7 +113,7 @@ def test_resumed_without_news(serve: conftest.Serve) -> None:
     with client.RpcClient(served.path) as user:
         known = user.get_node()
         events = user.watch_node(epoch=known.epoch, revision=known.revision, timeout=10)
-        served.wait_for(lambda: served.server.watchers == 1)
+        served.wait_for(lambda: served.server.feed.watchers == 1)
         served.publish(views.view(mode="observe"))
 
         assert kind(next(events)) == "delta"
@@ -160,10 +160,10 @@ def test_watcher_that_never_reads_loses_its_place(serve: conftest.Serve) -> None
         watch = lazy.watch_node(timeout=60)
         next(watch)
         end = time.monotonic() + 10
-        while served.server.watchers and time.monotonic() < end:
+        while served.server.feed.watchers and time.monotonic() < end:
             served.publish(many(time.monotonic()))
 
-        assert served.server.watchers == 0
+        assert served.server.feed.watchers == 0
         assert time.monotonic() < end
         with pytest.raises(grpc.RpcError) as raised:
             for _ in watch:
@@ -184,7 +184,7 @@ def test_too_many_watchers(serve: conftest.Serve) -> None:
         with pytest.raises(grpc.RpcError) as raised:
             next(user.watch_node(timeout=10))
         other.close()
-        served.wait_for(lambda: served.server.watchers == 1)
+        served.wait_for(lambda: served.server.feed.watchers == 1)
 
         assert kind(next(user.watch_node(timeout=10))) == "full"
     assert code(raised) is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -203,7 +203,7 @@ def test_watcher_that_goes_leaves_nothing(serve: conftest.Serve) -> None:
             for _ in user.watch_node(timeout=0.2):
                 pass
 
-        served.wait_for(lambda: served.server.watchers == 0)
+        served.wait_for(lambda: served.server.feed.watchers == 0)
 
 
 @pytest.mark.parametrize("method", ["GetNode", "WatchNode"])
@@ -275,7 +275,7 @@ def test_second_agent_is_refused(serve: conftest.Serve, loop: loops.LoopThread) 
     served.publish(views.view())
 
     with pytest.raises(errors.HostError, match="already listens there"):
-        loop.run(agent.AgentServer(served.path, "1").start())
+        loop.run(node_feed.AgentServer(served.path, "1").start())
 
     with client.RpcClient(served.path) as user:
         assert user.get_node().summary.name == "n1"

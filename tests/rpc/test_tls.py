@@ -130,7 +130,7 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
                      n2=permissions.Right.REPORT)  # fmt: skip
 
     async def told(name: str, *names: str) -> str:
-        files = reporting.files(hall.certificate(name, *names))
+        files = tls.TlsFiles(*hall.certificate(name, *names))
         pace = reporting.ReportPace(first_seconds=0.01, most_seconds=0.05)
         one = reporting.Reporting(f"127.0.0.1:{it.port}", "1", files=files, pace=pace)
         one.publish(views.view())
@@ -151,6 +151,6 @@ def test_files_that_are_not_there(ram: Path) -> None:
     """One error that names the file."""
     files = tls.TlsFiles(certificate=ram / "a", key=ram / "b", authority=ram / "c")
 
-    with pytest.raises(errors.HostError, match="cannot read the certificate") as caught:
+    with pytest.raises(errors.HostError, match="cannot load the certificate") as caught:
         tls.server_credentials(files)
     assert str(ram / "a") in caught.value.culprit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import stat
 from pathlib import Path
@@ -115,3 +116,30 @@ def test_directory_that_cannot_be(tmp_path: Path) -> None:
 
     with pytest.raises(errors.HostError, match="cannot create the socket"):
         unix_socket.prepare(tmp_path / "run" / "k.sock")
+
+
+def test_foreign_connections_are_cut(tmp_path: Path) -> None:
+    """One of a user that is not let in ends at the first look; others and other sockets stay."""
+    path = tmp_path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            accepted, _ = listening.accept()
+            with accepted:
+                now = [0.0]
+                friendly = unix_socket.Peers(path, {os.geteuid()}, clock=lambda: now[0])
+                friendly.look()
+                assert (friendly.cut, friendly.doubtful) == (0, False)
+                client.sendall(b"x")
+                assert accepted.recv(1) == b"x"
+
+                strict = unix_socket.Peers(path, (), clock=lambda: now[0])
+                strict.look()
+                assert (strict.cut, strict.doubtful) == (1, True)
+                assert client.recv(1) == b""
+                strict.look()
+                assert strict.cut == 1, "once"
+                now[0] = 5.0
+                assert not strict.doubtful

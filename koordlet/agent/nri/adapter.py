@@ -53,7 +53,9 @@ class NriAdapter:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._run_pass: Callable[[], bool] = lambda: False
-        self._trust = trust.StartTrust(config.failed_starts, self._revived())
+        record, problem = agent.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
+        agent.publisher.warn_discarded(STEM, problem)
+        self._trust = trust.StartTrust(config.failed_starts, record)
         self._start_check = start_check.StartCheck(agent=agent)
         self.handler = handler.NriHandler(
             agent=agent,
@@ -122,19 +124,21 @@ class NriAdapter:
 
     def conditions(self) -> tuple[decision.Condition, ...]:
         """Give what an operator should know."""
-        status, found = self.plugin.status, []
+        status, problems = self.plugin.status, []
         if not status.connected and self._clock() - self._seen > _PATIENCE:
-            found.append(("ContainerRuntimeLost", f"containers start without us: {status.problem}"))
+            problems.append(
+                ("ContainerRuntimeLost", f"containers start without us: {status.problem}")
+            )
         if self._trust.state.ceased:
             failed = ", ".join(sorted(self._trust.state.counted))
             why = f"containers that were adjusted never started ({failed})"
             fix = "does another plugin set the same fields? Send SIGHUP when that is settled"
-            found.append(("ContainerAdjustmentCeased", f"{why}: {fix}"))
-        found += [("ContainerStartFailed", why) for why in self.handler.unstarted.values()]
-        found += [("ContainerBeganWrong", why) for why in self._start_check.complaints.values()]
+            problems.append(("ContainerAdjustmentCeased", f"{why}: {fix}"))
+        problems += [("ContainerStartFailed", why) for why in self.handler.unstarted.values()]
+        problems += [("ContainerBeganWrong", why) for why in self._start_check.complaints.values()]
         return tuple(
             decision.Condition(type=kind, status=True, reason="NRI", message=message)
-            for kind, message in found
+            for kind, message in problems
         )
 
     def counted(self) -> Mapping[str, float]:
@@ -195,12 +199,6 @@ class NriAdapter:
         if late and now - self._renewed > _RENEWALS:
             self._renewed = now
             self.plugin.renew(f"the runtime did not tell of {len(late)} containers")
-
-    def _revived(self) -> trust.StartRecord | None:
-        state, problem = self._agent.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
-        if problem:
-            self._agent.publisher.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
-        return state
 
     def _save(self) -> None:
         self._agent.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)

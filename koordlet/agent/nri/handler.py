@@ -1,7 +1,7 @@
 """Handles the events of the container runtime: adjusts new containers, keeps its record right.
 
 Covers: each event's meaning, checking the effect of an adjustment, updates of the runtime's record.
-Does not cover: the connection (``workloads.nri.plugin``), deciding (``Agent.admit``), when to stop
+Does not cover: the connection (``workloads.nri.plugin``), deciding (``Tick.adjust``), when to stop
 adjusting (``workloads.nri.trust``).
 
 Rules:
@@ -260,7 +260,8 @@ class NriHandler:
             return _NOTHING
         wanted = _NOTHING
         if self.trust.may(uid, box.name, now):
-            wanted = self._fitted(self.agent.admit(newcomer, box.name), newcomer.group)
+            wanted = self.agent.tick.adjust(self.agent.stations, newcomer, box.name)
+            wanted = self._fitted(wanted, newcomer.group)
         wanted = self._inside(wanted, box.cpus, newcomer.group)
         self._creating.add(box.id)
         self.trust.answered(box.id, uid, box.name, adjusted=not wanted.empty, now=now)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from koordlet.agent import lifecycle
+from koordlet.apply import copies
 from koordlet.model import action, adjustment, cgroup, container_names, cpuset, knob, limits
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shared_pools
@@ -150,9 +151,10 @@ class StartCheck:
             knob=setting.row.name,
             group=group,
         )
-        self.agent.adopt(write, original, stays=True)
+        tick = self.agent.tick
+        at = tick.clock().wall
+        copies.adopt(tick.host, self.agent.book, write, original, unix_time=at, stays=True)
         if setting.row is knob.CPUSET_CPUS:
-            tick = self.agent.tick
             cpus = parsed(original) or tick.observer.topology.online
             tick.announcements.on_adopt(group, cpus)
 
@@ -176,7 +178,4 @@ def _limit(number: int) -> int | None:
 
 def parsed(text: str) -> cpuset.CPUSet | None:
     """Parse a CPU list; ``None`` where it names no CPU."""
-    try:
-        return cpuset.CPUSet.parse(text.strip()) or None
-    except ValueError:
-        return None
+    return cpuset.lenient(text.strip()) or None

@@ -1,8 +1,8 @@
-"""Cookies of core scheduling: prctl(PR_SCHED_CORE), and who of the workloads has which.
+"""Cookies of core scheduling: prctl(PR_SCHED_CORE).
 
-Covers: asking for cookies, making, copying; a look at all processes of groups.
+Covers: asking for cookies, making, copying.
 Does not cover: who shall have which (``policy.cpu.core_scheduling``), keeping account of those that
-we gave (``apply.core_cookies``).
+we gave (``apply.core_cookies``), who of the workloads has which (``cookie_reader``).
 
 Kernel facts (Documentation/admin-guide/hw-vuln/core-scheduling.rst; prctl(2); Linux 5.14):
 
@@ -24,24 +24,13 @@ import ctypes
 import errno
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from koordlet.host.fs import root
-from koordlet.host.process import threads
-from koordlet.model import cgroup, cookies
+from koordlet.host.process import libc, threads
 
 _PR_SCHED_CORE = 62
 _GET, _CREATE, _SHARE_TO, _SHARE_FROM = range(4)
 _THREAD, _PROCESS = 0, 1
-
-#: Seconds between two looks: who is forked has its parent's anyway.
-_EVERY = 5.0
-_WHY = {
-    errno.EINVAL: "this kernel has no core scheduling (CONFIG_SCHED_CORE)",
-    errno.ENODEV: "no core of this machine has two online threads",
-    errno.ENOSYS: "nothing runs here",
-    errno.EPERM: "not permitted: CAP_SYS_PTRACE is missing",
-}
 
 
 class CoreSchedulingCalls:
@@ -99,67 +88,9 @@ class CoreSchedulingCalls:
             except OSError as error:
                 if error.errno in (errno.EINVAL, errno.ENODEV):
                     raise
-        raise root.fail(errno.ESRCH, "the process has no cookie")
+        raise libc.failure(errno.ESRCH, "the process has no cookie")
 
     def _call(self, command: int, pid: int, scope: int, address: int = 0) -> None:
         arguments = (ctypes.c_ulong(one) for one in (command, pid, scope, address))
         if self._prctl(ctypes.c_int(_PR_SCHED_CORE), *arguments) != 0:
-            raise root.fail(ctypes.get_errno(), f"PR_SCHED_CORE of process {pid}")
-
-
-class CookieReader:
-    """Looks at one machine."""
-
-    def __init__(self, host: root.HostRoot) -> None:
-        self._host = host
-        self._groups: frozenset[str] = frozenset()
-        self._at = float("-inf")
-        self._found = cookies.Cookies()
-
-    def due(self) -> None:
-        """Cookies were given or taken: the next look is not the last one."""
-        self._at = float("-inf")
-
-    def look(self, at: float, layout: cgroup.Layout, groups: Iterable[str]) -> cookies.Cookies:
-        """Every process of the groups; the same as before where that was a moment ago."""
-        wanted = frozenset(groups)
-        if wanted != self._groups or not 0 <= at - self._at < _EVERY:
-            self._groups, self._at = wanted, at
-            found = self._read(layout)
-            self._found = self._found if found == self._found else found
-        return self._found
-
-    def _read(self, layout: cgroup.Layout) -> cookies.Cookies:
-        where = layout.holder("cpu") or layout.tree
-        try:
-            cores = self._host.cores()
-            cores.get(0)
-            if where is None:
-                return cookies.Cookies()
-            of = {
-                group: dict(self._of(cores, where.directory(group)))
-                for group in sorted(self._groups)
-            }
-        except OSError as error:
-            if self._host.silence.met(error, known=bool(self._found.of)) and self._found.of:
-                self.due()
-                return self._found
-            why = _WHY.get(error.errno or 0, f"prctl: {error.strerror}")
-            return cookies.Cookies(why=why)
-        return cookies.Cookies(of={one: found for one, found in of.items() if found})
-
-    def _of(self, cores: CoreSchedulingCalls, directory: str) -> Iterator[tuple[int, int]]:
-        try:
-            words = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
-        except OSError as error:
-            self._host.silence.pass_on(error)
-            return
-        for pid in map(int, words):
-            if pid == 0:
-                continue  # of another PID namespace; asked for by 0, we would speak of ourselves
-            try:
-                yield pid, cores.get(pid)
-            except OSError as error:
-                # It ended meanwhile.
-                if error.errno != errno.ESRCH:
-                    raise
+            raise libc.failure(ctypes.get_errno(), f"PR_SCHED_CORE of process {pid}")

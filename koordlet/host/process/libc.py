@@ -6,12 +6,16 @@ Covers: one call and its errno. Does not cover: which functions there are (``hos
 from __future__ import annotations
 
 import ctypes
-
-from koordlet.host.fs import root
+import os
 
 
 def call(name: str, *args: str | int, path: str) -> None:
     """Call it; ``OSError`` about ``path`` where it does not answer 0."""
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
     if function(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
-        raise root.fail(ctypes.get_errno(), path)
+        raise failure(ctypes.get_errno(), path)
+
+
+def failure(number: int, path: str) -> OSError:
+    """An ``OSError`` as the kernel would raise it."""
+    return OSError(number, os.strerror(number), path)

@@ -17,7 +17,7 @@ import platform
 import struct
 from collections.abc import Sequence
 
-from koordlet.host.fs import root
+from koordlet.host.process import libc
 from koordlet.model.record import dataclass
 
 #: The number of the system call, by machine; where it is missing there are no counters.
@@ -63,10 +63,10 @@ class PerfEvents:
         self._number = _NUMBERS.get(platform.machine())
         self._call = ctypes.CDLL(None, use_errno=True).syscall
 
-    def open(self, group: root.HostPath, cpu: int) -> tuple[int, ...]:
+    def open(self, group: str, cpu: int) -> tuple[int, ...]:
         """The handles of a pair; the first one is read. ``OSError`` says why not."""
         if self._number is None:
-            raise root.fail(errno.ENOSYS, group)
+            raise libc.failure(errno.ENOSYS, group)
         directory = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         handles: list[int] = []
         try:
@@ -75,7 +75,7 @@ class PerfEvents:
                 handles.append(self._open(event, directory, cpu, leader))
         except OSError as error:
             self.close(handles)
-            raise root.fail(error.errno or errno.EIO, group) from None
+            raise libc.failure(error.errno or errno.EIO, group) from None
         finally:
             os.close(directory)
         return tuple(handles)
@@ -92,14 +92,14 @@ class PerfEvents:
             ctypes.c_ulong(_FLAG_CGROUP | _FLAG_CLOEXEC),
         )
         if handle < 0:
-            raise root.fail(ctypes.get_errno(), "perf_event_open")
+            raise libc.failure(ctypes.get_errno(), "perf_event_open")
         return int(handle)
 
     def read(self, handle: int) -> Counted:
         """Read the counts of a pair."""
         data = os.read(handle, _ANSWER.size)
         if len(data) < _ANSWER.size:
-            raise root.fail(errno.ENODATA, "perf_event_open")
+            raise libc.failure(errno.ENODATA, "perf_event_open")
         _, *numbers = _ANSWER.unpack(data)
         return Counted(*numbers)
 

@@ -2,7 +2,7 @@
 
 Covers: connecting, authentication, calls and their replies, the few methods that we use.
 Does not cover: the bytes (``dbus``), which property stands for which file
-(``apply.unit_properties``), waiting without blocking the loop (``host.fs.worker``).
+(``apply.units``), waiting without blocking the loop (``host.fs.worker``).
 
 Rules:
 1. Every errand ends by its deadline, whatever the other side does or sends.

@@ -39,8 +39,9 @@ from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
 if TYPE_CHECKING:
-    from koordlet.rpc import limits, services
+    from koordlet.http import limits
     from koordlet.rpc import server as grpc_server
+    from koordlet.rpc import services
     from koordlet.scheduler.store import adapter as store
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -163,12 +164,10 @@ def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[
         # TLS is loaded where it is spoken.
         from koordlet.http import certificates, tokens  # noqa: PLC0415
 
-        held = certificates.Certificate(options.https.certificate, options.https.key)
         seam = tokens.TokenAuthorisation(store)
+        tls = certificates.context(options.https.certificate, options.https.key)
         servers.append(
-            server.HttpServer(
-                options.https.address, routes, seam, tls=held.context, setting="--https"
-            )
+            server.HttpServer(options.https.address, routes, seam, tls=tls, setting="--https")
         )
     return servers
 
@@ -192,7 +191,7 @@ async def _speaking(
     if not alone and options.remote is None:
         return None
     # gRPC is loaded where it is spoken.
-    from koordlet.rpc import ingest, placing, reservations, speakers  # noqa: PLC0415
+    from koordlet.rpc import ingest, placing, reservations, speakers, tls  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
     from koordlet.scheduler.process import standalone_api  # noqa: PLC0415
 
@@ -212,7 +211,10 @@ async def _speaking(
             placing.PlacingService(standalone_api.StandaloneApi(store, scheduler)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
-    remote = None if listener is None else _listening(listener)
+    remote = None
+    if listener is not None:
+        files = tls.TlsFiles(listener.certificate, listener.key, listener.authority)
+        remote = rpc_server.remote(listener.address, files, listener.clients)
     spoken = rpc_server.RpcServer(
         options.socket, offered, remote=remote, limits=_room(), speaks=speaks
     )
@@ -223,25 +225,11 @@ async def _speaking(
 
 def _room() -> limits.CallLimits:
     """For thousands of agents, each with one stream that stays: descriptors are for them."""
-    from koordlet.rpc import limits as bounds  # noqa: PLC0415 -- as above
+    from koordlet.http import limits as bounds  # noqa: PLC0415 -- as above
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return bounds.CallLimits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
-
-
-def _listening(listener: GrpcListener) -> grpc_server.RemoteListener:
-    from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
-    from koordlet.rpc import server as rpc_server  # noqa: PLC0415
-
-    rules = [
-        access.AccessRule(name=name, rights=frozenset(map(permissions.Right, rights)))
-        for name, rights in listener.clients
-    ]
-    files = tls.TlsFiles(
-        certificate=listener.certificate, key=listener.key, authority=listener.authority
-    )
-    return rpc_server.RemoteListener(address=listener.address, files=files, rules=rules)
 
 
 def _raise(ended: asyncio.Future[None]) -> None:

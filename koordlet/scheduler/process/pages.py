@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import koordlet
-from koordlet.http import channels, message, routes
+from koordlet.http import message, routes
 from koordlet.report import console
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.process import cluster_json
@@ -33,7 +33,7 @@ class Pages:
     def __init__(self, loop: runner.Loop) -> None:
         self._loop = loop
         #: Whoever looks at the page.
-        self.channel = channels.Channel(lambda: console.told(self.document()))
+        self.channel = message.Channel(lambda: console.told(self.document()))
 
     def routes(self) -> routes.Routes:
         """The table."""

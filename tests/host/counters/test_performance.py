@@ -28,7 +28,7 @@ class Processor(perf_events.PerfEvents):
         self.seen: list[str] = []
         self._next = 0
 
-    def open(self, group: root.HostPath, cpu: int) -> tuple[int, ...]:
+    def open(self, group: str, cpu: int) -> tuple[int, ...]:
         """A pair."""
         del cpu
         name = group.rpartition("/")[2]

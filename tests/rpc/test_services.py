@@ -7,7 +7,7 @@ import os
 import pytest
 
 from koordlet.host.process import threads
-from koordlet.rpc import room
+from koordlet.rpc import services
 
 
 @pytest.mark.parametrize(("cpus", "wanted"), [(1, 10), (2, 10), (8, 14), (256, 22), (None, 22)])
@@ -18,5 +18,5 @@ def test_it_grows_with_the_machine(
     asked: list[tuple[int, str]] = []
     monkeypatch.setattr(os, "cpu_count", lambda: cpus)
     monkeypatch.setattr(threads, "ensure", lambda number, who: asked.append((number, who)))
-    room.check()
+    services.ensure_threads()
     assert [(wanted, "gRPC")] == asked

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.fs.root import LiveHost
-from koordlet.host.process import core_cookies
+from koordlet.host.process import cookie_reader, core_cookies
 from tests.kit.kernel import Machine
 
 
@@ -18,7 +18,7 @@ def test_a_look_at_groups() -> None:
     """Every process with its cookie; again after a while, or when something was changed."""
     host = Machine("0-3", cgroup="v2", threads=2)
     host.mkdir(host.at("/sys/fs/cgroup/a"))
-    layout, reader = hierarchies.discover(host), core_cookies.CookieReader(host)
+    layout, reader = hierarchies.discover(host), cookie_reader.CookieReader(host)
     pid = host.spawn("/sys/fs/cgroup/a")
 
     assert {"a": {pid: 0}} == reader.look(1.0, layout, ["a", "b"]).of
@@ -40,14 +40,14 @@ def test_processes_of_another_namespace_are_not_ourselves(
     layout = hierarchies.discover(host)
     monkeypatch.setattr(host, "read", lambda _: b"0\n%d\n0\n" % pid)
 
-    found = core_cookies.CookieReader(host).look(1.0, layout, ["a"])
+    found = cookie_reader.CookieReader(host).look(1.0, layout, ["a"])
     assert {"a": {pid: 0}} == found.of
 
 
 def test_the_same_look_is_the_same_object() -> None:
     """So that a pass that found nothing to do still stands."""
     host = Machine("0-3", cgroup="v2", threads=2)
-    layout, reader = hierarchies.discover(host), core_cookies.CookieReader(host)
+    layout, reader = hierarchies.discover(host), cookie_reader.CookieReader(host)
 
     assert reader.look(1.0, layout, [""]) is reader.look(9.0, layout, [""])
 
@@ -59,7 +59,7 @@ def test_what_is_missing(threads: int, why: str, *, built: bool) -> None:
     """The machine or the kernel; neither is an error."""
     host = Machine("0-3", cgroup="v2", threads=threads)
     host.cookies.built = built
-    found = core_cookies.CookieReader(host).look(1.0, hierarchies.discover(host), [])
+    found = cookie_reader.CookieReader(host).look(1.0, hierarchies.discover(host), [])
 
     assert why in found.why
 
@@ -79,9 +79,9 @@ def test_copies_are_made_by_a_thread_that_ends() -> None:
 
 def test_this_kernel() -> None:
     """It knows the call and has a cookie for us, or says one of the things that are explained."""
-    said = core_cookies.CookieReader(LiveHost()).look(1.0, hierarchies.discover(LiveHost()), [])
+    said = cookie_reader.CookieReader(LiveHost()).look(1.0, hierarchies.discover(LiveHost()), [])
     found = -1
     with contextlib.suppress(OSError):
         found = core_cookies.CoreSchedulingCalls().get(os.getpid())
 
-    assert (found < 0) == (said.why in core_cookies._WHY.values())
+    assert (found < 0) == (said.why in cookie_reader._WHY.values())

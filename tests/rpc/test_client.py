@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from koordlet.rpc import failures
+from koordlet.rpc import client
 
 
 class Failed(grpc.RpcError):
@@ -24,20 +24,20 @@ class Failed(grpc.RpcError):
 
 def test_an_error_that_is_no_call() -> None:
     """What gRPC's base class alone can tell: nobody answered."""
-    found = failures.said(grpc.RpcError("odd"), "a:1")
+    found = client.explained(grpc.RpcError("odd"), "a:1")
 
-    assert isinstance(found, failures.RpcNoAnswerError)
+    assert isinstance(found, client.RpcNoAnswerError)
     assert str(found) == "a:1: odd"
 
 
 @pytest.mark.parametrize("status", list(grpc.StatusCode))
 def test_every_status(status: grpc.StatusCode) -> None:
     """Silence is no answer; anything else is a no, and names its status."""
-    found = failures.said(Failed(status, "words"), "a:1")
+    found = client.explained(Failed(status, "words"), "a:1")
 
     if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        assert isinstance(found, failures.RpcNoAnswerError)
+        assert isinstance(found, client.RpcNoAnswerError)
         assert str(found) == "a:1: words"
     else:
-        assert isinstance(found, failures.RpcRefusedError)
+        assert isinstance(found, client.RpcRefusedError)
         assert str(found) == f"a:1: words ({status.name})"
