@@ -31,6 +31,7 @@ from koordlet.workloads import (
     merging,
     reservations,
     source,
+    strategy_holding,
 )
 from koordlet.workloads.kubelet import sources as kubelet_sources
 
@@ -122,18 +123,22 @@ class Gatherer:
         if self.store is not None:
             await self.store.close()
 
-    def hold(self, words: Mapping[str, object] | None) -> None:
+    def hold(self, held: strategy_holding.HeldStrategies) -> None:
         """The strategies that an agent before us held where newer ones cannot be read."""
         if self._strategies is not None:
-            self._strategies.words = words
+            self._strategies.words = held.cluster
+            self._strategies.words_of_node = held.node
 
-    def held(self) -> Mapping[str, object] | None:
-        """The strategies that hold so; ``None``: there are none."""
+    def held(self) -> strategy_holding.HeldStrategies:
+        """The strategies that hold so."""
         if self._strategies is None:
-            return None
+            return strategy_holding.HeldStrategies()
         # What was heard a moment ago is decoded first: it may be what there is to hold.
         self._strategies.newest()
-        return self._strategies.words
+        self._strategies.node()
+        return strategy_holding.HeldStrategies(
+            cluster=self._strategies.words, node=self._strategies.words_of_node
+        )
 
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
         """Latency of kubelet requests, by path and status."""
@@ -250,7 +255,7 @@ class Gatherer:
         sources = self._sources()
         self._aged = {one.name for one in sources if one.aged(now)}
         slo = self._strategies.newest() if self._strategies is not None else None
-        node = cluster.only(self._api.node) if self._api is not None else None
+        node = self._strategies.node() if self._strategies is not None else None
         unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
         problems = (
             *(problem for one in self._polled.values() for problem in one.problems),

@@ -16,10 +16,10 @@ from koordlet.agent import saved_history
 from koordlet.history import expectation, series
 from koordlet.host import machine
 from koordlet.kubeapi import kinds, objects
-from koordlet.model import meter, nodeslo
+from koordlet.model import meter, nodeslo, snapshot, strategies
 from koordlet.scheduler.store import adapter
 from koordlet.state import checkpoint
-from koordlet.workloads import gatherer, sloconfig
+from koordlet.workloads import colocation, gatherer, sloconfig, strategy_holding
 from tests.kit import clocks, counting, lives, pasts
 
 
@@ -272,16 +272,20 @@ class Cluster:
 
     def lived(self) -> nodeslo.NodeSlo | None:
         """The strategies in force when an agent is ready, which then ends."""
-        seen: list[nodeslo.NodeSlo | None] = []
+        return self.seen().slo
+
+    def seen(self) -> snapshot.Snapshot:
+        """The snapshot of an agent that is ready, which then ends."""
+        snapshots: list[snapshot.Snapshot] = []
 
         async def look(life: lives.Life) -> None:
             await life.ready()
             newest = life.shown.views[-1]
             assert newest is not None
-            seen.append(newest.snapshot.slo)
+            snapshots.append(newest.snapshot)
 
         self.life.run(look)
-        return seen[0]
+        return snapshots[0]
 
 
 sources = pytest.mark.parametrize("source", SAID)
@@ -346,19 +350,72 @@ def test_a_damaged_strategy_costs_itself(ram: Path) -> None:
         ) == (True, 65)
 
 
+RATIO = "node.koordinator.sh/cpu-reclaim-ratio"
+STATIC = {"midReclaimMode": "static", "midStaticCPUReservedPercent": 20}
+OWN = strategies.Colocation(
+    mid_reclaim_mode="static", mid_static_cpu_reserved_percent=20, cpu_reclaim_threshold_percent=80
+)
+
+
+def own(annotation: str | None, ratio: str | None) -> dict[str, Any]:
+    """A Node that says this for itself; ``None`` takes it back."""
+    annotations, labels = {colocation.ANNOTATION: annotation}, {RATIO: ratio}
+    return {"metadata": {"name": "n1", "annotations": annotations, "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ["{", "7", json.dumps({**STATIC, "midReclaimMode": "none", "midStaticCPUReservedPercent": -1})],
+)
+def test_a_node_s_own_strategy_holds_after_a_restart(ram: Path, annotation: str) -> None:
+    """Annotation and label that are spoiled hold what they said, for a second and a third agent.
+
+    What can be read counts at once, and what an agent saw go does not come again.
+    """
+    cluster, good = Cluster(ram), own(json.dumps(STATIC), "0.8")
+    cluster.create(kinds.NODES, good)
+    assert cluster.seen().node.colocation == OWN
+    cluster.patch(kinds.NODES, good, own(annotation, "80 %"))
+    for _ in range(2):
+        node = cluster.seen().node
+        assert node.colocation == OWN
+        assert {problem.split(": ")[1] for problem in node.problems} == {
+            f"annotation {colocation.ANNOTATION}",
+            f"label {RATIO}",
+        }
+    partly = json.dumps({**STATIC, "midStaticCPUReservedPercent": 30, "midReclaimMode": 5})
+    cluster.patch(kinds.NODES, good, own(partly, None))
+    assert cluster.seen().node.colocation == strategies.Colocation(
+        mid_reclaim_mode="static", mid_static_cpu_reserved_percent=30
+    )
+    cluster.patch(kinds.NODES, good, own(None, None))
+    assert cluster.seen().node.colocation is None
+    cluster.patch(kinds.NODES, good, own(annotation, None))
+    assert cluster.seen().node.colocation in (None, strategies.Colocation())
+
+
 class Held:
     """Sources that hold what they are told."""
 
     def __init__(self) -> None:
-        self.words: Mapping[str, object] | None = None
+        self.strategies = strategy_holding.HeldStrategies()
 
-    def hold(self, words: Mapping[str, object] | None) -> None:
+    def hold(self, held: strategy_holding.HeldStrategies) -> None:
         """Take them."""
-        self.words = words
+        self.strategies = held
 
-    def held(self) -> Mapping[str, object] | None:
+    def held(self) -> strategy_holding.HeldStrategies:
         """Give them."""
-        return self.words
+        return self.strategies
+
+    @property
+    def words(self) -> Mapping[str, object] | None:
+        """Those of the cluster."""
+        return self.strategies.cluster
+
+    @words.setter
+    def words(self, words: Mapping[str, object]) -> None:
+        self.strategies = strategy_holding.HeldStrategies(cluster=words)
 
 
 def test_only_strategies_are_kept_and_only_when_they_change(tmp_path: Path) -> None:
