@@ -13,8 +13,9 @@ Rules:
    given. It is in the journal before the container runs, and is put back like any other.
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
    record names CPUs, we update it after each write; an update that asks for other CPUs, as the
-   kubelet's CPU manager does, gets those that were decided. On v2 the kernel cuts the request of a
-   container that only inherits, and we leave it.
+   kubelet's CPU manager does, gets those that were decided. What it asked for becomes the original:
+   nobody asks twice. On v2 the kernel cuts the request of a container that only inherits, and we
+   leave it.
 5. A v1 kernel refuses a request for CPUs outside of the pod's group, and the container does not
    start: it gets what was decided, even after we ceased to adjust. A container that was created and
    never started is reported, where something was decided around it.
@@ -321,7 +322,13 @@ class NriHandler:
         around = self._group(heard.container.cgroup)
         around = None if around is None else around.rpartition("/")[0]
         answer = self._inside(answer, heard.cpus, around)
-        self.kept += not answer.empty
+        if not answer.empty:
+            self.kept += 1
+            book = self.agent.book
+            path = self.agent.tick.observer.layout.file(knob.CPUSET_CPUS, group)
+            entry = None if path is None else book.entries.get(path)
+            if entry is not None:
+                book.note(entry._replace(original=str(asked)))
         return answer
 
     def _cut_above(self, group: str) -> bool:
