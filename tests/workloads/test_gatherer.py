@@ -245,7 +245,7 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
 
 
 def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path: Path) -> None:
-    """The API server says first that it runs; it is gone once the kubelet, asked later, has none."""
+    """The API server says first that it runs; it goes once the kubelet, asked later, lacks it."""
 
     async def use(one: server.Kubelet) -> None:
         store = adapter.Store(tmp_path / "objects.db")

@@ -266,7 +266,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
 
 
 def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
-    """The kubelet moves a shared container aside, once: after us it is there, not where it began."""
+    """The kubelet moves a shared container aside, once: after us it is there, not where it was."""
     wanted = adjusted(scene)
     scene.group(GROUP, str(wanted.cpus))
     scene.happens(Event.START_CONTAINER)
