@@ -31,8 +31,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def __init__(self, owner: phases.ConnectionOwner, pays: pace.RequestPace) -> None:
         """``pays``: the credit for the first request."""
-        self._owner = owner
-        self._pays = pays
+        self._owner, self._pays = owner, pays
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
         self._buffer = bytearray(_READ_BYTES)

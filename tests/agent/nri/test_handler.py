@@ -265,20 +265,6 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert (BOX.id, "0-1") == scene.told[-1]
 
 
-def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
-    """The kubelet moves a shared container aside, once: after us it is there, not where it was."""
-    wanted = adjusted(scene)
-    scene.group(GROUP, str(wanted.cpus))
-    scene.happens(Event.START_CONTAINER)
-    agents.settle(scene.who, scene.site.clock)
-    assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0").cpus)
-    agents.settle(scene.who, scene.site.clock)
-    assert be_pool(scene) == scene.cpus(GROUP)
-    scene.who.restore()
-
-    assert scene.cpus(GROUP) == "0"
-
-
 def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
     """A container that inherits is given no set of its own, which nobody would put back."""
     site = test_interrupted.workloads("v2", ram)

@@ -1,4 +1,4 @@
-"""Containers that a v1 kernel would refuse to start, and those that did not."""
+"""Containers that v1 would not start, those that did not start, and what updates ask for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
-from tests.agent.nri.test_handler import BOX, GROUP, Scene, be_pool, stage
+from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
+from tests.kit import agents
 
 
 @pytest.fixture
@@ -45,6 +46,20 @@ def test_an_update_outside_of_the_pod_s_group(scene: Scene) -> None:
     assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-4").cpus)
     assert str(scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="0-4").cpus) == "2-3"
     assert scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="2").empty
+
+
+def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
+    """The kubelet moves a shared container aside, once: after us it is there, not where it was."""
+    wanted = adjusted(scene)
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(NriEvent.START_CONTAINER)
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0").cpus)
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == scene.cpus(GROUP)
+    scene.who.restore()
+
+    assert scene.cpus(GROUP) == "0"
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
