@@ -14,8 +14,8 @@ Rules:
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
    record names CPUs, we update it after each write; an update that asks for other CPUs, as the
    kubelet's CPU manager does, gets those that were decided. What it asked for becomes the original:
-   nobody asks twice. On v2 the kernel cuts the request of a container that only inherits, and we
-   leave it.
+   nobody asks twice; once everything is put back, it has the last word. On v2 the kernel cuts the
+   request of a container that only inherits, and we leave it.
 5. A v1 kernel refuses a request for CPUs outside of the pod's group, and the container does not
    start: it gets what was decided, even after we ceased to adjust. A container that was created and
    never started is reported, where something was decided around it.
@@ -79,6 +79,7 @@ class NriHandler:
     known: set[str] = field(default_factory=set)
     #: Whether it answers: after the first pass, until everything is put back.
     answers: bool = False
+    closed: bool = False
     #: Set once the runtime has reported the running pods.
     synchronized: asyncio.Event = field(default_factory=asyncio.Event)
     #: Containers that never started, by pod and name: a sentence for each.
@@ -94,6 +95,10 @@ class NriHandler:
     def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
         """Answer one event with what to change about its container."""
         if not self.answers:
+            asked = start_check.parsed(heard.cpus)
+            if self.closed and heard.event is NriEvent.UPDATE_CONTAINER and asked:
+                # Our last update of the runtime's record may come after it.
+                self.update(heard.container.id, adjustment.Adjustment(cpus=asked))
             return _NOTHING
         try:
             return self._on_event(heard)
@@ -168,7 +173,7 @@ class NriHandler:
 
     def answer(self, *, on: bool) -> None:
         """Begin or cease to answer."""
-        self.answers = on
+        self.answers, self.closed = on, not on
 
     def expire(self) -> None:
         """Count the adjusted containers that have not started in time."""

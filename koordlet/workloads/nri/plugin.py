@@ -311,8 +311,9 @@ class _Connection:
                 if isinstance(one, session.Answered):
                     self._unanswered.discard(one.stream)
                 elif isinstance(one, session.Heard):
-                    self.session.answer(one)
+                    self._happened(one)
             self.wire.sendall(self.session.take())
+            self._send_updates()
 
     def _happened(self, happening: session.Happening) -> None:
         owner = self.owner

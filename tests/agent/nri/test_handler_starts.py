@@ -62,6 +62,16 @@ def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
     assert scene.cpus(GROUP) == "0"
 
 
+def test_an_update_has_the_last_word_once_everything_is_put_back(scene: Scene) -> None:
+    """What the runtime was told last may be applied after it: it is told what was asked for."""
+    scene.handler.answer(on=False)
+
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="").empty
+    assert scene.told == []
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-3").empty
+    assert scene.told == [(BOX.id, "0-3")]
+
+
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
     """At once, by its names, until it starts or its pod goes."""
     scene.sandbox()
