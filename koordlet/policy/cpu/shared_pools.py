@@ -16,7 +16,7 @@ Rules:
 1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE or a
    reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's. Isolated CPUs are
    in neither where the rest is enough (``isolated_cpus``).
-2. Where every CPU of the LS pool is exclusive, the cpusets of LS workloads stay unchanged.
+2. Where every CPU of the LS pool is exclusive, LS workloads have the cpusets of before koordlet.
 3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
    instruction: to the pool of the class, plus what workloads inside need beyond it.
 4. Under the kubelet's static policy koordlet compares the kubelet's containers and never writes
@@ -329,7 +329,7 @@ _EMPTY = decision.Condition(
     type="SharedPoolEmpty",
     status=True,
     reason="SharedPools",
-    message="LS pool is empty: all CPUs are exclusively allocated; LS cpusets stay unchanged",
+    message="LS pool is empty: all CPUs are exclusively allocated; koordlet sets no LS cpuset",
 )
 
 
