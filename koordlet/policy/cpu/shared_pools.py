@@ -20,9 +20,10 @@ Rules:
 3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
    instruction: to the pool of the class, plus what workloads inside need beyond it.
 4. Under the kubelet's static policy koordlet compares the kubelet's containers and never writes
-   them. On v1 it then narrows only containers: the kubelet writes its default set into new ones,
-   and a tier or pod without those CPUs would keep them from starting. A tier or pod that another
-   agent left so narrow is widened. The same holds while the kubelet's policy is unknown.
+   them, nor those of a pod that the kubelet is about to give CPUs. On v1 it then narrows only
+   containers: the kubelet writes its default set into new ones, and a tier or pod without those
+   CPUs would keep them from starting. A tier or pod that another agent left so narrow is widened.
+   The same holds while the kubelet's policy is unknown.
 5. Under any other policy only koordlet writes the cpusets of containers: sets that an earlier agent
    left there are decided anew.
 """
@@ -227,6 +228,8 @@ def _wanted(
     now: snapshot.Snapshot, pod: pods.Pod, shares: Shares, homes: Homes, *, leaves: bool
 ) -> Iterator[Wanted]:
     cpus, reason = target(pod, shares, homes)
+    if pod.uid not in shares.exclusive and pool_tiers.awaits_kubelet(now, pod):
+        return
     held = now.kubelet.cpu if now.kubelet is not None else None
     sets = held.entries.get(pod.uid) if held is not None and pod.kubelet_owned else None
     if sets is not None:
@@ -296,9 +299,11 @@ def admit(
     container inherits it, also when it is narrowed further in the meantime.
     """
     del settings, container
-    if pod.kubelet_owned:
+    shares = divide(now)
+    awaits = pod.uid not in shares.exclusive and pool_tiers.awaits_kubelet(now, pod)
+    if pod.kubelet_owned or awaits:
         return adjustment.Adjustment()
-    cpus, why = target(pod, divide(now), state.homes)
+    cpus, why = target(pod, shares, state.homes)
     room = _above(now, pod.group)
     if not cpus or not cpus & room or room <= cpus:
         return adjustment.Adjustment()
