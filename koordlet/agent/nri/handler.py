@@ -14,8 +14,8 @@ Rules:
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
    record names CPUs, we update it after each write; an update that asks for other CPUs, as the
    kubelet's CPU manager does, gets those that were decided. What it asked for becomes the original:
-   nobody asks twice; once everything is put back, it has the last word. On v2 the kernel cuts the
-   request of a container that only inherits, and we leave it.
+   nobody asks twice. Where it gets what it asked for, it has the last word, also after our own last
+   update. On v2 the kernel cuts the request of a container that only inherits, and we leave it.
 5. A v1 kernel refuses a request for CPUs outside of the pod's group, and the container does not
    start: it gets what was decided, even after we ceased to adjust. A container that was created and
    never started is reported, where something was decided around it.
@@ -89,6 +89,8 @@ class NriHandler:
     _pods: set[str] = field(default_factory=set)
     #: Groups of containers in whose record the runtime has CPUs, to their ids.
     _recorded: dict[str, str] = field(default_factory=dict)
+    #: Containers to the CPUs of our last update of the runtime's record.
+    _updated: dict[str, cpuset.CPUSet] = field(default_factory=dict)
 
     # Events of the runtime ------------------------------------------------------------------------
 
@@ -97,8 +99,7 @@ class NriHandler:
         if not self.answers:
             asked = start_check.parsed(heard.cpus)
             if self.closed and heard.event is NriEvent.UPDATE_CONTAINER and asked:
-                # Our last update of the runtime's record may come after it.
-                self.update(heard.container.id, adjustment.Adjustment(cpus=asked))
+                self._leave_last_word(heard.container.id, asked)
             return _NOTHING
         try:
             return self._on_event(heard)
@@ -193,7 +194,16 @@ class NriHandler:
             ):
                 cpus = start_check.parsed(did.value)
                 if cpus:
-                    self.update(self._recorded[did.group], adjustment.Adjustment(cpus=cpus))
+                    self._update(self._recorded[did.group], cpus)
+
+    def _update(self, container: str, cpus: cpuset.CPUSet) -> None:
+        self._updated[container] = cpus
+        self.update(container, adjustment.Adjustment(cpus=cpus))
+
+    def _leave_last_word(self, container: str, asked: cpuset.CPUSet) -> None:
+        """The runtime may apply our last update of its record after the one that it asks about."""
+        if self._updated.get(container, asked) != asked:
+            self._update(container, asked)
 
     # Pods -----------------------------------------------------------------------------------------
 
@@ -334,6 +344,8 @@ class NriHandler:
             entry = None if path is None else book.entries.get(path)
             if entry is not None:
                 book.note(entry._replace(original=str(asked)))
+        else:
+            self._leave_last_word(heard.container.id, asked)
         return answer
 
     def _cut_above(self, group: str) -> bool:
@@ -352,6 +364,7 @@ class NriHandler:
         self.failed += self.trust.ended(container, self.clock())
         self.check.forget(container)
         self._given.pop(container, None)
+        self._updated.pop(container, None)
         recorded = self._recorded.items()
         self._recorded = {path: known for path, known in recorded if known != container}
         group = self._group(heard.container.cgroup)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from koordlet.agent import neighbours
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
@@ -62,14 +64,20 @@ def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
     assert scene.cpus(GROUP) == "0"
 
 
-def test_an_update_has_the_last_word_once_everything_is_put_back(scene: Scene) -> None:
-    """What the runtime was told last may be applied after it: it is told what was asked for."""
+def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) -> None:
+    """The runtime may apply our own last update after it: it is told again what was asked for."""
+    wanted = adjusted(scene)
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
+    agents.settle(scene.who, scene.site.clock)
+    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
+    scene.who.restore()
+    assert scene.told == [(BOX.id, "0-4")]
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
+    assert scene.told[1:] == [(BOX.id, "1")]
     scene.handler.answer(on=False)
-
-    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="").empty
-    assert scene.told == []
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-3").empty
-    assert scene.told == [(BOX.id, "0-3")]
+    assert scene.told[2:] == [(BOX.id, "0-3")]
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
