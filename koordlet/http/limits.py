@@ -17,7 +17,7 @@ class ServerLimits:
     probes: int = 8
     #: Connections that the kernel keeps for us, and that we accept in one go. Beyond the three
     #: bounds above, as many descriptors may be open for an instant as we accept in one go.
-    backlog: int = 256
+    backlog: int = 1024
     accepts: int = 64
     #: Clients that wait for credit before they have a connection.
     waiting: int = 64

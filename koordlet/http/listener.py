@@ -65,6 +65,8 @@ class Listener:
             limits.newcomer_share, limits.newcomer_burst_seconds, lambda: count("queued")
         )
         self.probes = pace.RequestPace(limits.probe_share, limits.probe_burst_seconds)
+        #: Seconds of letting clients in, which other credits pay for.
+        self._admitting = 0.0
         self._sockets: list[socket.socket] = []
         #: The oldest first.
         self._waiting: dict[_Visitor, None] = {}
@@ -103,7 +105,7 @@ class Listener:
             self._turn_away(visitor)
 
     def _accept(self, listening: socket.socket) -> None:
-        began = time.thread_time()
+        began = time.thread_time() - self._admitting
         for _ in range(self._limits.accepts):
             try:
                 client, _ = listening.accept()
@@ -118,7 +120,8 @@ class Listener:
             client.settimeout(0)
             self._greet(client)
         if self._waiting:
-            self._pause(listening, (time.thread_time() - began) / self._limits.accept_share)
+            spent = time.thread_time() - self._admitting - began
+            self._pause(listening, spent / self._limits.accept_share)
 
     def _pause(self, listening: socket.socket, seconds: float) -> None:
         self._loop.remove_reader(listening)
@@ -157,7 +160,9 @@ class Listener:
         del self._waiting[visitor]
         self._loop.remove_reader(visitor.client)
         visitor.pays.spend(self._cost)
+        began = time.thread_time()
         self._admit(visitor.client, visitor.pays)
+        self._admitting += time.thread_time() - began
 
     def _turn_away(self, visitor: _Visitor) -> None:
         del self._waiting[visitor]
