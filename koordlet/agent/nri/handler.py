@@ -12,10 +12,10 @@ Rules:
 3. A setting that a container starts with by our doing has an original: what the runtime would have
    given. It is in the journal before the container runs, and is put back like any other.
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
-   record names CPUs, we update it after each write; an update that asks for other CPUs, as the
-   kubelet's CPU manager does, gets those that were decided. What it asked for becomes the original:
-   nobody asks twice. Where it gets what it asked for, it has the last word, also after our own last
-   update. On v2 the kernel cuts the request of a container that only inherits, and we leave it.
+   record names CPUs, we update it after each write; an update that asks for others, as the
+   kubelet's CPU manager does once, gets what was decided, and what it asked for becomes the
+   original. One that gets what it asks for has the last word, also after our own last update. On v2
+   the kernel cuts the request of a container that only inherits, and we leave it.
 5. A v1 kernel refuses a request for CPUs outside of the pod's group, and the container does not
    start: it gets what was decided, even after we ceased to adjust. A container that was created and
    never started is reported, where something was decided around it.
@@ -79,7 +79,6 @@ class NriHandler:
     known: set[str] = field(default_factory=set)
     #: Whether it answers: after the first pass, until everything is put back.
     answers: bool = False
-    closed: bool = False
     #: Set once the runtime has reported the running pods.
     synchronized: asyncio.Event = field(default_factory=asyncio.Event)
     #: Containers that never started, by pod and name: a sentence for each.
@@ -97,9 +96,7 @@ class NriHandler:
     def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
         """Answer one event with what to change about its container."""
         if not self.answers:
-            asked = start_check.parsed(heard.cpus)
-            if self.closed and heard.event is NriEvent.UPDATE_CONTAINER and asked:
-                self._leave_last_word(heard.container.id, asked)
+            self._leave_last_word(heard)
             return _NOTHING
         try:
             return self._on_event(heard)
@@ -174,7 +171,7 @@ class NriHandler:
 
     def answer(self, *, on: bool) -> None:
         """Begin or cease to answer."""
-        self.answers, self.closed = on, not on
+        self.answers = on
 
     def expire(self) -> None:
         """Count the adjusted containers that have not started in time."""
@@ -200,9 +197,10 @@ class NriHandler:
         self._updated[container] = cpus
         self.update(container, adjustment.Adjustment(cpus=cpus))
 
-    def _leave_last_word(self, container: str, asked: cpuset.CPUSet) -> None:
+    def _leave_last_word(self, heard: session.Heard) -> None:
         """The runtime may apply our last update of its record after the one that it asks about."""
-        if self._updated.get(container, asked) != asked:
+        container, asked = heard.container.id, start_check.parsed(heard.cpus)
+        if asked and self._updated.get(container, asked) != asked:
             self._update(container, asked)
 
     # Pods -----------------------------------------------------------------------------------------
@@ -341,11 +339,10 @@ class NriHandler:
             self.kept += 1
             book = self.agent.book
             path = self.agent.tick.observer.layout.file(knob.CPUSET_CPUS, group)
-            entry = None if path is None else book.entries.get(path)
-            if entry is not None:
+            if entry := book.entries.get(path or ""):
                 book.note(entry._replace(original=str(asked)))
         else:
-            self._leave_last_word(heard.container.id, asked)
+            self._leave_last_word(heard)
         return answer
 
     def _cut_above(self, group: str) -> bool:
