@@ -114,8 +114,9 @@ class Node:
         found = {}
         groups = Path("/sys/fs/cgroup/cpuset", self.group)
         for name, (identity, _) in self.boxes().items():
-            for path in groups.glob(f"kubepods/**/*{identity}/cpuset.cpus") if identity else ():
-                with contextlib.suppress(OSError):
+            # Groups of a pod that ends vanish during the search.
+            with contextlib.suppress(OSError):
+                for path in groups.glob(f"kubepods/**/*{identity}/cpuset.cpus") if identity else ():
                     found[name] = path.read_text().strip()
         return found
 
