@@ -10,6 +10,8 @@ from typing import cast
 import pytest
 
 from koordlet.agent import neighbours
+from koordlet.agent.nri import handler as handlers
+from koordlet.model import decision
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
@@ -21,6 +23,21 @@ def scene(ram: Path) -> Iterator[Scene]:
     """An agent and its handler."""
     with stage(ram) as made:
         yield made
+
+
+class Results:
+    """A runtime that only takes results."""
+
+    def __init__(self, handler: handlers.NriHandler) -> None:
+        self.on_results = handler.on_results
+
+    def conditions(self) -> tuple[decision.Condition, ...]:
+        """None."""
+        return ()
+
+    def counted(self) -> dict[str, float]:
+        """Nothing."""
+        return {}
 
 
 @pytest.mark.parametrize("ceased", [False, True])
@@ -62,6 +79,22 @@ def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
     scene.who.restore()
 
     assert scene.cpus(GROUP) == "0"
+
+
+def test_an_update_that_a_write_of_ours_overtakes_is_what_comes_back(scene: Scene) -> None:
+    """It got what it asked for, and before the runtime had written that we did: it asks once."""
+    wanted = adjusted(scene)
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
+    agents.settle(scene.who, scene.site.clock)
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
+    scene.site.host.write(scene.at(f"{GROUP}/cpuset.cpus"), b"2\n")
+    scene.who.runtime = cast("neighbours.Runtime", Results(scene.handler))
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == scene.cpus(GROUP)
+    scene.who.restore()
+
+    assert scene.cpus(GROUP) == "1"
 
 
 def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) -> None:
