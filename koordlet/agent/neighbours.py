@@ -13,16 +13,17 @@ from typing import Protocol
 if typing.TYPE_CHECKING:
     from koordlet.kubeapi import objects
     from koordlet.model import decision, observed, result, spread
+    from koordlet.workloads import strategy_holding
 
 
 class Strategies(Protocol):
-    """Holds the last valid strategies of the cluster."""
+    """Holds the last valid strategies of cluster and node."""
 
-    def hold(self, words: Mapping[str, object] | None) -> None:
+    def hold(self, held: strategy_holding.HeldStrategies) -> None:
         """Take the strategies of an earlier agent, for use until newer ones can be read."""
 
-    def held(self) -> Mapping[str, object] | None:
-        """Return the strategies in use; ``None`` without any."""
+    def held(self) -> strategy_holding.HeldStrategies:
+        """Return the strategies in use."""
 
 
 class Sources(Strategies, Protocol):

@@ -1,7 +1,7 @@
 """Saves models, samples and strategies, so that they survive a restart.
 
 Covers: when each is saved, reports of damage. Does not cover: the models
-(``history.expectation``), the samples (``history.past``), the last valid strategies of the cluster
+(``history.expectation``), the samples (``history.past``), the last valid strategies
 (``workloads.strategy_holding``), the files (``state.checkpoint``).
 
 A part of the models is saved every 40 ticks: all of them about every ten minutes, and no tick
@@ -46,7 +46,7 @@ class SavedHistory:
         self._ticks = 0
         self._sources: neighbours.Strategies | None = None
         #: The strategies of the last tick, and their form in the checkpoint once they changed.
-        self._strategies: Mapping[str, object] | None = None
+        self._held: strategy_holding.HeldStrategies | None = None
         self._kept: strategy_holding.KeptStrategies | None = None
 
     def revive(self) -> list[str]:
@@ -77,11 +77,12 @@ class SavedHistory:
         """
         from koordlet.workloads import strategy_holding  # noqa: PLC0415 -- in a cluster
 
-        words, problem = self._files.revive(
+        held, problem = self._files.revive(
             _STRATEGIES, _SCHEMA, strategy_holding.revive, any_boot=True
         )
-        sources.hold(words)
-        self._sources, self._strategies = sources, words
+        held = held or strategy_holding.HeldStrategies()
+        sources.hold(held)
+        self._sources, self._held = sources, held
         return [problem] if problem else []
 
     def close(self) -> None:
@@ -104,22 +105,27 @@ class SavedHistory:
             self._files.flush()
 
     def _save_strategies(self) -> None:
-        words = None if self._sources is None else self._sources.held()
-        if words is not self._strategies:
-            self._strategies, self._kept = words, _kept(words)
+        held, before = None if self._sources is None else self._sources.held(), self._held
+        # Not by value: words of any depth would be compared at each tick.
+        if (
+            held is not None
+            and before is not None
+            and (held.cluster is not before.cluster or held.node is not before.node)
+        ):
+            self._held, self._kept = held, _kept(held)
         if self._kept is not None:
             # At each tick, so that what the disk refused is written later.
             self._files.save(_STRATEGIES, _SCHEMA, self._kept)
 
 
-def _kept(words: Mapping[str, object] | None) -> strategy_holding.KeptStrategies:
+def _kept(held: strategy_holding.HeldStrategies) -> strategy_holding.KeptStrategies:
     from koordlet.workloads import strategy_holding  # noqa: PLC0415 -- in a cluster
 
     try:
-        return strategy_holding.kept(words)
+        return strategy_holding.kept(held)
     except ValueError as error:
         log.get().warning("checkpoint.not_taken", policy=_STRATEGIES, detail=str(error))
-        return strategy_holding.kept(None)
+        return strategy_holding.KeptStrategies()
 
 
 def _name(number: int) -> str:

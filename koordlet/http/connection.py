@@ -6,7 +6,7 @@ Does not cover: HTTP's grammar (h11), how many connections there are (``server``
 Rules:
 1. Every phase has one deadline that no amount of dripping bytes moves.
 2. One request for each turn of the loop: a client that sends a thousand at once waits for the
-   others. The work of all but the first one is paid for (``pace``).
+   others. The work of each is paid for (``pace``).
 3. A response is handed over in pieces, the next one when the transport has taken the last; all
    connections share the bytes of the body.
 4. Nothing that a client does raises into the loop.
@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import h11
 
-from koordlet.http import authorisation, message, places, routes
+from koordlet.http import authorisation, message, pace, places, routes
 from koordlet.http.places import ConnectionPhase
 
 #: One read. It bounds what h11 has to look at in one go.
@@ -30,8 +30,9 @@ _READ_BYTES = 8 << 10
 class HttpConnection(asyncio.BufferedProtocol):
     """A client connection until it is closed."""
 
-    def __init__(self, owner: places.ConnectionOwner) -> None:
-        self._owner = owner
+    def __init__(self, owner: places.ConnectionOwner, pays: pace.RequestPace) -> None:
+        """``pays``: the credit for the first request."""
+        self._owner, self._pays = owner, pays
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
         self._buffer = bytearray(_READ_BYTES)
@@ -44,7 +45,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._rest = memoryview(b"")
         self._writable = True
         self._last = False
-        self._repeated = False  # whether an earlier request was answered
         self._channel: message.Channel | None = None
         self._discarded = 0
         #: What ``places`` asks.
@@ -137,7 +137,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _guarded(self, data: bytes | None) -> None:
         """Take bytes (``None``: only what is there already) and go on as far as they reach."""
         try:
-            with self._owner.pace.paid(free=not self._repeated):
+            with self._pays.paid():
                 if data is not None:
                     self._http.receive_data(data)
                 self._advance()
@@ -309,7 +309,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         """Hand over more, if that is still what we are at."""
         if self.phase is ConnectionPhase.WRITE and self._writable:
-            with self._owner.pace.paid(free=not self._repeated):
+            with self._pays.paid():
                 self._push()
         elif self.phase is ConnectionPhase.STREAM and self._rest:
             newest, self._rest = bytes(self._rest), memoryview(b"")
@@ -335,7 +335,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Read the next request, of which some may be here."""
         if self.phase is not ConnectionPhase.IDLE:
             return
-        self._repeated = True
+        self._pays = self._owner.pace
         self._transport.resume_reading()
         if any(self._http.trailing_data):
             self._enter(ConnectionPhase.HEAD, self._owner.limits.head_seconds)

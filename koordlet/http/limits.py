@@ -30,9 +30,12 @@ class ServerLimits(ListenerLimits):
     heads: int = 64
     #: Requests of ``routes.PROBES`` at once, in places of their own.
     probes: int = 8
-    #: Connections that the kernel keeps for us and that we accept in one go: two times as many
-    #: descriptors may be open beyond the three bounds above for an instant.
-    backlog: int = 64
+    #: Connections that the kernel keeps for us, and that we accept in one go. Beyond the three
+    #: bounds above, as many descriptors may be open for an instant as we accept in one go.
+    backlog: int = 1024
+    accepts: int = 64
+    #: Clients that wait for credit before they have a connection.
+    waiting: int = 64
     #: TLS handshakes that run at once, beside the connections.
     handshakes: int = 32
     #: Request line and headers together.
@@ -49,10 +52,20 @@ class ServerLimits(ListenerLimits):
     write_seconds: float = 30.0
     #: After so long without taking any of it, a newcomer may have the place.
     stall_seconds: float = 1.0
-    #: Of the loop's time, for all requests but the first of each connection: on the long run, and
-    #: seconds of work at once.
+    #: Of the loop's time, on the long run, and seconds of work at once: for new connections with
+    #: their first requests, for those that ask for a probe where the former is used up, for all
+    #: later requests, and for accepting while clients wait for the first credit.
+    newcomer_share: float = 0.2
+    newcomer_burst_seconds: float = 1.0
+    probe_share: float = 0.1
+    probe_burst_seconds: float = 0.5
     repeat_share: float = 0.2
     repeat_burst_seconds: float = 1.0
+    accept_share: float = 0.1
+    #: What it costs to make and end a connection, and a TLS handshake, which asyncio spends
+    #: between callbacks of ours.
+    connection_seconds: float = 0.0003
+    handshake_work_seconds: float = 0.002
     #: Between two requests of one connection.
     idle_seconds: float = 60.0
     #: What is still read after an early refusal, so that the client sees the answer.

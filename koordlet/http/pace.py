@@ -1,12 +1,13 @@
-"""Pacing: when a connection may send its next request, within a share of the loop.
+"""Pacing: when a client may send its next request, within a share of the loop.
 
-Covers: the work that repeated requests may cost together, whose turn it is. Does not cover: how
-many connections there are (``places``), the first request of one, which nobody delays.
+Covers: the work that requests may cost together, whose turn it is. Does not cover: how many
+connections there are (``places``), clients that are not let in yet (``listener``).
 
 Rules:
-1. What requests cost after the first one of their connection is paid from one credit, which grows
-   by a share of time up to a burst. Whoever asks now and then never meets its end.
-2. Without credit, connections wait for their turn, each of them for one request, first come first
+1. What requests cost is paid from a credit, which grows by a share of time up to a burst: the first
+   one of each connection from that of newcomers or of probes, all others from one of their own.
+   Whoever asks now and then never meets its end.
+2. Without credit, clients wait for their turn, each of them for one request, first come first
    served: one that asks without end costs the others one request of its own for each of theirs.
 3. A connection that waits is not read: its client waits, and nothing is refused. It has the place
    of one that asks for nothing, which a newcomer may take.
@@ -22,14 +23,14 @@ from typing import Protocol
 
 
 class PacedClient(Protocol):
-    """A connection that waits for its turn."""
+    """A client that waits for its turn."""
 
     def again(self) -> None:
         """Read the next request, not at once: in a turn of the loop of its own."""
 
 
 class RequestPace:
-    """The credit of one server."""
+    """A credit of one server."""
 
     def __init__(
         self,
@@ -70,14 +71,13 @@ class RequestPace:
         self._credit -= seconds
 
     @contextlib.contextmanager
-    def paid(self, *, free: bool) -> Iterator[None]:
-        """Work for a request, which pays for it; ``free``: it is the first one."""
+    def paid(self) -> Iterator[None]:
+        """Work for a request, which pays for it."""
         began = time.thread_time()
         try:
             yield
         finally:
-            if not free:
-                self.spend(time.thread_time() - began)
+            self.spend(time.thread_time() - began)
 
     def _grant(self) -> None:
         now = self._clock()

@@ -1,8 +1,8 @@
 """The listening side: one address, a bounded number of connections, a clean stop.
 
-Covers: binding and what to say when that fails, TLS handshakes and what comes during one, stopping.
-Does not cover: one connection (``connection``), who gives way (``places``), certificates
-(``certificates``), what is served (``routes``).
+Covers: what to say when binding fails, TLS handshakes, stopping.
+Does not cover: who is let in (``listener``), one connection (``connection``), who gives way
+(``places``), certificates (``certificates``), what is served (``routes``).
 
 Rules:
 1. Connections are bounded, and so are those that come in one go: the descriptors of the control
@@ -21,7 +21,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 
 from koordlet import log
-from koordlet.http import authorisation, connection, message, pace, places, routes
+from koordlet.http import authorisation, connection, listener, message, pace, places, routes
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 
@@ -47,7 +47,8 @@ class HttpServer:
         self.limits = bounds.ServerLimits() if limits is None else limits
         self._authorise = authorise
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._listener: listener.Listener | None = None
+        self._arriving: set[asyncio.Task[object]] = set()
         self._counts: dict[str, int] = {}
         self.places = places.ConnectionSlots(self.limits, lambda: self.count("displaced"))
         self.pace = pace.RequestPace(
@@ -62,29 +63,35 @@ class HttpServer:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Event to how often: requests, refused, malformed, timeouts, busy, displaced, delayed."""
+        """Event to how often: requests, refused, malformed, timeouts, busy, displaced, delayed.
+
+        ``queued``: new connections that waited for credit.
+        """
         return dict(self._counts)
 
     async def start(self) -> str:
         """Listen; the address with the port that it became."""
         host, port = split(self.address)
-        loop = asyncio.get_running_loop()
-        self._repeats = log.Repeats(loop.time)
+        self._repeats = log.Repeats(asyncio.get_running_loop().time)
+        made = listener.Listener(
+            self.limits, self._admit, self.count, self.failed, secure=self._tls is not None
+        )
         try:
-            self._server = await loop.create_server(
-                self._taken, host, port, backlog=self.limits.backlog
-            )
+            bound = await made.open(host, port)
         except OSError as error:
             why_not = await _why_not(self.address, self._setting, error)
             raise why_not from error
-        bound = self._server.sockets[0].getsockname()
-        return join(str(bound[0]), int(bound[1]))
+        self._listener = made
+        return join(*bound)
 
     async def stop(self) -> None:
         """Accept nothing more, let running responses end, then cut."""
-        if self._server is None:
+        if self._listener is None:
             return
-        self._server.close()
+        self._listener.close()
+        self._listener = None
+        for arriving in self._arriving:
+            arriving.cancel()
         for task in tuple(self._handshakes):
             self._break_off(task)
         for each in self.places:
@@ -98,20 +105,35 @@ class HttpServer:
             except TimeoutError:
                 for each in self.places:
                     each.abort()
-        await self._server.wait_closed()
-        self._server = None
+
+    def _admit(self, client: socket.socket, pays: pace.RequestPace) -> None:
+        """Make a connection of a client that was let in."""
+        loop = asyncio.get_running_loop()
+
+        def protocol() -> asyncio.BaseProtocol:
+            if self._tls is None:
+                return connection.HttpConnection(self, pays)
+            return Arrival(lambda transport: self._greet(transport, pays))
+
+        task: asyncio.Task[object] = loop.create_task(
+            loop.connect_accepted_socket(protocol, client)
+        )
+        self._arriving.add(task)
+
+        def arrived(task: asyncio.Task[object]) -> None:
+            self._arriving.discard(task)
+            if task.cancelled() or task.exception() is not None:
+                client.close()
+
+        task.add_done_callback(arrived)
 
     # TLS.
 
-    def _taken(self) -> asyncio.BaseProtocol:
-        """Accept a new connection."""
-        return connection.HttpConnection(self) if self._tls is None else Arrival(self._greet)
-
-    def _greet(self, transport: asyncio.Transport) -> None:
+    def _greet(self, transport: asyncio.Transport, pays: pace.RequestPace) -> None:
         if len(self._handshakes) >= self.limits.handshakes:
             self.count("displaced")
             self._break_off(next(iter(self._handshakes)))
-        task = asyncio.ensure_future(self._secure(transport))
+        task = asyncio.ensure_future(self._secure(transport, pays))
         self._handshakes[task] = transport
         task.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
@@ -120,7 +142,7 @@ class HttpServer:
         self._handshakes.pop(task).abort()
         task.cancel()
 
-    async def _secure(self, transport: asyncio.Transport) -> None:
+    async def _secure(self, transport: asyncio.Transport, pays: pace.RequestPace) -> None:
         """The handshake, then a connection like any other."""
         assert self._tls is not None  # noqa: S101 - there is no handshake without
         early = Early()
@@ -141,7 +163,7 @@ class HttpServer:
         if made is None or early.lost:
             transport.abort()
             return
-        early.hand_over(made, connection.HttpConnection(self))
+        early.hand_over(made, connection.HttpConnection(self, pays))
 
     # What connections ask of it.
 

@@ -20,7 +20,7 @@ from typing import Any
 from koordlet.kubeapi import informer, kinds, objects, selectors
 from koordlet.model import nodeslo, pod, reservation, snapshot
 from koordlet.model.record import dataclass
-from koordlet.workloads import nodes, poddecode, reservations, sloconfig
+from koordlet.workloads import nodes, poddecode, reservations, sloconfig, strategy_holding
 from koordlet.workloads import nodeslo as slo
 
 _Changed = Callable[[Any, Any, Any], None]
@@ -57,6 +57,22 @@ class Strategies:
         #: What holds where newer words cannot be read; ``None``: nothing was ever said, or all of
         #: it was taken back.
         self.words: Mapping[str, object] | None = None
+        #: The same for what the Node says for itself.
+        self.words_of_node: Mapping[str, object] = {}
+        self._node_seen: snapshot.NodeInfo | None = None
+        self._node: snapshot.NodeInfo | None = None
+
+    def node(self) -> snapshot.NodeInfo | None:
+        """The Node with its own strategy in force; ``None`` if there is none."""
+        seen = only(self._cluster.node)
+        if seen is None:
+            self._node = None
+            if _answered(self._cluster.node):
+                self.words_of_node = {}
+        elif seen is not self._node_seen:
+            self._node, self.words_of_node = strategy_holding.of_node(seen, self.words_of_node)
+        self._node_seen = seen
+        return self._node
 
     def newest(self) -> nodeslo.NodeSlo | None:
         """NodeSLO, or else the ConfigMap's settings for this node; ``None`` if there is neither."""

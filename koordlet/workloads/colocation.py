@@ -7,7 +7,8 @@ Does not cover: the other keys of the map (``sloconfig``), the sums
 Rules, as the peer's manager has them:
 1. Over the map lies the node's annotation, field by field; over that lie its labels.
 2. A label is a part, ``0.6`` for 60 %, cut to whole percents. One that is no number, or negative,
-   is as if it were missing, and said.
+   is as if it were missing, and said; where the agent knows an earlier one, that holds
+   (``strategy_holding``).
 """
 
 from __future__ import annotations
@@ -51,30 +52,57 @@ def of_node(
     labels: Mapping[str, str], notes: Mapping[str, str], problems: list[str]
 ) -> strategies.Colocation | None:
     """Settings of the node's own labels and annotations; ``None`` for none."""
-    layers: list[strategies.Colocation] = []
-    inner: list[str] = []
+    complaints = shapes.Problems()
+    settings = of_words(words_of_node(labels, notes, complaints), complaints)
+    problems += complaints
+    return settings
+
+
+def words_of_node(
+    labels: Mapping[str, str], notes: Mapping[str, str], problems: shapes.Problems
+) -> dict[str, object]:
+    """The node's own words by key: the object of the annotation, the texts of the labels."""
+    words: dict[str, object] = {key: labels[key] for key in LABELS if key in labels}
     if ANNOTATION in notes:
         try:
-            layers.append(read(shapes.parse(notes[ANNOTATION]), inner))
+            words[ANNOTATION] = shapes.parse(notes[ANNOTATION])
+        except ValueError as error:
+            problems.append(f"annotation {ANNOTATION}: {error}")
+            problems.unread.append((ANNOTATION,))
+    return words
+
+
+def of_words(
+    words: Mapping[str, object], problems: shapes.Problems
+) -> strategies.Colocation | None:
+    """Settings of the node's own words; ``None`` for none."""
+    layers: list[strategies.Colocation] = []
+    if ANNOTATION in words:
+        inner = shapes.Problems()
+        try:
+            layers.append(read(words[ANNOTATION], inner))
         except ValueError as error:
             inner.append(str(error))
-    problems.extend(f"annotation {ANNOTATION}: {problem}" for problem in inner)
+            inner.unread.append(())
+        problems.extend(f"annotation {ANNOTATION}: {problem}" for problem in inner)
+        problems.unread.extend((ANNOTATION, *path) for path in inner.unread)
     for key, field in LABELS.items():
-        if key in labels:
+        if key in words:
             try:
-                percent: dict[str, Any] = {field: _percent(labels[key])}
+                percent: dict[str, Any] = {field: _percent(words[key])}
                 layers.append(strategies.Colocation(**percent))
             except ValueError as error:
                 problems.append(f"label {key}: {error}")
+                problems.unread.append((key,))
     return functools.reduce(strategies.overlay, layers) if layers else None
 
 
-def _percent(text: str) -> int:
+def _percent(ratio: object) -> int:
     try:
-        part = math.nan if "_" in text else float(text)
+        part = float(ratio) if isinstance(ratio, str) and "_" not in ratio else math.nan
     except ValueError:
         part = math.nan
     if not 0 <= part <= _MOST:
-        msg = f"expected a fraction such as 0.6, found {shapes.shown(text)}"
+        msg = f"expected a fraction such as 0.6, found {shapes.shown(ratio)}"
         raise ValueError(msg)
     return int(part * 100)

@@ -31,6 +31,7 @@ from koordlet.workloads import (
     merging,
     reservations,
     source,
+    strategy_holding,
 )
 from koordlet.workloads.kubelet import sources as kubelet_sources
 
@@ -47,6 +48,8 @@ class _Health:
     """Health of one source."""
 
     ok: bool = False
+    #: When it was asked for the last good answer, and when that came.
+    asked: float = 0.0
     last_good: float | None = None
     problem: str = "not requested yet"
 
@@ -97,6 +100,10 @@ class Gatherer:
         self._aged: set[str] = set()
         #: Why mirrors fail now.
         self._failing: Collection[str] = ()
+        #: UIDs that the API server calls running and no answer of the kubelet can have: since when.
+        self._begun: dict[str, float] = {}
+        #: UIDs that it called running.
+        self._running: frozenset[str] = frozenset()
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
@@ -122,18 +129,22 @@ class Gatherer:
         if self.store is not None:
             await self.store.close()
 
-    def hold(self, words: Mapping[str, object] | None) -> None:
+    def hold(self, held: strategy_holding.HeldStrategies) -> None:
         """The strategies that an agent before us held where newer ones cannot be read."""
         if self._strategies is not None:
-            self._strategies.words = words
+            self._strategies.words = held.cluster
+            self._strategies.words_of_node = held.node
 
-    def held(self) -> Mapping[str, object] | None:
-        """The strategies that hold so; ``None``: there are none."""
+    def held(self) -> strategy_holding.HeldStrategies:
+        """The strategies that hold so."""
         if self._strategies is None:
-            return None
+            return strategy_holding.HeldStrategies()
         # What was heard a moment ago is decoded first: it may be what there is to hold.
         self._strategies.newest()
-        return self._strategies.words
+        self._strategies.node()
+        return strategy_holding.HeldStrategies(
+            cluster=self._strategies.words, node=self._strategies.words_of_node
+        )
 
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
         """Latency of kubelet requests, by path and status."""
@@ -167,6 +178,7 @@ class Gatherer:
         health = self._health[workload_source.name]
         problem = ""
         changed = False
+        asked = self._clock()
         try:
             changed = await workload_source.poll()
         except errors.KoordletError as error:
@@ -174,7 +186,10 @@ class Gatherer:
         except Exception as error:  # noqa: BLE001 - a source that breaks costs only itself
             problem = f"{type(error).__name__}: {error}"
         if not problem:
-            health.last_good = self._clock()
+            health.asked, health.last_good = asked, self._clock()
+            if self._kubelet is not None and workload_source is self._kubelet.pods:
+                # The same answer says more where pods have begun to run before it.
+                changed |= any(since <= asked for since in self._begun.values())
         if changed or problem != health.problem:
             health.problem, health.ok = problem, not problem
             self._tell(workload_source, problem)
@@ -250,7 +265,7 @@ class Gatherer:
         sources = self._sources()
         self._aged = {one.name for one in sources if one.aged(now)}
         slo = self._strategies.newest() if self._strategies is not None else None
-        node = cluster.only(self._api.node) if self._api is not None else None
+        node = self._strategies.node() if self._strategies is not None else None
         unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
         problems = (
             *(problem for one in self._polled.values() for problem in one.problems),
@@ -311,15 +326,30 @@ class Gatherer:
 
     def _pods(self) -> tuple[pod.Pod, ...]:
         runs = wants = None
+        asked = 0.0
         if self._kubelet is not None and self._kubelet.pods is not None:
             answer = self._kubelet.pods
+            asked = self._health[answer.name].asked
             if answer.value is not None:
                 runs = merging.Said(pods=answer.value, fresh=answer.name not in self._aged)
         if self._api is not None and self._api.pods.health.lists:
             bound = tuple(self._api.pods.snapshot.values())
-            wants = merging.Said(pods=bound, fresh="cluster pods" not in self._aged)
+            wants = merging.Said(
+                pods=bound,
+                fresh="cluster pods" not in self._aged,
+                begun=self._begun_since(asked, bound),
+            )
         held = self._kubelet.said().cpu if self._kubelet is not None else None
         return merging.merge(runs, wants, held)
+
+    def _begun_since(self, asked: float, bound: tuple[pod.Pod, ...]) -> frozenset[str]:
+        """UIDs of pods of which the API server said after that time that they run."""
+        now = self._clock()
+        running = frozenset(one.uid for one in bound if one.phase is not pod.Phase.PENDING)
+        since = {**self._begun, **dict.fromkeys(running - self._running, now)}
+        self._running = running
+        self._begun = {uid: at for uid, at in since.items() if uid in running and at > asked}
+        return frozenset(self._begun)
 
 
 def unread_of(one: informer.Informer[Any]) -> Iterator[snapshot.Unread]:

@@ -14,7 +14,8 @@ Rules, in order:
    band, wishes, granted CPUs), priority, deletion. The kubelet may not have seen a change yet. It
    wins while its answer is believed; afterwards the kubelet's copy counts.
 5. A pod that the API server binds here and a fresh kubelet does not list counts while it is
-   pending: it is yet to start. Otherwise it is gone, and the API server has not heard of it.
+   pending: it is yet to start. It also counts where it began to run after the kubelet was asked.
+   Otherwise it is gone, and the API server has not heard of it.
 6. Pods that have ended hold nothing and are left out.
 7. CPUs that the kubelet's static policy holds are the pod's, unless a scheduler granted others or
    its label says LS or BE; the kubelet owns those cgroup files.
@@ -40,6 +41,8 @@ class Said:
     pods: tuple[pod.Pod, ...]
     #: Whether it is still believed.
     fresh: bool
+    #: Of the API server: UIDs of pods that began to run after the kubelet was asked.
+    begun: frozenset[str] = frozenset()
 
 
 def merge(
@@ -74,7 +77,8 @@ def _both(runs: Said, wants: Said) -> Iterator[pod.Pod]:
     rest = (
         one
         for one in _by_uid(wanted.values()).values()
-        if one.uid not in known and (not runs.fresh or one.phase is pod.Phase.PENDING)
+        if one.uid not in known
+        and (not runs.fresh or one.phase is pod.Phase.PENDING or one.uid in wants.begun)
     )
     yield from _marked(rest, stale=not wants.fresh)
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
-import sys
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from koordlet.agent import saved_history
 from koordlet.history import expectation, series
 from koordlet.host import machine
-from koordlet.kubeapi import kinds, objects
-from koordlet.model import meter, nodeslo
-from koordlet.scheduler.store import adapter
+from koordlet.model import meter
 from koordlet.state import checkpoint
-from koordlet.workloads import gatherer, sloconfig
-from tests.kit import clocks, counting, lives, pasts
+from tests.kit import counting, pasts
 
 
 def memory(
@@ -206,195 +199,3 @@ def test_damaged_samples_cost_themselves(tmp_path: Path, key: str, value: object
     assert "samples" in problem
     seen_again(back, 1010.0)
     assert back.groups.window("a", meter.CPU, 1010.0, 300.0) is None
-
-
-THRESHOLD = "resourceUsedThresholdWithBE"
-CONFIG_KEY = "resource-threshold-config"
-GOOD: dict[str, Any] = {"enable": True, "cpuSuppressThresholdPercent": 40}
-#: The same strategy by each of its sources: the object, and what spoils it.
-SAID: dict[str, tuple[kinds.Kind, dict[str, Any], dict[str, Any]]] = {
-    "NodeSLO": (
-        kinds.NODE_SLOS,
-        {"metadata": {"name": "n1"}, "spec": {THRESHOLD: GOOD}},
-        {"spec": {THRESHOLD: {**GOOD, "cpuSuppressThresholdPercent": 4000}}},
-    ),
-    sloconfig.NAME: (
-        kinds.CONFIG_MAPS,
-        {
-            "metadata": {"name": sloconfig.NAME, "namespace": sloconfig.NAMESPACE},
-            "data": {CONFIG_KEY: json.dumps({"clusterStrategy": GOOD})},
-        },
-        {"data": {CONFIG_KEY: json.dumps({"clusterStrategy": GOOD})[:-1]}},
-    ),
-}
-
-
-class Sources(gatherer.Gatherer):
-    """Those of a node, with a store in a file that they open themselves."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = adapter.Store(file)
-        super().__init__(clocks.Clock(100.0), store=self.file, node="n1")
-
-    async def start(self, patience: float) -> None:
-        """Open the file, then ask."""
-        await self.file.open()
-        await super().start(patience)
-
-
-class Cluster:
-    """Objects in a file, and agents that live beside it one after the other."""
-
-    def __init__(self, ram: Path) -> None:
-        self.file = ram / "objects.db"
-        self.life = lives.Life(ram, sources=lambda: Sources(self.file))
-        self.record = self.life.site.paths.checkpoints / "strategies.json"
-
-    async def _do(self, act: Callable[[adapter.Store], Awaitable[object]]) -> None:
-        store = adapter.Store(self.file)
-        await store.open()
-        await act(store)
-        await store.close()
-
-    def create(self, kind: kinds.Kind, body: dict[str, Any]) -> None:
-        """An object."""
-        asyncio.run(self._do(lambda store: store.create(kind, body)))
-
-    def patch(self, kind: kinds.Kind, body: dict[str, Any], changes: dict[str, Any]) -> None:
-        """Change it."""
-        ref = objects.Ref(kind, body["metadata"]["name"], body["metadata"].get("namespace", ""))
-        asyncio.run(self._do(lambda store: store.patch(ref, objects.Merge(changes))))
-
-    def delete(self, kind: kinds.Kind, body: dict[str, Any]) -> None:
-        """Take it away."""
-        ref = objects.Ref(kind, body["metadata"]["name"], body["metadata"].get("namespace", ""))
-        asyncio.run(self._do(lambda store: store.delete(ref)))
-
-    def lived(self) -> nodeslo.NodeSlo | None:
-        """The strategies in force when an agent is ready, which then ends."""
-        seen: list[nodeslo.NodeSlo | None] = []
-
-        async def look(life: lives.Life) -> None:
-            await life.ready()
-            newest = life.shown.views[-1]
-            assert newest is not None
-            seen.append(newest.snapshot.slo)
-
-        self.life.run(look)
-        return seen[0]
-
-
-sources = pytest.mark.parametrize("source", SAID)
-
-
-@sources
-def test_the_last_valid_strategy_holds_after_a_restart(ram: Path, source: str) -> None:
-    """A second and a third agent that find it spoiled do what the first did; mended, it is new."""
-    kind, body, spoiled = SAID[source]
-    cluster = Cluster(ram)
-    cluster.create(kind, body)
-    good = cluster.lived()
-    cluster.patch(kind, body, spoiled)
-    second, third = cluster.lived(), cluster.lived()
-
-    assert good is not None
-    assert good.threshold.cpu_suppress_threshold_percent == 40
-    for found in (second, third):
-        assert found is not None
-        assert good.threshold == found.threshold
-        assert found.unread
-        assert len(found.problems) == 1
-    mended = json.loads(json.dumps(body).replace("40", "30"))
-    cluster.patch(kind, body, {key: mended[key] for key in ("spec", "data") if key in mended})
-    fourth = cluster.lived()
-    assert fourth is not None
-    assert fourth.threshold.cpu_suppress_threshold_percent == 30
-    assert not fourth.unread
-
-
-@sources
-def test_what_was_taken_back_does_not_come_again(ram: Path, source: str) -> None:
-    """An object that an agent saw go holds nothing: one that comes spoiled has no past."""
-    kind, body, spoiled = SAID[source]
-    cluster = Cluster(ram)
-    cluster.create(kind, body)
-    cluster.lived()
-    cluster.delete(kind, body)
-    assert cluster.lived() is None
-    cluster.create(kind, {**body, **spoiled})
-    found = cluster.lived()
-
-    assert found is not None
-    assert found.threshold.cpu_suppress_threshold_percent == 65
-
-
-def test_a_damaged_strategy_costs_itself(ram: Path) -> None:
-    """One other digit is not believed, nor is half a file; what the object says right counts."""
-    kind, body, spoiled = SAID["NodeSLO"]
-    cluster = Cluster(ram)
-    cluster.create(kind, body)
-    cluster.lived()
-    cluster.patch(kind, body, spoiled)
-    whole = cluster.record.read_bytes()
-    for damage in (whole.replace(b"40", b"90"), whole[:40], b"[" * 9999, b"{}"):
-        cluster.record.write_bytes(damage)
-        found = cluster.lived()
-        assert found is not None
-        assert (
-            found.threshold.enable,
-            found.threshold.cpu_suppress_threshold_percent,
-        ) == (True, 65)
-
-
-class Held:
-    """Sources that hold what they are told."""
-
-    def __init__(self) -> None:
-        self.words: Mapping[str, object] | None = None
-
-    def hold(self, words: Mapping[str, object] | None) -> None:
-        """Take them."""
-        self.words = words
-
-    def held(self) -> Mapping[str, object] | None:
-        """Give them."""
-        return self.words
-
-
-def test_only_strategies_are_kept_and_only_when_they_change(tmp_path: Path) -> None:
-    """No other part of an object is on the disk; without a change nothing is written."""
-    keeping, held = remembered(series.History(), tmp_path, "boot-1", 1.0), Held()
-    assert keeping.follow(held) == []
-    keeping.tick()
-    keeping.close()
-    assert not (tmp_path / "strategies.json").exists()
-    held.words = {THRESHOLD: GOOD, "hostApplications": ["a"], "CPUBurstStrategy": {"policy": "x"}}
-    for _ in range(3):
-        keeping.tick()
-    keeping.close()
-    written = (tmp_path / "strategies.json").stat().st_mtime_ns
-    keeping.tick()
-    keeping.close()
-    after = Held()
-
-    assert remembered(series.History(), tmp_path, "boot-2", 1.0).follow(after) == []
-    assert after.words == {THRESHOLD: GOOD, "cpuBurstStrategy": {"policy": "x"}}
-    assert written == (tmp_path / "strategies.json").stat().st_mtime_ns
-
-
-def test_words_beyond_the_bound_are_not_kept(tmp_path: Path) -> None:
-    """Nor are those before them: what is older than the last words is not the last valid one."""
-    deep: dict[str, Any] = {}
-    for _ in range(sys.getrecursionlimit() * 100):
-        deep = {"a": deep}
-    for huge in ({"policy": "x" * (256 << 10)}, deep):
-        keeping, held = remembered(series.History(), tmp_path, "boot-1", 1.0), Held()
-        keeping.follow(held)
-        for words in ({THRESHOLD: GOOD}, {"cpuBurstStrategy": huge}):
-            held.words = words
-            keeping.tick()
-            keeping.close()
-        after = Held()
-
-        assert remembered(series.History(), tmp_path, "boot-1", 1.0).follow(after) == []
-        assert after.words is None

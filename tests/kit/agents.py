@@ -7,6 +7,7 @@ Does not cover: the machine itself (``tests.kit.kernel``), the loop (``koordlet.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,8 +94,9 @@ def fixed(stem: str = "fixed") -> declaration.Declared:
     )
 
 
+@functools.lru_cache(maxsize=64)
 def effective(text: str = "") -> sourced.Effective:
-    """A configuration from its text below the header."""
+    """A configuration from its text below the header; lives of agents read the same one often."""
     return loader.from_text(HEADER + text, "config.yaml", {}, {})
 
 

@@ -1,4 +1,7 @@
-"""2 sockets x 2 nodes x SMT: every class of pod, judged by ``/proc/PID/status`` of its process."""
+"""2 sockets x 2 nodes x SMT: every class of pod, judged by ``/proc/PID/status`` of its process.
+
+Two of them have a limit, which is scaled while it may be saved up: both at once.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import pytest
 
 from koordlet.model import cpuset
 from tests.vm import machine, qemu
+from tests.vm.probes import classes
 
 pytestmark = pytest.mark.vm
 
@@ -34,6 +38,18 @@ def invariants(moment: dict[str, str], about: str) -> None:
     assert found["be"].isdisjoint(found["lse"]), about
 
 
+def check_cpu_time(told: dict[str, Any], about: str) -> None:
+    """Quota ÷ ratio, a burst of as much, whoever was first, nothing refused; then as before."""
+    seen = told["cpu_time"]
+    scaled = int(classes.PERIOD / 1.25)
+    for name in classes.LIMITED:
+        for moment in ("placed", "after a kill", "lse left"):
+            assert set(seen[moment][name].values()) == {scaled}, (name, moment, about)
+        assert seen["restored"][name] == seen["before"][name], (name, about)
+    assert [seen["before"][name]["burst"] for name in classes.LIMITED] == [0, classes.PERIOD]
+    assert told["refused"] == [], about
+
+
 @pytest.mark.parametrize("cgroup", ["v1", "v2"])
 def test_every_class_runs_where_it_shall(cgroup: qemu.Cgroup) -> None:
     """From the first pass through a kill, a lost CPU and a departure to the restored machine."""
@@ -42,6 +58,7 @@ def test_every_class_runs_where_it_shall(cgroup: qemu.Cgroup) -> None:
         told = cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
     about, moments = f"{told['seconds']} {told['moments']}\n{told['log']}", told["moments"]
     assert None not in told["seconds"].values(), about
+    check_cpu_time(told, about)
     placed = sets(moments["placed"])
 
     for name in ("placed", "newcomer", "after a kill", "a CPU lost", "the CPU back"):

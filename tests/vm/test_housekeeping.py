@@ -1,4 +1,7 @@
-"""Interrupts and work queues of a real kernel: off the CPUs that a workload holds, and back."""
+"""Interrupts and work queues of a real kernel: off the CPUs that a workload holds, and back.
+
+The same machine has CPUs that its kernel does not balance, which are in no pool.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,17 @@ from tests.vm import machine
 
 pytestmark = pytest.mark.vm
 
-HELD = cpuset.CPUSet.parse("2-3")
+HELD, ISOLATED = cpuset.CPUSet.parse("2-3"), "3,7"
 
 
 def test_the_kernel_s_own_work_moves_and_comes_back() -> None:
-    """Every interrupt that can be moved; the mask is read back as it was written; then restored."""
-    with machine.boot("2s8t") as guest:
-        said = json.loads(guest.run(["python3", "tests/vm/probes/housekeeping.py"]).check().stdout)
+    """Every interrupt that can be moved; the mask is read back as it was written; then restored.
+
+    CPUs that the kernel does not balance are in no pool, and belong to the workload that names one.
+    """
+    with machine.boot("2s8t", append=[f"isolcpus={ISOLATED}"]) as guest:
+        words = ["python3", "-m", "tests.vm.probes.housekeeping"]
+        said = json.loads(guest.run(words).check().stdout)
     before, meanwhile = said["before"], said["meanwhile"]
 
     assert said["settled"], said["log"]
@@ -27,6 +34,12 @@ def test_the_kernel_s_own_work_moves_and_comes_back() -> None:
     assert lists, meanwhile
     for path in lists:
         assert cpuset.CPUSet.parse(meanwhile[path]).isdisjoint(HELD), path
-    assert {meanwhile[path] for path in moved if path not in lists} == {"f3"}, meanwhile
+    # The kernel itself keeps work queues off CPUs that it does not balance.
+    masks = {path: int(before[path], 16) & ~0x0C for path in moved if path not in lists}
+    assert masks == {path: int(meanwhile[path], 16) for path in masks}, meanwhile
     assert before == said["after"], said["log"]
+    assert said["cpus"] == {"alone": "2-3", "web": "0-1,4-6", "job": "0-1,4-6"}, said["log"]
+    isolated = [line for line in said["conditions"] if line["type"].startswith("Isolated")]
+    assert [line["type"] for line in isolated] == ["IsolatedCPUs"], isolated
+    assert f"isolated CPUs {ISOLATED}" in isolated[0]["message"]
     assert "EIO" not in said["log"], said["log"]

@@ -244,6 +244,50 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
+def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path: Path) -> None:
+    """The API server says first that it runs; it goes once the kubelet, asked later, lacks it."""
+
+    async def use(one: server.Kubelet) -> None:
+        store = adapter.Store(tmp_path / "objects.db")
+        await store.open()
+        body = {"apiVersion": "v1", "kind": "Pod", **examples.pod(1, spec__nodeName="n1")}
+        body["metadata"].pop("resourceVersion")
+        body["status"] = {"phase": "Pending"}
+        await store.create(kinds.PODS, body)
+        one.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
+        clock = clocks.Clock(100.0)
+        gatherer = Watched(clock, kubelet=asked(one), store=store, node="n1")
+        try:
+            await gatherer.all.start(20.0)
+            await gatherer.until(lambda now: [each.name for each in now.pods] == ["web-1"])
+            one.manner = server.Manner.HTML
+            await gatherer.until(lambda now: not now.sources[0].ok)
+            clock.now += 1
+            ref = objects.Ref(kinds.PODS, "web-1", body["metadata"]["namespace"])
+            await store.patch(
+                ref, objects.Merge({"status": {"phase": "Running"}}), subresource="status"
+            )
+            newest = await gatherer.until(
+                lambda now: [each.phase for each in now.pods] != [pod.Phase.PENDING]
+            )
+            assert [each.phase for each in newest.pods] == [pod.Phase.RUNNING]
+            clock.now += 1
+            one.manner = server.Manner.WELL
+            await gatherer.until(lambda now: not now.pods)
+        finally:
+            await gatherer.all.stop()
+
+    async def both() -> None:
+        one = server.Kubelet()
+        await one.start()
+        try:
+            await use(one)
+        finally:
+            await one.stop()
+
+    asyncio.run(both())
+
+
 def test_a_mistake_in_the_map_holds_what_it_said_before(tmp_path: Path) -> None:
     """A torn key limits as before, and is named; a map that goes takes everything along."""
 

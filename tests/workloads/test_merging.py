@@ -59,6 +59,14 @@ def test_a_pod_that_the_kubelet_does_not_list(
     assert bool(expected) is bool(found)
 
 
+def test_a_pod_that_began_to_run_after_the_kubelet_was_asked_counts() -> None:
+    """Its absence from an older list says nothing; one that ran before that list is gone."""
+    pods = (one("cluster", uid, phase=pod.Phase.RUNNING) for uid in ("new", "old"))
+    wants = merging.Said(pods=tuple(pods), fresh=True, begun=frozenset({"new"}))
+
+    assert [found.uid for found in merging.merge(said(), wants)] == ["new"]
+
+
 @pytest.mark.parametrize("phase", [pod.Phase.RUNNING, pod.Phase.PENDING])
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_pod_that_says_that_it_is_another(phase: pod.Phase, fresh: object) -> None:

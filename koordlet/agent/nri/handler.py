@@ -12,9 +12,10 @@ Rules:
 3. A setting that a container starts with by our doing has an original: what the runtime would have
    given. It is in the journal before the container runs, and is put back like any other.
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
-   record names CPUs, we update it after each write; an update that asks for other CPUs, as the
-   kubelet's CPU manager does, gets those that were decided. On v2 the kernel cuts the request of a
-   container that only inherits, and we leave it.
+   record names CPUs, we update it after each write; an update that asks for others, as the
+   kubelet's CPU manager does once, gets what was decided, and what it asked for becomes the
+   original. One that gets what it asks for has the last word, also after our own last update. On v2
+   the kernel cuts the request of a container that only inherits, and we leave it.
 5. A v1 kernel refuses a request for CPUs outside of the pod's group, and the container does not
    start: it gets what was decided, even after we ceased to adjust. A container that was created and
    never started is reported, where something was decided around it.
@@ -87,12 +88,15 @@ class NriHandler:
     _pods: set[str] = field(default_factory=set)
     #: Groups of containers in whose record the runtime has CPUs, to their ids.
     _recorded: dict[str, str] = field(default_factory=dict)
-
-    # Events of the runtime ------------------------------------------------------------------------
+    #: Containers to the CPUs of our last update of the runtime's record.
+    _updated: dict[str, cpuset.CPUSet] = field(default_factory=dict)
+    #: Groups of containers to the CPUs that the last update asked for.
+    _asked: dict[str, str] = field(default_factory=dict)
 
     def on_event(self, heard: session.Heard) -> adjustment.Adjustment:
         """Answer one event with what to change about its container."""
         if not self.answers:
+            self._leave_last_word(heard)
             return _NOTHING
         try:
             return self._on_event(heard)
@@ -173,8 +177,6 @@ class NriHandler:
         """Count the adjusted containers that have not started in time."""
         self.failed += self.trust.overdue(self.clock())
 
-    # Plans that were carried out ------------------------------------------------------------------
-
     def on_results(self, results: Sequence[result.Result]) -> None:
         """Update the runtime's record after each write (rule 4)."""
         for outcome in results:
@@ -187,9 +189,25 @@ class NriHandler:
             ):
                 cpus = start_check.parsed(did.value)
                 if cpus:
-                    self.update(self._recorded[did.group], adjustment.Adjustment(cpus=cpus))
+                    self._update(self._recorded[did.group], cpus)
+                    self._note_asked(did.group)
 
-    # Pods -----------------------------------------------------------------------------------------
+    def _update(self, container: str, cpus: cpuset.CPUSet) -> None:
+        self._updated[container] = cpus
+        self.update(container, adjustment.Adjustment(cpus=cpus))
+
+    def _note_asked(self, group: str) -> None:
+        """What was asked for last is the original, also where a write of ours has overtaken it."""
+        path = self.agent.tick.observer.layout.file(knob.CPUSET_CPUS, group)
+        entry, asked = self.agent.book.entries.get(path or ""), self._asked.get(group)
+        if entry and asked and entry.original != asked:
+            self.agent.book.note(entry._replace(original=asked))
+
+    def _leave_last_word(self, heard: session.Heard) -> None:
+        """The runtime may apply our last update of its record after the one that it asks about."""
+        container, asked = heard.container.id, start_check.parsed(heard.cpus)
+        if asked and self._updated.get(container, asked) != asked:
+            self._update(container, asked)
 
     def _on_sandbox(self, sandbox: messages.NriPod) -> None:
         """Rule 1."""
@@ -247,8 +265,6 @@ class NriHandler:
             return group
         nested = container_names.home(group, (f"{group}/{container_names.NESTED}",))
         return nested if host.exists(host.at(holder.directory(nested))) else group
-
-    # Containers -----------------------------------------------------------------------------------
 
     def _on_create(self, heard: session.Heard) -> adjustment.Adjustment:
         box, uid, now = heard.container, heard.pod.uid, self.clock()
@@ -315,6 +331,7 @@ class NriHandler:
         if group is None or not asked or not self.agent.enforce:
             return _NOTHING
         self._recorded[group] = heard.container.id
+        self._asked[group] = str(asked)
         wanted = self.check.wanted(group)
         answer = _NOTHING
         if wanted and not asked <= wanted and not self._cut_above(group):
@@ -322,14 +339,15 @@ class NriHandler:
         around = self._group(heard.container.cgroup)
         around = None if around is None else around.rpartition("/")[0]
         answer = self._inside(answer, heard.cpus, around)
-        self.kept += not answer.empty
+        if not answer.empty:
+            self.kept += 1
+            self._note_asked(group)
+        else:
+            self._leave_last_word(heard)
         return answer
 
     def _cut_above(self, group: str) -> bool:
-        """Whether the group above cuts a request: on v2, of a container that only inherits.
-
-        An answer would give the container a cpuset of its own, which nothing would put back.
-        """
+        """Whether the group above cuts a request: ours would be a set that nobody puts back."""
         return self._unified() and not self.agent.tick.decided(knob.CPUSET_CPUS, group)
 
     def _unified(self) -> bool:
@@ -341,8 +359,10 @@ class NriHandler:
         self.failed += self.trust.ended(container, self.clock())
         self.check.forget(container)
         self._given.pop(container, None)
-        recorded = self._recorded.items()
-        self._recorded = {path: known for path, known in recorded if known != container}
+        self._updated.pop(container, None)
+        for path in [path for path, known in self._recorded.items() if known == container]:
+            del self._recorded[path]
+            self._asked.pop(path, None)
         group = self._group(heard.container.cgroup)
         if container in self._creating:
             self._creating.discard(container)

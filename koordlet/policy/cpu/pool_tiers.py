@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from koordlet.model import cgroup, cpuset, grouppath, qos, snapshot
+from koordlet.model import cgroup, cpuset, grouppath, qos, resources, snapshot
+from koordlet.model import pod as pods
 from koordlet.policy.cpu import cpuset_files
 from koordlet.policy.cpu.cpuset_files import Wanted
 
+_MILLI = 1000
 _TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
 _NAMES = {
     qos.KubeQos.GUARANTEED: "all CPUs that are not reserved",
@@ -40,6 +42,20 @@ def only_leaves(now: snapshot.Snapshot) -> bool:
 def static(now: snapshot.Snapshot) -> bool:
     """Whether the kubelet's CPU manager policy is static."""
     return now.kubelet is not None and now.kubelet.static_cpus
+
+
+def awaits_kubelet(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
+    """Whether the static policy gives a pod CPUs that the kubelet's state does not show yet.
+
+    The kubelet writes them into its containers once: what koordlet wrote there meanwhile, and puts
+    back when it knows better, would take the pod off them for good.
+    """
+    guaranteed = static(now) and pod.kube_qos is qos.KubeQos.GUARANTEED
+    if not guaranteed or pod.kubelet_owned or pod.raw_qos in (qos.Qos.LS, qos.Qos.BE):
+        return False
+    amounts = [box.limits.get(resources.CPU, 0) for box in pod.containers]
+    amounts = amounts or [pod.requests.get(resources.CPU, 0)]
+    return any(milli >= _MILLI and milli % _MILLI == 0 for milli in amounts)
 
 
 def unknown(now: snapshot.Snapshot) -> bool:

@@ -19,13 +19,14 @@ Rules:
    the kubelet's static policy has none of them in its own shared pool. A condition says which. (A
    task is moved onto or off an isolated CPU by affinity only: in a pool, threads pile up on the one
    where they woke up; Documentation/admin-guide/kernel-parameters.txt, ``isolcpus``.)
-2. Where every CPU of the LS pool is exclusive, the cpusets of LS workloads stay unchanged.
+2. Where every CPU of the LS pool is exclusive, LS workloads have the cpusets of before koordlet.
 3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
    instruction: to the pool of the class, plus what workloads inside need beyond it.
 4. Under the kubelet's static policy koordlet compares the kubelet's containers and never writes
-   them. On v1 it then narrows only containers: the kubelet writes its default set into new ones,
-   and a tier or pod without those CPUs would keep them from starting. A tier or pod that another
-   agent left so narrow is widened. The same holds while the kubelet's policy is unknown.
+   them, nor those of a pod that the kubelet is about to give CPUs. On v1 it then narrows only
+   containers: the kubelet writes its default set into new ones, and a tier or pod without those
+   CPUs would keep them from starting. A tier or pod that another agent left so narrow is widened.
+   The same holds while the kubelet's policy is unknown.
 5. Under any other policy only koordlet writes the cpusets of containers: sets that an earlier agent
    left there are decided anew.
 
@@ -201,6 +202,8 @@ def _wanted(
     now: snapshot.Snapshot, pod: pods.Pod, shares: Shares, homes: Homes, *, leaves: bool
 ) -> Iterator[Wanted]:
     cpus, reason = target(pod, shares, homes)
+    if pod.uid not in shares.exclusive and pool_tiers.awaits_kubelet(now, pod):
+        return
     held = now.kubelet.cpu if now.kubelet is not None else None
     sets = held.entries.get(pod.uid) if held is not None and pod.kubelet_owned else None
     if sets is not None:
@@ -269,9 +272,11 @@ def admit(
     container does not start. Where they leave no more than the target, nothing is said: the
     container inherits it, also when it is narrowed further in the meantime.
     """
-    if pod.kubelet_owned:
+    shares = divide(now)
+    awaits = pod.uid not in shares.exclusive and pool_tiers.awaits_kubelet(now, pod)
+    if pod.kubelet_owned or awaits:
         return adjustment.Adjustment()
-    cpus, why = target(pod, divide(now), state.homes)
+    cpus, why = target(pod, shares, state.homes)
     room = _above(now, pod.group)
     if not cpus or not cpus & room or room <= cpus:
         return adjustment.Adjustment()
@@ -340,7 +345,7 @@ _UNKNOWN = (
     " koordlet narrows containers after they start. Let the agent read the kubelet's directory"
     " (kubelet.directory) or query the kubelet (kubelet.address)"
 )
-_EMPTY = "LS pool is empty: all CPUs are exclusively allocated; LS cpusets stay unchanged"
+_EMPTY = "LS pool is empty: all CPUs are exclusively allocated; koordlet sets no LS cpuset"
 
 
 POLICY = declaration.Policy(

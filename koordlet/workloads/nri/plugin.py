@@ -261,6 +261,7 @@ class _Connection:
         self._synchronised = False
         #: Streams of updates that the runtime is still about.
         self._unanswered: set[int] = set()
+        self._sent = 0.0
 
     def serve(self) -> str:
         """Listen until it ends; why it did."""
@@ -293,8 +294,13 @@ class _Connection:
         return self._problem
 
     def _send_updates(self) -> None:
+        """One batch after the other: the runtime may do two at once, and the older one last."""
+        now = self.owner.now()
+        if self._unanswered and now - self._sent < _PATIENCE:
+            return
         waiting = self.owner.waiting()
         if waiting:
+            self._sent = now
             self._unanswered.add(self.session.update(waiting.items()))
             self.wire.sendall(self.session.take())
             self.owner.count(updates=len(waiting))
@@ -311,8 +317,9 @@ class _Connection:
                 if isinstance(one, session.Answered):
                     self._unanswered.discard(one.stream)
                 elif isinstance(one, session.Heard):
-                    self.session.answer(one)
+                    self._happened(one)
             self.wire.sendall(self.session.take())
+            self._send_updates()
 
     def _happened(self, happening: session.Happening) -> None:
         owner = self.owner

@@ -262,7 +262,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert scene.handler.kept == 2
     scene.who.runtime = cast("neighbours.Runtime", scene.handler)
     scene.who.restore()
-    assert (BOX.id, "0-4") == scene.told[-1]
+    assert (BOX.id, "0-1") == scene.told[-1]
 
 
 def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:

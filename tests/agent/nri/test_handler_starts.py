@@ -1,16 +1,21 @@
-"""Containers that a v1 kernel would refuse to start, and those that did not."""
+"""Containers that v1 would not start, those that did not start, and what updates ask for."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from koordlet.agent import neighbours
+from koordlet.agent.nri import handler as handlers
+from koordlet.model import decision
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
-from tests.agent.nri.test_handler import BOX, GROUP, Scene, be_pool, stage
+from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
+from tests.kit import agents
 
 
 @pytest.fixture
@@ -18,6 +23,21 @@ def scene(ram: Path) -> Iterator[Scene]:
     """An agent and its handler."""
     with stage(ram) as made:
         yield made
+
+
+class Results:
+    """A runtime that only takes results."""
+
+    def __init__(self, handler: handlers.NriHandler) -> None:
+        self.on_results = handler.on_results
+
+    def conditions(self) -> tuple[decision.Condition, ...]:
+        """None."""
+        return ()
+
+    def counted(self) -> dict[str, float]:
+        """Nothing."""
+        return {}
 
 
 @pytest.mark.parametrize("ceased", [False, True])
@@ -45,6 +65,52 @@ def test_an_update_outside_of_the_pod_s_group(scene: Scene) -> None:
     assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-4").cpus)
     assert str(scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="0-4").cpus) == "2-3"
     assert scene.happens(NriEvent.UPDATE_CONTAINER, foreign, cpus="2").empty
+
+
+def test_what_an_update_asked_for_is_what_comes_back(scene: Scene) -> None:
+    """The kubelet moves a shared container aside, once: after us it is there, not where it was."""
+    wanted = adjusted(scene)
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(NriEvent.START_CONTAINER)
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == str(scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0").cpus)
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == scene.cpus(GROUP)
+    scene.who.restore()
+
+    assert scene.cpus(GROUP) == "0"
+
+
+def test_an_update_that_a_write_of_ours_overtakes_is_what_comes_back(scene: Scene) -> None:
+    """It got what it asked for, and before the runtime had written that we did: it asks once."""
+    wanted = adjusted(scene)
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
+    agents.settle(scene.who, scene.site.clock)
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
+    scene.site.host.write(scene.at(f"{GROUP}/cpuset.cpus"), b"2\n")
+    scene.who.runtime = cast("neighbours.Runtime", Results(scene.handler))
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == scene.cpus(GROUP)
+    scene.who.restore()
+
+    assert scene.cpus(GROUP) == "1"
+
+
+def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) -> None:
+    """The runtime may apply our own last update after it: it is told again what was asked for."""
+    wanted = adjusted(scene)
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
+    agents.settle(scene.who, scene.site.clock)
+    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
+    scene.who.restore()
+    assert scene.told == [(BOX.id, "0-4")]
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
+    assert scene.told[1:] == [(BOX.id, "1")]
+    scene.handler.answer(on=False)
+    assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-3").empty
+    assert scene.told[2:] == [(BOX.id, "0-3")]
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:

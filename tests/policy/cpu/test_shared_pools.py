@@ -307,6 +307,27 @@ def test_v1_and_the_static_policy_leave_pods_and_tiers_as_they_are() -> None:
         assert narrowed is not ("kubepods/burstable/podls/c" in found)
 
 
+@pytest.mark.parametrize(
+    ("label", "milli", "written"), [(None, 2000, False), (None, 1500, True), (Qos.LS, 2000, True)]
+)
+def test_a_pod_that_the_kubelet_is_about_to_give_cpus_is_left_alone(
+    label: Qos | None, milli: int, *, written: bool
+) -> None:
+    """What is put back when the kubelet's state comes would take it off its CPUs for good."""
+    whole = kubelet_s("whole", Qos.LSR)
+    box = dataclasses.replace(whole.containers[0], limits={"cpu": milli})
+    guaranteed = qos.KubeQos.GUARANTEED
+    whole = dataclasses.replace(whole, containers=(box,), raw_qos=label, kube_qos=guaranteed)
+    held = moments.reserved("0")
+    for layout in (moments.V1, moments.V2):
+        now = moments.moment(SERVER, [whole], groups=tree([whole]), layout=layout, held=held)
+        now = dataclasses.replace(now, kubelet=static())
+        below = {path for path in sets(decided(now)) if whole.uid.removeprefix("uid-") in path}
+        given = shared_pools.admit(now, Settings(), State(), whole, "main")
+        assert written is bool(below)
+        assert written is not given.empty
+
+
 def test_containers_of_the_static_policy_are_compared_one_by_one() -> None:
     """The container with a set of its own, its neighbour without one; neither is written."""
     one = kubelet_s("k", Qos.LSE, "0-1", kubelet_owned=True)

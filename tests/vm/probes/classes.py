@@ -29,8 +29,11 @@ CONFIG = """\
 apiVersion: koordlet.io/v1
 kind: Config
 kubelet: {mode: "on", address: "127.0.0.1:10255", readOnlyPort: true, intervalSeconds: 1}
+node: {annotations: {node.koordinator.sh/cpu-normalization-ratio: "1.25"}}
 policies:
   reserved_cpus: {cpus: "0-1"}
+  cpu_burst: {policy: cpuBurstOnly}
+  cpu_normalization: {mode: enforce}
 """
 LABEL = "koordinator.sh/qosClass"
 STATUS = "scheduling.koordinator.sh/resource-status"
@@ -59,6 +62,9 @@ PODS: dict[str, tuple[str, str, dict[str, str], str]] = {
     "be": ("BestEffort", "BE", {}, ""),
     "system": ("Burstable", "SYSTEM", {}, "1"),
 }
+#: These have a limit of one CPU. Another agent has let the second save up as much.
+LIMITED = ("ls", "plain")
+PERIOD = 100_000
 
 
 def identity(name: str) -> str:
@@ -70,7 +76,7 @@ def pod(name: str) -> dict[str, object]:
     """As the kubelet lists it."""
     kube, label, notes, cpus = PODS[name]
     asked = {"requests": {"cpu": cpus}} if cpus else {}
-    if kube == "Guaranteed":
+    if kube == "Guaranteed" or name in LIMITED:
         asked["limits"] = {"cpu": cpus}
     return {
         "metadata": {
@@ -160,6 +166,38 @@ def inherit(group: pathlib.Path) -> None:
             file.write_text((group.parent / name).read_text())
 
 
+def cpu_files(name: str) -> dict[str, pathlib.Path]:
+    """Quota and burst of a pod and of its container."""
+    unified = (ROOT / "cgroup.controllers").exists()
+    tree = ROOT if unified else ROOT / "cpu"
+    pod_group = tree / place(PODS[name][0], identity(name), "")
+    quota, burst = (
+        ("cpu.max", "cpu.max.burst") if unified else ("cpu.cfs_quota_us", "cpu.cfs_burst_us")
+    )
+    return {
+        "pod quota": pod_group / quota,
+        "quota": pod_group / box(name) / quota,
+        "burst": pod_group / box(name) / burst,
+    }
+
+
+def limit(name: str) -> None:
+    """The limit of a pod, from the top down as the kubelet and the runtime write it."""
+    files = cpu_files(name)
+    files["pod quota"].write_text(str(PERIOD))
+    files["quota"].write_text(str(PERIOD))
+    if name == LIMITED[1]:
+        files["burst"].write_text(str(PERIOD))
+
+
+def cpu_time() -> dict[str, dict[str, int]]:
+    """Quotas and bursts as they are."""
+    return {
+        name: {what: int(file.read_text().split()[0]) for what, file in cpu_files(name).items()}
+        for name in LIMITED
+    }
+
+
 def allowed(pid: int) -> str:
     """The CPUs that the kernel lets a process run on."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -194,6 +232,7 @@ class Scene:
     def __init__(self) -> None:
         self.pids: dict[str, int] = {}
         self.moments: dict[str, dict[str, str]] = {}
+        self.cpu_time: dict[str, dict[str, dict[str, int]]] = {}
         self.seconds: dict[str, float | None] = {}
         self.agent: subprocess.Popen[bytes] | None = None
 
@@ -209,6 +248,7 @@ class Scene:
     def see(self, name: str) -> None:
         """Where everybody may run now."""
         self.moments[name] = {who: allowed(pid) for who, pid in self.pids.items()}
+        self.cpu_time[name] = cpu_time()
 
     def settled(self) -> bool:
         """An agent that is ready and has nothing to do."""
@@ -228,6 +268,8 @@ def main() -> None:
     scene = Scene()
     for name in PODS:
         scene.pids[name] = start(PODS[name][0], identity(name), box(name))
+    for name in LIMITED:
+        limit(name)
     scene.see("before")
     Kubelet.listed = tuple(PODS)
     scene.begin()
@@ -255,6 +297,8 @@ def main() -> None:
         json.dumps(
             {
                 "moments": scene.moments,
+                "cpu_time": scene.cpu_time,
+                "refused": [line for line in audit_lines() if line["verdict"] != "done"],
                 "seconds": scene.seconds,
                 "conditions": conditions,
                 "owners": owners,
@@ -263,6 +307,13 @@ def main() -> None:
             }
         )
     )
+
+
+def audit_lines() -> list[dict[str, Any]]:
+    """What was written or refused, of CPU time."""
+    lines = (STATE / "log/audit.jsonl").read_text().splitlines()
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    return [line for line in found if "/cpu.c" in line["target"] or "/cpu.max" in line["target"]]
 
 
 def killed(scene: Scene) -> None:

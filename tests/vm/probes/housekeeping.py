@@ -1,6 +1,9 @@
 """Runs in the machine: an agent that keeps the kernel's own work off CPUs that a workload holds.
 
-Prints JSON: where interrupts and work queues were before, meanwhile and after it.
+The kernel does not balance two of the CPUs, of which that workload names one.
+
+Prints JSON: where interrupts and work queues were before, meanwhile and after it; the CPUs of every
+workload meanwhile, and what the agent says of those that are not balanced.
 """
 
 from __future__ import annotations
@@ -12,17 +15,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
+
+from tests.vm.probes.classes import document
 
 STATE = "/tmp/koordlet-state"
 CONFIG = """apiVersion: koordlet.io/v1
 kind: Config
-report: {http: {enabled: false}, grpc: {enabled: false}}
+report: {grpc: {enabled: false}}
 policies:
-  shared_pools: {mode: "off"}
+  shared_pools: {enableControllers: true}
   housekeeping: {mode: enforce}
 workloads:
   - {name: alone, qos: LSE, cpus: "2-3", match: {cgroup: alone}}
+  - {name: web, qos: LS, match: {cgroup: web}}
+  - {name: job, qos: BE, match: {cgroup: job}}
 """
+GROUPS = tuple(pathlib.Path("/sys/fs/cgroup", name) for name in ("alone", "web", "job"))
 
 
 def where() -> dict[str, str]:
@@ -51,7 +60,8 @@ def until(true: Callable[[], bool]) -> bool:
 
 def main() -> None:
     """One life of an agent."""
-    pathlib.Path("/sys/fs/cgroup/alone").mkdir()
+    for group in GROUPS:
+        group.mkdir()
     config = pathlib.Path("/tmp/koordlet.yaml")
     config.write_text(CONFIG)
     before = where()
@@ -62,11 +72,14 @@ def main() -> None:
         settled = until(lambda: where()[queues] != before[queues])
         time.sleep(3)
         meanwhile = where()
+        cpus = {group.name: (group / "cpuset.cpus").read_text().strip() for group in GROUPS}
+        conditions = document("/api/v1/plan").get("conditions")
         agent.terminate()
         status = agent.wait(120)
         log.seek(0)
         text = log.read().decode()[-6000:]
-    said = {"before": before, "meanwhile": meanwhile, "after": where()}
+    said: dict[str, Any] = {"before": before, "meanwhile": meanwhile, "after": where()}
+    said |= {"cpus": cpus, "conditions": conditions}
     print(json.dumps({**said, "settled": settled, "status": status, "log": text}))
 
 

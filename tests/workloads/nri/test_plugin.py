@@ -225,6 +225,24 @@ def test_updates(scene: Scene) -> None:
     assert scene.plugin.status.connected
 
 
+def test_one_batch_of_updates_waits_for_the_other(scene: Scene) -> None:
+    """The runtime does what it is asked at once in any order: the older word would be the last."""
+    peer = scene.up()
+    scene.plugin.update("c", ONE)
+    first = peer.next(mux.RUNTIME)
+    assert isinstance(first, ttrpc.TtrpcRequest)
+    for cpus in ("2", "3"):
+        scene.plugin.update("c", adjustment.Adjustment(cpus=cpuset.CPUSet.parse(cpus)))
+        # It is woken for each, and for the answer of this event.
+        peer.happens(NriEvent.START_CONTAINER)
+    assert peer.inbox == []
+    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(first.stream, b"")))
+    second = peer.next(mux.RUNTIME)
+    assert isinstance(second, ttrpc.TtrpcRequest)
+    assert b"3" in second.payload
+    deadline.until(lambda: scene.plugin.status.updates == 2, "both are counted")
+
+
 def test_what_was_asked_last_is_done(scene: Scene) -> None:
     """A plugin that stops waits until the runtime has done what it was asked for."""
     peer = scene.up()
