@@ -111,12 +111,12 @@ class KubeStore:
             more = {"continue": token} if token else {}
             asked = _Request("GET", path, str(kind), {**query, **more})
             raw = await self._ask(asked)
-            page = decoding.split(raw, str(kind))
+            page, raw_items = decoding.split(raw, str(kind))
             items = []
-            for number, each in enumerate(page.items or ()):
+            for number, raw_item in enumerate(raw_items):
                 if number % _BREATH == _BREATH - 1:
                     await asyncio.sleep(0)
-                item = decoding.item(each, kind, self._remarks)
+                item = decoding.item(raw_item, kind, self._remarks)
                 if item is None:
                     self.dropped += 1
                 else:

@@ -39,6 +39,13 @@ class Binding:
     preferred: str | None = None
     exclusive: str | None = None
 
+    @property
+    def policy(self) -> tuple[str, bool]:
+        """The policy that is named, and whether it is required; empty where none is."""
+        if self.required and self.required != "Default":
+            return self.required, True
+        return ("" if self.preferred == "Default" else self.preferred or ""), False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numa:
@@ -73,31 +80,6 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheRange:
-    """A part of the last-level cache in percent of its ways, of one cache or all."""
-
-    start: int
-    end: int
-    cache: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bandwidth:
-    """Memory bandwidth in percent, of one cache's domain or all."""
-
-    percent: int
-    cache: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resctrl:
-    """A resctrl group of the pod's own."""
-
-    caches: tuple[CacheRange, ...] = ()
-    bandwidths: tuple[Bandwidth, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OomScore:
     """``oom_score_adj`` of a pod and of its containers."""
 
@@ -122,14 +104,6 @@ class ReservationUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReservationAffinity:
-    """The reservations that a pod asks for."""
-
-    name: str | None = None
-    selector: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """All decoded annotations of a pod."""
 
@@ -141,12 +115,9 @@ class Wishes:
     memory_qos: strategies.MemoryQos | None = None
     blkio_qos: strategies.BlkioQos | None = None
     network: Network | None = None
-    resctrl: Resctrl | None = None
     eviction: Eviction = Eviction()
     oom_score: OomScore | None = None
     core_sharing: CoreSharing | None = None
-    reservation: ReservationUse | None = None
-    reservation_affinity: ReservationAffinity | None = None
 
 
 #: Nothing was asked for.

@@ -17,8 +17,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from koordlet.kubeapi import shapes
 from koordlet.model import strategies
-from koordlet.workloads import shapes
 
 #: In the configuration map.
 KEY = "colocation-config"

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from koordlet.kubeapi import classes, shapes
 from koordlet.model import cgroup, nodeslo, qos, strategies
-from koordlet.workloads import classes, colocation, shapes, strategy_holding
+from koordlet.workloads import colocation, strategy_holding
 from koordlet.workloads.annotations import blkio_qos, cpu_burst, cpu_qos, memory_qos
 
 _PERCENT = shapes.integer(0, 100)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from koordlet.workloads import podwire
+from koordlet.kubeapi import podwire
 
 #: Reasons of a state that is no start: the runtime gave up before the first instruction.
 _REASONS = frozenset(

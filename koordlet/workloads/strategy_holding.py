@@ -19,8 +19,9 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 
+from koordlet.kubeapi import shapes
 from koordlet.model.record import dataclass
-from koordlet.workloads import colocation, shapes
+from koordlet.workloads import colocation
 
 THRESHOLD = "resourceUsedThresholdWithBE"
 CLASSES = "resourceQOSStrategy"

@@ -19,16 +19,14 @@ from typing import Any
 import pytest
 
 from koordlet.kube import decoding
-from koordlet.kubeapi import kinds
+from koordlet.kubeapi import kinds, nodemetric, shapes
 from koordlet.model import errors
 from koordlet.workloads import (
     manifests,
-    nodemetric,
     nodes,
     nodeslo,
     poddecode,
     reservations,
-    shapes,
     sloconfig,
 )
 from koordlet.workloads.annotations import registry
@@ -61,7 +59,7 @@ def _object(kind: kinds.Kind, decode: Callable[[Any], Any]) -> Door:
     def door(data: bytes, problems: list[str]) -> object:
         listed = b'{"metadata": {"resourceVersion": "1"}, "items": [%s]}' % data
         found = None
-        for raw in decoding.split(listed, "test").items or ():
+        for raw in decoding.split(listed, "test")[1]:
             body = decoding.item(raw, kind, decoding.RepairLog())
             found = None if body is None else decode(body)
             problems += getattr(found, "problems", ())

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from koordlet.model import moment
+from koordlet.kubeapi import classes, pod_annotations, shapes
+from koordlet.model import moment, qos
+from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import (
-    assigned,
     class_key,
-    json_annotations,
     nodes,
     peer_keys,
     requests,
@@ -67,14 +67,20 @@ class Decoder:
             gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             operates=bool(node) and _operates(meta, status),
-            **({**_drawn(meta), **_allocation(meta, status)} if node else {}),
+            **(_allocation(meta, status) if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
     def unreadable(self, body: Body, why: str) -> Pod:
-        """A pod that cannot be decoded: never tried; counted where it has a node."""
+        """A pod that cannot be decoded: never tried; on a node, what can be read of it counts."""
         meta, spec = _part(body, "metadata"), _part(body, "spec")
         namespace, name = str(meta.get("namespace") or "default"), str(meta.get("name"))
+        node = str(spec.get("nodeName") or "")
+        notes = shapes.texts(_part(meta, "annotations"), [], "annotation")
+        try:
+            asked = requests.of_pod(spec, _part(body, "status") if node else {}, notes, [])
+        except BadObjectError:
+            asked = requests.Requests({}, {}, {})
         return Pod(
             namespace=namespace,
             name=name,
@@ -83,17 +89,18 @@ class Decoder:
                 namespace=namespace,
                 labels={},
                 scheduler=str(spec.get("schedulerName") or "default-scheduler"),
-                requests=requests.Requests({}, {}, {}),
+                requests=asked,
                 unsupported=f"rejected: {why}",
             ),
             priority=0,
             created=_moment(meta.get("creationTimestamp")),
             started="",
             position=0,
-            node=str(spec.get("nodeName") or ""),
+            node=node,
             terminating=meta.get("deletionTimestamp") is not None,
             preempts=False,
             gates=(),
+            **(assigned(notes) if node else {}),
         )
 
     def __len__(self) -> int:
@@ -127,8 +134,9 @@ class Decoder:
         return known
 
     def _annotations(self, meta: Body) -> dict[str, str]:
-        found = wire.mapping(meta, "annotations")
-        return {key: str(found[key]) for key in self._deciding if key in found}
+        notes = wire.mapping(meta, "annotations")
+        deciding = {key: notes[key] for key in self._deciding if key in notes}
+        return shapes.texts(deciding, [], "annotation") if deciding else {}
 
 
 def _part(body: Body, key: str) -> Body:
@@ -160,9 +168,9 @@ def _moment(value: object) -> str:
 #: Annotations that may decide; all others differ between equals for no reason of ours.
 _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
-    *(peer_keys.RESOURCE_SPEC, peer_keys.NUMA_SPEC, peer_keys.LOAD_FACTORS),
+    *(pod_annotations.RESOURCE_SPEC, pod_annotations.NUMA_SPEC, peer_keys.LOAD_FACTORS),
     *(peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION),
-    *unserved.ANNOTATIONS,
+    *(pod_annotations.EXTENDED_RESOURCES, *unserved.ANNOTATIONS),
 )
 
 
@@ -177,19 +185,37 @@ def _operates(meta: Body, status: Body) -> bool:
     return ready and status.get("phase") == "Running"
 
 
-def _drawn(meta: Body) -> dict[str, str]:
-    """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
-    body = json_annotations.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
+def _allocation(meta: Body, status: Body) -> dict[str, Any]:
+    """CPUs, devices and reservation of a placed pod, when it was bound, whether it is a victim."""
+    notes = shapes.texts(wire.mapping(meta, "annotations"), [], "annotation")
+    use = pod_annotations.read(
+        pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
+    )
     return {
-        "draws_on": str(body.get("uid") or ""),
-        "drawn_name": str(body.get("name") or ""),
+        "draws_on": use.uid if use is not None else "",
+        "drawn_name": use.name if use is not None else "",
+        **assigned(notes),
+        "assigned": _bound_at(status),
+        "preempted": _preempted(status),
     }
 
 
-def _allocation(meta: Body, status: Body) -> dict[str, Any]:
-    """CPUs and devices of a placed pod, its time of binding, whether it is a victim."""
-    notes = wire.mapping(meta, "annotations")
-    return {**assigned.read(notes), "assigned": _bound_at(status), "preempted": _preempted(status)}
+def assigned(notes: Mapping[str, str]) -> dict[str, Any]:
+    """What was chosen by number for a pod or a reservation, as fields of a ``Pod``.
+
+    Nonsense is nothing: whoever may write the annotations of a pod must not be able to hide the pod
+    from the accounts by breaking one.
+    """
+    grant = pod_annotations.read(pod_annotations.RESOURCE_STATUS, notes, pod_annotations.grant, [])
+    return {
+        "cpus": grant.cpus if grant is not None else None,
+        "parts": {
+            share.node: requests.within(share.resources, requests.MOST_REQUEST)
+            for share in (grant.numa if grant is not None else ())
+            if share.resources
+        },
+        "devices": devices.read(notes.get(peer_keys.DEVICE_ALLOCATED)),
+    }
 
 
 def _preempted(status: Body) -> bool:
@@ -239,11 +265,13 @@ def _decode(
     plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
     sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
+    asked = requests.of_pod(spec, status, notes)
+    kind = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
     return PodClass(
         namespace=namespace,
         labels=labels,
         scheduler=wire.text(spec, "schedulerName") or "default-scheduler",
-        requests=requests.of_pod(spec, status),
+        requests=asked,
         node_selector={
             str(key): str(value) for key, value in wire.mapping(spec, "nodeSelector").items()
         },
@@ -272,7 +300,7 @@ def _decode(
         volumes=tuple(class_key.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
-        band=class_key.band(meta, spec),
+        band=class_key.band(labels, spec, kind),
         unsupported=judge.of_class(labels, notes, spec),
     )
 

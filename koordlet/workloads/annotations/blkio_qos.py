@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from koordlet.kubeapi import shapes
 from koordlet.model import strategies
-from koordlet.workloads import shapes
 
 KEY = "koordinator.sh/blkioQOS"
 

@@ -5,8 +5,8 @@ The bounds are those that the peer's webhook enforces on the node's strategy.
 
 from __future__ import annotations
 
+from koordlet.kubeapi import shapes
 from koordlet.model import strategies
-from koordlet.workloads import shapes
 
 KEY = "koordinator.sh/cpuBurst"
 

@@ -6,8 +6,8 @@ has them; ``priority`` 0-12 is what the kernels with that file take.
 
 from __future__ import annotations
 
+from koordlet.kubeapi import shapes
 from koordlet.model import strategies
-from koordlet.workloads import shapes
 
 KEY = "koordinator.sh/memoryQOS"
 

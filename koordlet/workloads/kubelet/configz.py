@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from koordlet.kubeapi import shapes
 from koordlet.model import kubelet, resources
-from koordlet.workloads import shapes
 
 PATH = "/configz"
 

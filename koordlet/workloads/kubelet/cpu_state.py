@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from koordlet.kubeapi import shapes
 from koordlet.model import cpuset, kubelet
-from koordlet.workloads import shapes
 from koordlet.workloads.kubelet import checksum
 
 NAME = "cpu_manager_state"

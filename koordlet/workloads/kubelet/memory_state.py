@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from koordlet.kubeapi import shapes
 from koordlet.model import kubelet
 from koordlet.model.record import dataclass
-from koordlet.workloads import shapes
 from koordlet.workloads.kubelet import checksum
 
 NAME = "memory_manager_state"

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 
 from koordlet.host.fs import root
+from koordlet.kubeapi import shapes
 from koordlet.model import kubelet, pod, spread
 from koordlet.model.record import dataclass
-from koordlet.workloads import shapes, source
+from koordlet.workloads import source
 from koordlet.workloads.kubelet import client, configz, cpu_state, memory_state, pods, summary
 
 #: The configuration changes with a restart of the kubelet only.
