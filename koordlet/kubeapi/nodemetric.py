@@ -14,6 +14,8 @@ from koordlet.model import moment, nodemetric, resources
 #: The peer's default of ``spec.metricCollectPolicy.reportIntervalSeconds``.
 INTERVAL = 60
 _SECONDS = shapes.integer(0)
+#: 100 times an amount stays within 64 bits.
+_MOST = 2**55
 
 
 def decode(body: Mapping[str, object], where: str = "NodeMetric") -> nodemetric.NodeMetric:
@@ -27,10 +29,12 @@ def decode(body: Mapping[str, object], where: str = "NodeMetric") -> nodemetric.
         f"{metric.get('namespace') or 'default'}/{metric.get('name', '')}": metric
         for metric in shapes.sections(status, "podsMetric", problems)
     }
+    use = _usage(node, "nodeUsage", problems)
     made = nodemetric.NodeMetric(
         updated=shapes.guarded(shapes.instant, status.get("updateTime"), "updateTime", problems),
         interval=shapes.guarded(_SECONDS, interval, "reportIntervalSeconds", problems) or INTERVAL,
-        node=_usage(node, "nodeUsage", problems),
+        reported=bool(use),
+        node=use,
         system=_usage(node, "systemUsage", problems),
         pods={key: _usage(metric, "podUsage", problems) for key, metric in pods.items()},
         prod=frozenset(
@@ -62,4 +66,5 @@ def _windows(
 
 def _usage(body: Mapping[str, object], key: str, problems: list[str]) -> dict[str, int]:
     listed = shapes.section(shapes.section(body, key, problems), "resources", problems)
-    return resources.read(listed, problems, key)
+    amounts = resources.read(listed, problems, key)
+    return {name: min(amount, _MOST) for name, amount in amounts.items()}

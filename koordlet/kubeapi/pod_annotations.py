@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from koordlet.kubeapi import shapes
 from koordlet.model import resources, wishes
@@ -27,18 +27,17 @@ RESOURCE_SPEC = "scheduling.koordinator.sh/resource-spec"
 RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
 NUMA_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
 RESERVATION_ALLOCATED = "scheduling.koordinator.sh/reservation-allocated"
-RESERVATION_AFFINITY = "scheduling.koordinator.sh/reservation-affinity"
 EXTENDED_RESOURCES = "node.koordinator.sh/extended-resource-spec"
 
 _HIGHEST_NODE = 1023
 
 
 def read(
-    key: str, notes: Mapping[str, str], decoder: Decoder[_T], problems: list[str]
+    key: str, notes: Mapping[str, Any], decoder: Decoder[_T], problems: list[str]
 ) -> _T | None:
     """One annotation; ``None`` where it is missing or nothing of it can be used."""
     text = notes.get(key)
-    if text is None:
+    if not isinstance(text, str):
         return None
     value: _T | None = None
     inner: list[str] = []

@@ -20,6 +20,10 @@ class NodeMetric:
     updated: float | None = None
     #: Seconds between reports.
     interval: float = 60
+    #: Whether the node's use is known: the peer's agent reports none for minutes after its start.
+    reported: bool = False
+    #: ``node`` has in it whatever runs there, also pods that are not named.
+    whole: bool = False
     node: resources.Amounts = field(default_factory=dict)
     system: resources.Amounts = field(default_factory=dict)
     #: By ``namespace/name``.

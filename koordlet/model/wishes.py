@@ -99,7 +99,7 @@ class CoreSharing:
 class ReservationUse:
     """The reservation that a pod was placed in."""
 
-    name: str
+    name: str = ""
     uid: str = ""
 
 

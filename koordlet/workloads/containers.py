@@ -127,23 +127,19 @@ def unmanaged(seen: FoundContainers, pods: Iterable[pod.Pod]) -> tuple[SeenConta
     A pod's pause container is never declared and is its pod's all the same.
     """
     known = list(pods)
-    ids = {box.id for one in known for box in one.containers}
-    groups = {one.group for one in known if one.group}
+    ids = {box.id for pod in known for box in pod.containers}
+    groups = {pod.group for pod in known if pod.group}
     return tuple(
         sorted(
             (
                 container
                 for container in seen.containers.values()
                 if container.id not in ids
-                and not any(_within(container.group, group) for group in groups)
+                and not any(f"{container.group}/".startswith(f"{group}/") for group in groups)
             ),
-            key=lambda one: one.group,
+            key=lambda container: container.group,
         )
     )
-
-
-def _within(path: str, group: str) -> bool:
-    return path == group or path.startswith(f"{group}/")
 
 
 def below(pod: str, children: Callable[[str], Iterable[str]]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import informer, objects
-from koordlet.model import errors, nodeslo, observed, pod, reservation, snapshot, spread
+from koordlet.model import errors, observed, pod, reservation, snapshot, spread
 from koordlet.model.record import dataclass
 from koordlet.workloads import (
     cluster,
@@ -74,7 +74,7 @@ class Gatherer:
         self._kubelet = kubelet
         #: The API server; ``None`` where it is not asked. Closed when the gatherer stops.
         self.store = store
-        self._api = None if store is None else cluster.mirrors(store, node, self._changed)
+        self._api = None if store is None else cluster.mirrors(store, node, lambda *_: self._soon())
         self._strategies = None if self._api is None else cluster.Strategies(self._api)
         self._reserving = reserving
         self._declared = declared
@@ -177,7 +177,14 @@ class Gatherer:
             health.last_good = self._clock()
         if changed or problem != health.problem:
             health.problem, health.ok = problem, not problem
-            self._tell(workload_source, problem)
+            if problem:
+                self._repeats.say(
+                    log.get().warning,
+                    "source.failed",
+                    (workload_source.name, problem),
+                    source=workload_source.name,
+                    detail=problem,
+                )
             self._soon()
         self._heard(workload_source.name)
         return bool(problem)
@@ -209,19 +216,6 @@ class Gatherer:
         self._unheard.discard(name)
         if not self._unheard:
             self._answered.set()
-
-    def _changed(self, *_: object) -> None:
-        self._soon()
-
-    def _tell(self, workload_source: source.WorkloadSource, problem: str) -> None:
-        if problem:
-            self._repeats.say(
-                log.get().warning,
-                "source.failed",
-                (workload_source.name, problem),
-                source=workload_source.name,
-                detail=problem,
-            )
 
     def _tell_mirrors(self, sources: tuple[snapshot.Source, ...]) -> None:
         """One event for all that fail for one reason: they ask one server."""
@@ -263,11 +257,13 @@ class Gatherer:
         pods = (
             *self._pods(),
             *(self._declared.value if self._declared is not None else ()),
-            *_applications(slo),
+            *(host_applications.pods(slo.applications) if slo is not None else ()),
             *reservations.workloads(self._reservations()),
         )
-        for one in pods:
-            self._complain(one)
+        for workload in pods:
+            for why in workload.problems:
+                say, key = log.get().warning, workload.key
+                self._repeats.say(say, "pod.problem", (workload.uid, why), pod=key, detail=why)
         self.newest = observed.Observed(
             pods=pods,
             node=node,
@@ -279,12 +275,6 @@ class Gatherer:
             problems=problems,
         )
         self._told()
-
-    def _complain(self, one: pod.Pod) -> None:
-        """Log problems of a pod's labels and annotations: one event each, with its name."""
-        for why in one.problems:
-            say = log.get().warning
-            self._repeats.say(say, "pod.problem", (one.uid, why), pod=one.key, detail=why)
 
     def _sources(self) -> tuple[snapshot.Source, ...]:
         """Health of all sources."""
@@ -342,7 +332,3 @@ def _mirrored(name: str, one: informer.Informer[Any], now: float) -> snapshot.So
         or ("not listed yet" if health.state is informer.State.STARTING else ""),
         max_age=_MIRROR_AGE,
     )
-
-
-def _applications(slo: nodeslo.NodeSlo | None) -> tuple[pod.Pod, ...]:
-    return host_applications.pods(slo.applications) if slo is not None else ()

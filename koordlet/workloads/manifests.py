@@ -82,18 +82,24 @@ def collect(found: list[object], where: str) -> ManifestContents:
     left_out: list[str] = []
     skipped: dict[str, int] = {}
     for place, body in files.unfold(found, where, left_out):
-        kind = str(body.get("kind", "")) or _unnamed(body)
+        kind = str(body.get("kind", ""))
+        if not kind and isinstance(body.get("node"), dict) and isinstance(body.get("pods"), list):
+            kind = _SUMMARY
         if kind == "Pod":
-            one = _pod(body, place, left_out)
-            if one is None:
+            try:
+                read = poddecode.from_object(body, "manifest", place)
+            except ValueError as error:
+                left_out.append(f"{error}; it is ignored")
                 continue
-            if one.uid in pods:
+            if read.uid in pods:
                 warnings.append(
-                    f"{place}: UID {one.uid} occurs twice ({one.key}); the later one is used"
+                    f"{place}: UID {read.uid} occurs twice ({read.key}); the later one is used"
                 )
-            if one.active:
-                pods[one.uid] = one
-        elif kind in _SINGLE or (kind == "ConfigMap" and _is_config(body)):
+            if read.active:
+                pods[read.uid] = read
+        elif kind in _SINGLE or (
+            kind == "ConfigMap" and _map(body.get("metadata")).get("name") == sloconfig.NAME
+        ):
             if kind in single:
                 warnings.append(f"{place}: more than one {kind}; the first one is used")
             single.setdefault(kind, body)
@@ -111,12 +117,6 @@ _SUMMARY = "stats/summary"
 _SINGLE = ("Node", "NodeSLO", "NodeMetric", _SUMMARY)
 
 
-def _unnamed(body: Object) -> str:
-    """The kind of an object that does not say it."""
-    is_summary = isinstance(body.get("node"), dict) and isinstance(body.get("pods"), list)
-    return _SUMMARY if is_summary else ""
-
-
 def _assembled(
     pods: tuple[pod.Pod, ...], single: Mapping[str, Object], warnings: list[str]
 ) -> ManifestContents:
@@ -130,8 +130,8 @@ def _assembled(
         labels = node.labels if node is not None else {}
         strategy = sloconfig.decode(_map(single["ConfigMap"].get("data")), labels)
     statistics = summaries.decode(single[_SUMMARY]) if _SUMMARY in single else None
-    for said in (node, metric, strategy, statistics):
-        warnings += said.problems if said is not None else ()
+    for value in (node, metric, strategy, statistics):
+        warnings += value.problems if value is not None else ()
     return ManifestContents(
         pods=pods,
         node=node,
@@ -142,17 +142,5 @@ def _assembled(
     )
 
 
-def _is_config(body: Object) -> bool:
-    return _map(body.get("metadata")).get("name") == sloconfig.NAME
-
-
 def _map(value: object) -> Object:
     return cast("Object", value) if isinstance(value, dict) else {}
-
-
-def _pod(body: Object, place: str, left_out: list[str]) -> pod.Pod | None:
-    try:
-        return poddecode.from_object(body, "manifest", place)
-    except ValueError as error:
-        left_out.append(f"{error}; it is ignored")
-        return None

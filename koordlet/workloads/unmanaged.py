@@ -50,7 +50,10 @@ class Finder:
         uids = {one.uid for one in declared}
         left = [one for one in containers.unmanaged(seen, declared) if one.uid not in uids]
         found = tuple(_pods(seen, left))
-        groups = reader.read_all(path for one in found for path in _paths(one))
+        paths = (
+            path for pod in found for path in (pod.group, *(box.group for box in pod.containers))
+        )
+        groups = reader.read_all(filter(None, paths))
         if found != self.pods:
             self.pods = found
         if groups != self._groups:
@@ -63,10 +66,6 @@ class Finder:
         if self._beside[0] is not groups or self._beside[1] is not self._groups:
             self._beside = (groups, self._groups, {**self._groups, **groups})
         return self._beside[2]
-
-
-def _paths(one: pod.Pod) -> Iterable[str]:
-    yield from (path for path in (one.group, *(box.group for box in one.containers)) if path)
 
 
 def _pods(
@@ -88,15 +87,14 @@ def _pods(
             kube_qos=kube,
             source=SOURCE,
             group=boxes[0].group if place is None else place.group,
-            containers=tuple(_container(box) for box in boxes),
+            containers=tuple(
+                pod.Container(
+                    name=box.id[:_SHORT],
+                    id=box.id,
+                    runtime=box.runtime,
+                    running=True,
+                    group=box.group,
+                )
+                for box in boxes
+            ),
         )
-
-
-def _container(seen_container: containers.SeenContainer) -> pod.Container:
-    return pod.Container(
-        name=seen_container.id[:_SHORT],
-        id=seen_container.id,
-        runtime=seen_container.runtime,
-        running=True,
-        group=seen_container.group,
-    )

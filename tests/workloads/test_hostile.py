@@ -30,7 +30,7 @@ from koordlet.workloads import (
     sloconfig,
 )
 from koordlet.workloads.annotations import registry
-from koordlet.workloads.kubelet import configz, cpu_state, memory_state, summary
+from koordlet.workloads.kubelet import configz, manager_states, summary
 from koordlet.workloads.kubelet import pods as kubelet_pods
 from tests.kit import pods
 from tests.workloads import test_nodeslo
@@ -135,11 +135,11 @@ DOORS: dict[str, tuple[Door, bytes]] = {
     "kubelet configz": (_said(configz.decode), (FIXTURES / "configz.json").read_bytes()),
     "kubelet stats": (_said(summary.decode), (FIXTURES / "summary.json").read_bytes()),
     "cpu checkpoint": (
-        lambda data, _: cpu_state.decode(data.decode()),
+        lambda data, _: manager_states.cpus(data.decode()),
         (FIXTURES / "cpu_manager_state").read_bytes(),
     ),
     "memory checkpoint": (
-        lambda data, _: memory_state.decode(data.decode()),
+        lambda data, _: manager_states.memory(data.decode()),
         (FIXTURES / "memory_manager_state").read_bytes(),
     ),
     "cluster pod": (_object(kinds.PODS, _pod), json.dumps(_RICH).encode()),

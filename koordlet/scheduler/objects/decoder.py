@@ -6,7 +6,7 @@ Does not cover: the values (``pods``), single amounts and terms (``requests``, `
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.kubeapi import classes, pod_annotations, shapes
@@ -145,15 +145,12 @@ def _part(body: Body, key: str) -> Body:
 
 
 def _stored_condition(status: Body) -> tuple[str, str, str]:
-    nominated = wire.text(status, "nominatedNodeName")
-    for condition in wire.bodies(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return (
-                str(condition.get("reason") or ""),
-                str(condition.get("message") or ""),
-                nominated,
-            )
-    return "", "", nominated
+    condition = _condition(status, "PodScheduled", "False")
+    return (
+        str(condition.get("reason") or ""),
+        str(condition.get("message") or ""),
+        wire.text(status, "nominatedNodeName"),
+    )
 
 
 def _moment(value: object) -> str:
@@ -178,16 +175,12 @@ def _operates(meta: Body, status: Body) -> bool:
     """Whether a pod in operating mode ``Reservation`` is ready to be drawn on."""
     if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
         return False
-    ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in wire.bodies(status, "conditions")
-    )
-    return ready and status.get("phase") == "Running"
+    return bool(_condition(status, "Ready", "True")) and status.get("phase") == "Running"
 
 
 def _allocation(meta: Body, status: Body) -> dict[str, Any]:
     """CPUs, devices and reservation of a placed pod, when it was bound, whether it is a victim."""
-    notes = shapes.texts(wire.mapping(meta, "annotations"), [], "annotation")
+    notes = wire.mapping(meta, "annotations")
     use = pod_annotations.read(
         pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
     )
@@ -196,11 +189,12 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         "drawn_name": use.name if use is not None else "",
         **assigned(notes),
         "assigned": _bound_at(status),
-        "preempted": _preempted(status),
+        "preempted": _condition(status, "DisruptionTarget", "True").get("reason")
+        == "PreemptionByScheduler",
     }
 
 
-def assigned(notes: Mapping[str, str]) -> dict[str, Any]:
+def assigned(notes: Body) -> dict[str, Any]:
     """What was chosen by number for a pod or a reservation, as fields of a ``Pod``.
 
     Nonsense is nothing: whoever may write the annotations of a pod must not be able to hide the pod
@@ -218,23 +212,23 @@ def assigned(notes: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _preempted(status: Body) -> bool:
-    wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
-    several = wire.bodies(status, "conditions")
-    return any(
-        (condition.get("type"), condition.get("status"), condition.get("reason")) == wanted
-        for condition in several
+def _condition(status: Body, kind: str, value: str) -> Body:
+    """The condition of a pod that has this value; empty where none has."""
+    return next(
+        (
+            condition
+            for condition in wire.bodies(status, "conditions")
+            if condition.get("type") == kind and condition.get("status") == value
+        ),
+        {},
     )
 
 
 def _bound_at(status: Body) -> float:
-    for condition in wire.bodies(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            try:
-                return moment.parse(condition.get("lastTransitionTime"))
-            except ValueError:
-                return 0.0
-    return 0.0
+    try:
+        return moment.parse(_condition(status, "PodScheduled", "True").get("lastTransitionTime"))
+    except ValueError:
+        return 0.0
 
 
 def _references(meta: Body) -> tuple[OwnerReference, ...]:
@@ -291,10 +285,11 @@ def _decode(
             for constraint in wire.bodies(spec, "topologySpreadConstraints")
         ),
         ports=frozenset(
-            HostPort(*port) for one in (*plain, *sidecars) for port in class_key.ports(one, spec)
+            HostPort(*port)
+            for container in (*plain, *sidecars)
+            for port in class_key.ports(container, spec)
         ),
-        images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
-        + tuple(_image_volumes(spec)),
+        images=tuple(map(nodes.image_name, _images(spec, (*init, *plain)))),
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
         volumes=tuple(class_key.volumes(meta, spec)),
@@ -310,31 +305,31 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, needs, wishes in (
         ("podAffinity", "affinity", "prefers"),
         ("podAntiAffinity", "anti_affinity", "avoids"),
     ):
         body = wire.mapping(affinity, key)
-        found[needs] = tuple(
+        fields[needs] = tuple(
             terms.pod_term(term, namespace, labels) for term in wire.bodies(body, _REQUIRED)
         )
-        found[wishes] = tuple(
+        fields[wishes] = tuple(
             (
                 terms.weight(term),
                 terms.pod_term(wire.mapping(term, "podAffinityTerm"), namespace, labels),
             )
             for term in wire.bodies(body, _PREFERRED)
         )
-    return found
+    return fields
 
 
-def _image_volumes(spec: Body) -> list[str]:
-    return [
-        nodes.image_name(wire.text(wire.mapping(volume, "image"), "reference"))
-        for volume in wire.bodies(spec, "volumes")
-        if "image" in volume
-    ]
+def _images(spec: Body, containers: tuple[Body, ...]) -> Iterator[str]:
+    """The images of containers, and those that are volumes."""
+    yield from (wire.text(container, "image") for container in containers)
+    for volume in wire.bodies(spec, "volumes"):
+        if "image" in volume:
+            yield wire.text(wire.mapping(volume, "image"), "reference")
 
 
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:

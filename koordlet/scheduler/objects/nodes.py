@@ -65,7 +65,11 @@ class NodeDecoder:
             taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
             unschedulable=wire.flag(spec, "unschedulable"),
             allocatable=rest(allocatable, reserved),
-            images=_images(status),
+            images={
+                image: max(0, min(wire.integer(row, "sizeBytes"), 2**50))
+                for row in wire.bodies(status, "images")
+                for image in wire.strings(row, "names")
+            },
             features=frozenset(wire.strings(status, "declaredFeatures")),
             reserved_cpus=reserved.cpus or cpuset.CPUSet(),
             problems=tuple(problems),
@@ -111,14 +115,6 @@ def rest(
     return {
         name: amount if name in _BATCH else max(0, amount - aside.get(name, 0))
         for name, amount in allocatable.items()
-    }
-
-
-def _images(status: Body) -> dict[str, int]:
-    return {
-        image: max(0, min(wire.integer(body, "sizeBytes"), 2**50))
-        for body in wire.bodies(status, "images")
-        for image in wire.strings(body, "names")
     }
 
 
