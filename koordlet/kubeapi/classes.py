@@ -33,10 +33,10 @@ def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
     text = labels.get(QOS_LABEL)
     if not text:
         return None
-    found = _QOS.get(text)
-    if found is None:
+    named = _QOS.get(text)
+    if named is None:
         problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is not a QoS class")
-    return found
+    return named
 
 
 def band(
@@ -45,10 +45,10 @@ def band(
     """Rule 2."""
     text = labels.get(BAND_LABEL)
     if text:
-        found = qos.Band.labelled(text)
-        if found is None:
+        named = qos.Band.labelled(text)
+        if named is None:
             problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is not a priority class")
-        return found
+        return named
     return qos.Band.of(priority) if priority else qos.Band.default_of(kind)
 
 

@@ -38,10 +38,10 @@ def read(path: str, most: int = _MAX_BYTES) -> list[object]:
 
 
 def unfold(
-    found: list[object], where: str, left_out: list[str] | None = None
+    contents: list[object], where: str, left_out: list[str] | None = None
 ) -> Iterator[tuple[str, Body]]:
     """Every object of these documents with its place."""
-    for number, document in enumerate(found, 1):
+    for number, document in enumerate(contents, 1):
         yield from _unfolded(document, f"{where}: document {number}", left_out)
 
 

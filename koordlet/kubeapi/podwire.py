@@ -23,26 +23,16 @@ _T = TypeVar("_T")
 _Loose = dict[str, Any]
 
 
-class WireOwner(msgspec.Struct, gc=False):
-    """Owner reference of the pod."""
-
-    kind: str = ""
-    name: str = ""
-    controller: bool | None = None
-
-
 class Meta(msgspec.Struct, rename="camel", gc=False):
     """``metadata``."""
 
     name: str = ""
     namespace: str | None = None
     uid: str | None = None
-    resource_version: str | None = None
     labels: _Loose | None = None
     annotations: _Loose | None = None
     creation_timestamp: Any = None
     deletion_timestamp: Any = None
-    owner_references: list[WireOwner] | None = None
 
 
 class WireResources(msgspec.Struct, gc=False):

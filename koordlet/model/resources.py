@@ -41,7 +41,7 @@ def amount(name: str, text: str | float) -> int:
 
 def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[str, int]:
     """A resource list; an entry that is no quantity, or negative, is dropped with a problem."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for name, spelled in body.items():
         if isinstance(spelled, bool) or not isinstance(spelled, str | int | float):
             problems.append(
@@ -59,26 +59,26 @@ def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[st
         known = _ALIASES.get(name, name)
         # Where both spellings are there, the current one counts.
         if known == name or known not in body:
-            found[known] = value
-    return found
+            result[known] = value
+    return result
 
 
 def total(parts: Iterable[Amounts]) -> dict[str, int]:
     """The sum by name."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for part in parts:
         for name, value in part.items():
-            found[name] = found.get(name, 0) + value
-    return found
+            result[name] = result.get(name, 0) + value
+    return result
 
 
 def most(parts: Iterable[Amounts]) -> dict[str, int]:
     """The largest by name."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for part in parts:
         for name, value in part.items():
-            found[name] = max(found.get(name, value), value)
-    return found
+            result[name] = max(result.get(name, value), value)
+    return result
 
 
 def texts(amounts: Amounts) -> dict[str, str]:

@@ -81,12 +81,12 @@ def _pods(
     places: Mapping[tuple[str, str], grouppath.Place], containers: Mapping[str, SeenContainer]
 ) -> dict[str, SeenPod]:
     inside: dict[str, list[SeenContainer]] = {}
-    for one in containers.values():
-        inside.setdefault(one.uid or "", []).append(one)
+    for container in containers.values():
+        inside.setdefault(container.uid or "", []).append(container)
     pods: dict[str, SeenPod] = {}
     for (uid, path), place in places.items():
         own = tuple(inside.get(uid, ()))
-        here = any(one.group.startswith(f"{path}/") for one in own)
+        here = any(container.group.startswith(f"{path}/") for container in own)
         if uid in pods and not here:
             continue
         assert place.tree is not None  # noqa: S101 - only places in trees have a UID of a pod

@@ -82,9 +82,9 @@ class Gatherer:
         self.alone = kubelet is None and store is None
         polled: tuple[source.WorkloadSource, ...] = kubelet.all() if kubelet is not None else ()
         #: Sources of this machine alone.
-        self._local = tuple(one for one in (reserving, declared) if one is not None)
+        self._local = tuple(local for local in (reserving, declared) if local is not None)
         polled += self._local
-        self._polled = {one.name: one for one in polled}
+        self._polled = {asked.name: asked for asked in polled}
         self._mirrors = dict(self._api.named()) if self._api is not None else {}
         self._health = {name: _Health() for name in self._polled}
         self._repeats = log.Repeats(clock)
@@ -101,7 +101,7 @@ class Gatherer:
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
         self._tasks = [
-            *(asyncio.create_task(self._ask(one)) for one in self._polled.values()),
+            *(asyncio.create_task(self._ask(asked)) for asked in self._polled.values()),
             *(asyncio.create_task(self._mirror(*item)) for item in self._mirrors.items()),
         ]
         if self._unheard:
@@ -144,7 +144,7 @@ class Gatherer:
         now = self._clock()
         sources = self._sources()
         self._tell_mirrors(sources)
-        if {one.name for one in sources if one.aged(now)} != self._aged:
+        if {state.name for state in sources if state.aged(now)} != self._aged:
             self._make()
         elif sources != self.newest.sources:
             self.newest = replace(self.newest, sources=sources)
@@ -189,12 +189,12 @@ class Gatherer:
         self._heard(workload_source.name)
         return bool(problem)
 
-    async def _mirror(self, name: str, one: informer.Informer[Any]) -> None:
+    async def _mirror(self, name: str, mirror: informer.Informer[Any]) -> None:
         """Keep a mirror running; what breaks it costs only it."""
         while True:
-            watching = asyncio.create_task(self._first_list(name, one))
+            watching = asyncio.create_task(self._first_list(name, mirror))
             try:
-                await one.run()
+                await mirror.run()
             except Exception as error:  # noqa: BLE001 - rule 1
                 self._repeats.say(
                     log.get().error,
@@ -207,8 +207,8 @@ class Gatherer:
             finally:
                 watching.cancel()
 
-    async def _first_list(self, name: str, one: informer.Informer[Any]) -> None:
-        await one.synced()
+    async def _first_list(self, name: str, mirror: informer.Informer[Any]) -> None:
+        await mirror.synced()
         self._heard(name)
         self._soon()
 
@@ -220,10 +220,11 @@ class Gatherer:
     def _tell_mirrors(self, sources: tuple[snapshot.Source, ...]) -> None:
         """One event for all that fail for one reason: they ask one server."""
         failing: dict[str, list[str]] = {}
-        for one in sources:
-            health = self._mirrors[one.name].health if one.name in self._mirrors else None
+        for state in sources:
+            mirror = self._mirrors.get(state.name)
+            health = mirror.health if mirror is not None else None
             if health is not None and health.state is informer.State.FAILING:
-                failing.setdefault(health.error, []).append(one.name)
+                failing.setdefault(health.error, []).append(state.name)
         new = {why: names for why, names in failing.items() if why not in self._failing}
         for why, names in new.items():
             say = log.get().warning
@@ -242,13 +243,13 @@ class Gatherer:
         self._pending = None
         now = self._clock()
         sources = self._sources()
-        self._aged = {one.name for one in sources if one.aged(now)}
+        self._aged = {state.name for state in sources if state.aged(now)}
         slo = self._strategies.newest() if self._strategies is not None else None
         node = cluster.only(self._api.node) if self._api is not None else None
-        unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
+        unread = tuple(lost for mirror in self._mirrors.values() for lost in unread_of(mirror))
         problems = (
-            *(problem for one in self._polled.values() for problem in one.problems),
-            *(f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in unread),
+            *(problem for asked in self._polled.values() for problem in asked.problems),
+            *(f"{lost.kind} {lost.namespace}/{lost.name}: {lost.why}" for lost in unread),
             *(node.problems if node is not None else ()),
             *(slo.problems if slo is not None else ()),
         )
@@ -291,7 +292,7 @@ class Gatherer:
                 )
                 for name, health in self._health.items()
             ),
-            *(_mirrored(name, one, now) for name, one in self._mirrors.items()),
+            *(_mirrored(name, mirror, now) for name, mirror in self._mirrors.items()),
         )
 
     def _reservations(self) -> tuple[reservation.Reservation, ...]:
@@ -312,18 +313,18 @@ class Gatherer:
         return merging.merge(runs, wants, held)
 
 
-def unread_of(one: informer.Informer[Any]) -> Iterator[snapshot.Unread]:
+def unread_of(mirror: informer.Informer[Any]) -> Iterator[snapshot.Unread]:
     """The objects of a mirror that cost themselves."""
-    for (namespace, name), what in one.rejected.items():
+    for (namespace, name), what in mirror.rejected.items():
         yield snapshot.Unread(
-            kind=one.kind.name, name=name, namespace=namespace, uid=what.uid, why=what.why
+            kind=mirror.kind.name, name=name, namespace=namespace, uid=what.uid, why=what.why
         )
 
 
-def _mirrored(name: str, one: informer.Informer[Any], now: float) -> snapshot.Source:
+def _mirrored(name: str, mirror: informer.Informer[Any], now: float) -> snapshot.Source:
     """A kind that is not served, and a quiet watch, are no failures; what it had still ages."""
-    health, age = one.health, one.age()
-    absent = health.state is informer.State.NOT_SERVED and not len(one)
+    health, age = mirror.health, mirror.age()
+    absent = health.state is informer.State.NOT_SERVED and not len(mirror)
     return snapshot.Source(
         name=name,
         ok=health.state is informer.State.WATCHING or absent,

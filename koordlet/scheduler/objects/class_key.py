@@ -35,12 +35,12 @@ _TEXT = msgspec.json.Encoder(enc_hook=str, order="deterministic")
 
 def text(namespace: str, meta: Body, spec: Body, status: Body, notes: Body) -> bytes:
     """Equal for equals, whatever the order of their keys; ``status`` where it has a node."""
-    found = [namespace, *_fields(meta, spec, status, notes)]
+    fields = [namespace, *_fields(meta, spec, status, notes)]
     try:
-        return _TEXT.encode(found)
+        return _TEXT.encode(fields)
     except (TypeError, ValueError, OverflowError):
         # Keys or numbers that only a file can have.
-        return json.dumps(found, sort_keys=True, default=str).encode()
+        return json.dumps(fields, sort_keys=True, default=str).encode()
 
 
 def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:

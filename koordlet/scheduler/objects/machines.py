@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 from koordlet.kubeapi import node_annotations, shapes
 from koordlet.model import cpuset, topology
@@ -74,7 +75,7 @@ def decode(body: Body) -> tuple[str, Machine]:
 
 
 def _withheld(notes: Mapping[str, str], kubelet: Body) -> cpuset.CPUSet:
-    said = node_annotations.reservation(notes.get(node_annotations.RESERVATION, "{}"))
+    node = node_annotations.reservation(notes.get(node_annotations.RESERVATION, "{}"))
     system = node_annotations.system(notes.get(node_annotations.SYSTEM_QOS, "{}"))
     held = (
         _cpus(row.get("cpuset"))
@@ -84,7 +85,7 @@ def _withheld(notes: Mapping[str, str], kubelet: Body) -> cpuset.CPUSet:
     return cpuset.union(
         [
             _cpus(kubelet.get("reservedCPUs")),
-            said.cpus or cpuset.CPUSet(),
+            node.cpus or cpuset.CPUSet(),
             (system.exclusive and system.cpus) or cpuset.CPUSet(),
             *held,
         ]
@@ -100,40 +101,35 @@ def _cpus(spelled: object) -> cpuset.CPUSet:
 def _shape(spelled: str) -> cpu_shape.Shape:
     """Machines of one model have one shape."""
     rows = json_annotations.body(spelled, _TOPOLOGY_STRUCTURE).get("detail")
-    found: dict[int, topology.Cpu] = {}
-    for one in rows if isinstance(rows, list) else ():
-        numbers = [one.get(key) for key in ("id", "core", "socket", "node")]
+    cpus: dict[int, topology.Cpu] = {}
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, Mapping):
+            continue
+        numbers: list[Any] = [row.get(key) for key in ("id", "core", "socket", "node")]
         if all(isinstance(n, int) and -1 <= n <= _MOST_CPUS for n in numbers):
             cpu, core, socket, node = numbers
             if cpu >= 0:
                 # Some agents number cores anew in each socket.
-                found[cpu] = topology.Cpu(
+                cpus[cpu] = topology.Cpu(
                     cpu=cpu, core=max(core, 0) + max(socket, 0) * _MOST_CPUS,
                     socket=socket, node=node,
                 )  # fmt: skip
-    return cpu_shape.Shape.of(topology.Topology(cpus=tuple(found[cpu] for cpu in sorted(found))))
+    return cpu_shape.Shape.of(topology.Topology(cpus=tuple(cpus[cpu] for cpu in sorted(cpus))))
 
 
 def _zones(body: Body) -> dict[int, dict[str, int]]:
-    found: dict[int, dict[str, int]] = {}
+    zones: dict[int, dict[str, int]] = {}
     for zone in wire.bodies(body, "zones"):
         name = str(zone.get("name", ""))
         number = name.removeprefix("node-")
         plain = number.isascii() and number.isdigit() and len(number) < _DIGITS
-        if zone.get("type") != "Node" or not plain:
-            continue
-        amounts: dict[str, int] = {}
-        for one in wire.bodies(zone, "resources"):
-            amount = one.get("allocatable", one.get("capacity"))
-            try:
-                part = requests.amounts(
-                    {"a": {str(one.get("name")): amount}}, "a", requests.MOST_ALLOCATABLE
-                )
-            except BadObjectError:
-                continue
-            amounts |= part
-        found[int(number)] = amounts
-    return found
+        if zone.get("type") == "Node" and plain:
+            listed = {
+                str(row.get("name")): row.get("allocatable", row.get("capacity"))
+                for row in wire.bodies(zone, "resources")
+            }
+            zones[int(number)] = requests.readable(listed, requests.MOST_ALLOCATABLE)
+    return zones
 
 
 def _numa_policy(body: Body) -> str:

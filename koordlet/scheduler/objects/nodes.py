@@ -78,19 +78,19 @@ class NodeDecoder:
     def _reserved(
         self, name: str, text: str | None, problems: list[str]
     ) -> node_annotations.NodeReservation:
-        said = _NOTHING if text is None else node_annotations.reservation(text)
+        declared = _NOTHING if text is None else node_annotations.reservation(text)
         problems += [
             f"annotation {node_annotations.RESERVATION}: {why}"
-            for why in dict.fromkeys((said.fault, said.problem, *said.unread.values()))
+            for why in dict.fromkeys((declared.fault, declared.problem, *declared.unread.values()))
             if why
         ]
-        if said.fault:
-            return self._last.get(name, said)
+        if declared.fault:
+            return self._last.get(name, declared)
         if text is None:
             self._last.pop(name, None)
         else:
-            self._last[name] = said
-        return said
+            self._last[name] = declared
+        return declared
 
 
 def decode(body: Body) -> Node:

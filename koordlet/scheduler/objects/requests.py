@@ -51,10 +51,10 @@ class Requests:
 def amounts(body: Body, key: str, most: int) -> Amounts:
     """A resource list; absurdly large is cut, negative or unreadable is an error."""
     problems: list[str] = []
-    found = readable(wire.mapping(body, key), most, problems, key)
+    listed = readable(wire.mapping(body, key), most, problems, key)
     if problems:
         raise BadObjectError(problems[0])
-    return found
+    return listed
 
 
 def readable(
@@ -65,9 +65,9 @@ def readable(
     return within(resources.read(body, inner, where), most)
 
 
-def within(found: Mapping[str, int], most: int) -> Amounts:
+def within(listed: Mapping[str, int], most: int) -> Amounts:
     """Amounts that still add up."""
-    return {sys.intern(str(name)): min(value, most) for name, value in found.items()}
+    return {sys.intern(str(name)): min(value, most) for name, value in listed.items()}
 
 
 def of_pod(
@@ -104,7 +104,7 @@ def of_pod(
         pod_amounts.requests(rows, {}, overhead, _filled),
         pod_amounts.limit_sums(rows, own_limits, overhead),
     )
-    real, nonzero, incoming, limits = (within(found, MOST_REQUEST) for found in several)
+    real, nonzero, incoming, limits = (within(listed, MOST_REQUEST) for listed in several)
     kube_qos = classes.kube_qos(None, classes.counted(rows, (own, own_limits)))
     return Requests(real, nonzero, incoming, limits, kube_qos)
 

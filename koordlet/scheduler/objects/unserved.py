@@ -53,17 +53,17 @@ def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[s
     """What a pod's labels and annotations ask for, in words, by what it is that we lack."""
     gangs = [("label", key, labels.get(key)) for key in peer_keys.GANG_LABELS]
     gangs.append(("annotation", peer_keys.GANG, annotations.get(peer_keys.GANG)))
-    found: dict[str, str] = {}
+    asked: dict[str, str] = {}
     for where, key, name in gangs:
         if name:
-            found.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
+            asked.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
     quota = labels.get(peer_keys.QUOTA, "")
     if quota not in _FOR_EVERYBODY:
-        found["quota"] = f"quota {wire.show(quota)} (label {peer_keys.QUOTA})"
+        asked["quota"] = f"quota {wire.show(quota)} (label {peer_keys.QUOTA})"
     for key in peer_keys.HINTS:
         if why := _hard(annotations, key):
-            found.setdefault("hint", why)
-    return found
+            asked.setdefault("hint", why)
+    return asked
 
 
 def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
@@ -145,7 +145,7 @@ def quota(body: Body) -> ElasticQuota:
         namespace=wire.text(meta, "namespace") or "default",
         name=wire.text(meta, "name"),
         listed=frozenset(name for name in listed if isinstance(name, str)),
-        bound=next((f"{key}: {one}" for key, one in most.items() if _bounds(one)), ""),
+        bound=next((f"{key}: {amount}" for key, amount in most.items() if _bounds(amount)), ""),
     )
 
 
@@ -207,10 +207,10 @@ class ElasticQuotas:
         several = self._means.get(namespace)
         if not several:
             return {}
-        one = next((one for one in several if one.name == namespace), several[0])
-        how = "lists" if namespace in one.listed else "is named as"
-        where = f"ElasticQuota {one.namespace}/{one.name} {how} namespace {namespace}"
-        return {"quota": f"quota {wire.show(one.name)} ({where})"}
+        quota = next((quota for quota in several if quota.name == namespace), several[0])
+        how = "lists" if namespace in quota.listed else "is named as"
+        where = f"ElasticQuota {quota.namespace}/{quota.name} {how} namespace {namespace}"
+        return {"quota": f"quota {wire.show(quota.name)} ({where})"}
 
 
 class UnservedKeys:
