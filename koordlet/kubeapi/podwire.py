@@ -1,7 +1,7 @@
 """The part of a Kubernetes Pod that we read, as it comes over the wire.
 
 Covers: types for the fast decoder, and what it makes of a pod that does not fit them.
-Does not cover: what the fields mean (``poddecode``).
+Does not cover: what the fields mean (``pod_amounts``, ``workloads.poddecode``).
 
 Rules:
 1. A part that does not fit is taken out and said; the rest of the pod stays.

@@ -1,7 +1,7 @@
 """Amounts of resources: one integer for each name, in one unit for each name.
 
 Covers: names, units, reading quantities, adding, comparing, printing back.
-Does not cover: what a pod asks for in total (``workloads.effective``).
+Does not cover: what a pod asks for in total (``kubeapi.pod_amounts``).
 
 Units: ``cpu`` is in thousandths of a core. Everything else is in the quantity's own unit, rounded
 up: memory in bytes, devices in pieces. ``batch-cpu`` and ``mid-cpu`` count thousandths of a core by

@@ -1,7 +1,8 @@
 """Decoded annotations of a pod.
 
 Covers: one value for each annotation that a policy reads. Does not cover: decoding
-(``workloads.annotations``), the node's strategies of the same shape (``model.strategies``).
+(``workloads.annotations``, ``kubeapi.pod_annotations``), the node's strategies of the same shape
+(``model.strategies``).
 
 ``None`` is always "not said".
 """
