@@ -35,8 +35,6 @@ _TYPES: Mapping[type[objects.Patch], str] = {
     objects.Apply: "application/apply-patch+yaml",
 }
 
-_NO_ANNOTATIONS: Mapping[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class _Request:
@@ -245,7 +243,7 @@ class KubeStore:
         node: str,
         *,
         uid: str = "",
-        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+        annotations: Mapping[str, str] = objects.NO_ANNOTATIONS,
     ) -> None:
         """Give a pod its node."""
         metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace}

@@ -104,7 +104,7 @@ class Apply:
 
 Patch = Merge | Strategic | Apply
 
-_NO_ANNOTATIONS: Mapping[str, str] = {}
+NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class Objects(Protocol):
@@ -160,7 +160,7 @@ class Objects(Protocol):
         node: str,
         *,
         uid: str = "",
-        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+        annotations: Mapping[str, str] = NO_ANNOTATIONS,
     ) -> None:
         """Give a pod its node, and annotations with it; ``Conflict`` where it has one already."""
 
