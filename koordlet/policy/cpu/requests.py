@@ -7,7 +7,7 @@ Rules:
 1. CPUs that the operator named for a workload are its own, but for best-effort and system work. A
    pod's annotation may be anybody's: it counts for pods to which a scheduler gives CPUs, and for
    no more of them than whole CPUs of their request. They are LSE and LSR by label, of the prod
-   band, and every pod on a node with a policy of its own.
+   band (which is their default), and every pod on a node with a policy of its own.
 2. Without names, LSE and LSR by label (not by default), of the prod band, ask for the whole CPUs of
    their request; a standalone workload for the number that it declares.
 3. The policy is the required one, else the preferred one, else ``FullPCPUs``; only the required one
