@@ -69,7 +69,7 @@ def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
         return dict(
             Counter(_each(unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods))
         )
-    from koordlet.scheduler.objects import manifests  # noqa: PLC0415 -- the same
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- the same
 
     return dict(Counter(_each(unserved.of_bodies(manifests.load(path)))))
 

@@ -165,8 +165,8 @@ def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
     from koordlet.agent import scheduler_child  # noqa: PLC0415
+    from koordlet.kubeapi import manifests  # noqa: PLC0415
     from koordlet.scheduler.loop import configuration  # noqa: PLC0415
-    from koordlet.scheduler.objects import manifests  # noqa: PLC0415
     from koordlet.scheduler.process import lifecycle  # noqa: PLC0415
 
     if args.with_parent is not None and not scheduler_child.end_with(args.with_parent):

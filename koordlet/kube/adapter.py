@@ -35,8 +35,6 @@ _TYPES: Mapping[type[objects.Patch], str] = {
     objects.Apply: "application/apply-patch+yaml",
 }
 
-_NO_ANNOTATIONS: Mapping[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class _Request:
@@ -111,12 +109,12 @@ class KubeStore:
             more = {"continue": token} if token else {}
             asked = _Request("GET", path, str(kind), {**query, **more})
             raw = await self._ask(asked)
-            page = decoding.split(raw, str(kind))
+            page, raw_items = decoding.split(raw, str(kind))
             items = []
-            for number, each in enumerate(page.items or ()):
+            for number, raw_item in enumerate(raw_items):
                 if number % _BREATH == _BREATH - 1:
                     await asyncio.sleep(0)
-                item = decoding.item(each, kind, self._remarks)
+                item = decoding.item(raw_item, kind, self._remarks)
                 if item is None:
                     self.dropped += 1
                 else:
@@ -245,7 +243,7 @@ class KubeStore:
         node: str,
         *,
         uid: str = "",
-        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+        annotations: Mapping[str, str] = objects.NO_ANNOTATIONS,
     ) -> None:
         """Give a pod its node."""
         metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace}

@@ -10,17 +10,15 @@ character in it costs that character, and the object is named to whoever asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from koordlet import log
 from koordlet.kube import answers
-from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals, shapes
 from koordlet.model import surrogates
-
-_T = TypeVar("_T")
 
 #: A line of a watch: etcd takes objects of 1.5 MiB, JSON may need twice as much.
 LINE_BYTES = 8 << 20
@@ -49,27 +47,15 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def split(raw: bytes, culprit: str) -> RawList:
-    """A list; ``Unavailable`` where it is none."""
+def split(raw: bytes, culprit: str) -> tuple[RawList, Sequence[bytes | msgspec.Raw]]:
+    """A list and its items as they came; ``Unavailable`` where it is none."""
     try:
-        found = _split(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        listing, items = shapes.split(_LIST, raw)
+    except ValueError as error:
         raise garbled(culprit, error) from error
-    if not found.metadata.resource_version:
+    if not listing.metadata.resource_version:
         raise refusals.Unavailable("the list has no resourceVersion", culprit=culprit)
-    return found
-
-
-def _split(raw: bytes) -> RawList:
-    try:
-        return _LIST.decode(raw)
-    except msgspec.DecodeError:
-        spelled = surrogates.spelled(raw)
-        found = _LIST.decode(spelled)
-    items = map(bytes, found.items or ())
-    # As they came: each is to be mended, and said, by itself.
-    found.items = [msgspec.Raw(part) for part in surrogates.parts(items, spelled, raw)]
-    return found
+    return listing, items
 
 
 class RepairLog:
@@ -87,11 +73,11 @@ class RepairLog:
         )
 
 
-def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: RepairLog) -> objects.Object | None:
+def item(raw: bytes | msgspec.Raw, kind: kinds.Kind, remarks: RepairLog) -> objects.Object | None:
     """One object of a list, which says its kind as if it had been asked for alone."""
     try:
-        found, mended = _decoded(_OBJECT, raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        found, mended = shapes.decode(_OBJECT, raw)
+    except ValueError:
         return None
     if not objects.text(found, "name"):
         return None
@@ -105,16 +91,16 @@ def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: RepairLog) -> objects.Obje
 def one(raw: bytes, culprit: str) -> objects.Object:
     """One object; ``Unavailable`` where it is none."""
     try:
-        return _decoded(_OBJECT, raw)[0]
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return shapes.decode(_OBJECT, raw)[0]
+    except ValueError as error:
         raise garbled(culprit, error) from error
 
 
 def change(line: bytes, culprit: str, remarks: RepairLog) -> objects.Change:
     """One line of a watch; an ``ERROR`` in it is raised as what it says."""
     try:
-        event, mended = _decoded(_EVENT, line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        event, mended = shapes.decode(_EVENT, line)
+    except ValueError as error:
         raise garbled(culprit, error) from error
     if event.type == "ERROR":
         code = event.object.get("code")
@@ -130,16 +116,6 @@ def change(line: bytes, culprit: str, remarks: RepairLog) -> objects.Change:
     if mended:
         remarks.mended(event.object, str(event.object.get("kind") or culprit))
     return objects.Change(verb, {} if verb is objects.Verb.BOOKMARK else event.object, revision)
-
-
-def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tuple[_T, bool]:
-    """Decode a value; also returns whether a text in it had to be repaired."""
-    try:
-        return decoder.decode(raw), False
-    except msgspec.ValidationError:
-        raise
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return decoder.decode(surrogates.mended(bytes(raw))), True
 
 
 def garbled(culprit: str, error: Exception) -> refusals.Garbled:

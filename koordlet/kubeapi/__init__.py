@@ -1,5 +1,5 @@
-"""API objects in any store: kinds, selectors, the port to a store, the informer over it.
+"""API objects: kinds, selectors, the port to a store, the informer over it, the readers of objects.
 
 Agent and scheduler read through it alike. Does not cover: the adapters (``kube``,
-``scheduler.store``), what the objects mean.
+``scheduler.store``), the views that each of them makes (``workloads``, ``scheduler.objects``).
 """

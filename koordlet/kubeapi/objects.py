@@ -104,7 +104,7 @@ class Apply:
 
 Patch = Merge | Strategic | Apply
 
-_NO_ANNOTATIONS: Mapping[str, str] = {}
+NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class Objects(Protocol):
@@ -160,7 +160,7 @@ class Objects(Protocol):
         node: str,
         *,
         uid: str = "",
-        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+        annotations: Mapping[str, str] = NO_ANNOTATIONS,
     ) -> None:
         """Give a pod its node, and annotations with it; ``Conflict`` where it has one already."""
 
@@ -197,14 +197,14 @@ async def collect(pages: AsyncGenerator[Page, None]) -> Listing:
 
 def metadata(body: Object) -> Mapping[str, Any]:
     """The metadata; empty where they are missing or not an object."""
-    found = body.get("metadata")
-    return found if isinstance(found, Mapping) else {}
+    inner = body.get("metadata")
+    return inner if isinstance(inner, Mapping) else {}
 
 
 def text(body: Object, key: str) -> str:
     """A text of the metadata, empty where there is none."""
-    found = metadata(body).get(key)
-    return found if isinstance(found, str) else ""
+    inner = metadata(body).get(key)
+    return inner if isinstance(inner, str) else ""
 
 
 def revision(body: Object) -> str:

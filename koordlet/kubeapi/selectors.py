@@ -168,19 +168,19 @@ def from_object(selector: object) -> Compiled | None:
     return Compiled((*exact, *map(_expression, expressions)))
 
 
-def _expression(one: object) -> Requirement:
-    if not isinstance(one, Mapping) or not isinstance(one.get("key"), str):
-        msg = f"not an expression with a key: {str(one)[:100]}"
+def _expression(expression: object) -> Requirement:
+    if not isinstance(expression, Mapping) or not isinstance(expression.get("key"), str):
+        msg = f"not an expression with a key: {str(expression)[:100]}"
         raise ValueError(msg)
-    operator = Operator(one.get("operator"))
-    values = one.get("values") or ()
+    operator = Operator(expression.get("operator"))
+    values = expression.get("values") or ()
     if not isinstance(values, Sequence) or isinstance(values, str):
-        msg = f"values of {one['key']!r} are no list"
+        msg = f"values of {expression['key']!r} are no list"
         raise ValueError(msg)
     if bool(values) is not (operator in {Operator.IN, Operator.NOT_IN}):
-        msg = f"{operator.value} of {one['key']!r} with {len(values)} values"
+        msg = f"{operator.value} of {expression['key']!r} with {len(values)} values"
         raise ValueError(msg)
-    return Requirement(one["key"], operator, frozenset(map(str, values)))
+    return Requirement(expression["key"], operator, frozenset(map(str, values)))
 
 
 def _at(body: Mapping[str, Any], path: str) -> str:

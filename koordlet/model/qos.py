@@ -77,9 +77,12 @@ class Band(enum.Enum):
     @classmethod
     def labelled(cls, text: str) -> Band | None:
         """The band of a label; ``None`` for what names no band."""
-        return next((band for band in cls if band.label == text), None)
+        return _BANDS.get(text)
 
     @classmethod
     def default_of(cls, kind: Qos) -> Band:
         """The default band of a class: batch for best-effort work, prod for the rest."""
         return cls.BATCH if kind is Qos.BE else cls.PROD
+
+
+_BANDS = {band.label: band for band in Band}

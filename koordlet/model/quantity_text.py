@@ -46,6 +46,11 @@ def decimal(value: int | Fraction) -> str:
     return _scaled(Fraction(value), exponent=False)
 
 
+def is_decimal(spelled: object) -> bool:
+    """Whether a quantity was written without a binary suffix: its sums are printed alike."""
+    return not str(spelled).endswith("i")
+
+
 def _scaled(value: Fraction, *, exponent: bool) -> str:
     """In thousandths of thousandths of thousandths, rounded up, then as few digits as possible."""
     nano = value * _NANO

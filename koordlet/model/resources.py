@@ -1,7 +1,7 @@
 """Amounts of resources: one integer for each name, in one unit for each name.
 
 Covers: names, units, reading quantities, adding, comparing, printing back.
-Does not cover: what a pod asks for in total (``workloads.effective``).
+Does not cover: what a pod asks for in total (``kubeapi.pod_amounts``).
 
 Units: ``cpu`` is in thousandths of a core. Everything else is in the quantity's own unit, rounded
 up: memory in bytes, devices in pieces. ``batch-cpu`` and ``mid-cpu`` count thousandths of a core by
@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 
-from koordlet.model import quantity
+from koordlet.model import quantity, quantity_text
 
 Amounts = Mapping[str, int]
 
@@ -41,53 +41,64 @@ def amount(name: str, text: str | float) -> int:
 
 def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[str, int]:
     """A resource list; an entry that is no quantity, or negative, is dropped with a problem."""
-    found: dict[str, int] = {}
-    for name, text in body.items():
+    result: dict[str, int] = {}
+    for name, spelled in body.items():
+        if isinstance(spelled, bool) or not isinstance(spelled, str | int | float):
+            problems.append(
+                f"{where}.{name[:80]} is not a quantity: found {type(spelled).__name__}"
+            )
+            continue
         try:
-            value = _amount(name, text)
+            value = amount(name, spelled)
         except ValueError as error:
-            problems.append(f"{where}: {name[:80]}: {error}")
+            problems.append(f"{where}.{name[:80]}: {error}")
+            continue
+        if value < 0:
+            problems.append(f"{where}.{name[:80]} is negative: {str(spelled)[:40]!r}")
             continue
         known = _ALIASES.get(name, name)
         # Where both spellings are there, the current one counts.
         if known == name or known not in body:
-            found[known] = value
-    return found
-
-
-def _amount(name: str, text: object) -> int:
-    if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise ValueError(f"expected a quantity, found {type(text).__name__}")
-    value = amount(name, text)
-    if value < 0:
-        raise ValueError(f"{str(text)[:40]!r} is negative")
-    return value
+            result[known] = value
+    return result
 
 
 def total(parts: Iterable[Amounts]) -> dict[str, int]:
     """The sum by name."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for part in parts:
         for name, value in part.items():
-            found[name] = found.get(name, 0) + value
-    return found
+            result[name] = result.get(name, 0) + value
+    return result
 
 
 def most(parts: Iterable[Amounts]) -> dict[str, int]:
     """The largest by name."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for part in parts:
         for name, value in part.items():
-            found[name] = max(found.get(name, value), value)
-    return found
+            result[name] = max(result.get(name, value), value)
+    return result
 
 
 def texts(amounts: Amounts) -> dict[str, str]:
     """As quantities: ``{"cpu": 1500}`` prints as ``1500m``, whole cores as ``2``."""
-    return {name: _text(name, value) for name, value in amounts.items()}
+    return {name: text(name, value) for name, value in amounts.items()}
 
 
-def _text(name: str, value: int) -> str:
+def canonical(amounts: Amounts, decimal: Iterable[str] = ()) -> dict[str, str]:
+    """As Kubernetes prints them, with the largest suffix; some in powers of ten."""
+    tens = frozenset(decimal)
+    return {
+        name: text(name, value)
+        if name == CPU
+        else (quantity_text.decimal if name in tens else quantity_text.binary)(value)
+        for name, value in amounts.items()
+    }
+
+
+def text(name: str, value: int) -> str:
+    """One amount as a quantity."""
     if name != CPU:
         return str(value)
     cores, rest = divmod(value, 1000)

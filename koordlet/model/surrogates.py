@@ -62,13 +62,11 @@ def suspect(text: str) -> bool:
 def whole(value: Any) -> Any:
     """A decoded value without halves: two that belong together are joined, others are U+FFFD."""
     if isinstance(value, str):
-        return value if value.isascii() else _joined(value)
+        if value.isascii():
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, dict):
         return {whole(key): whole(item) for key, item in value.items()}
     if isinstance(value, list):
         return [whole(item) for item in value]
     return value
-
-
-def _joined(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

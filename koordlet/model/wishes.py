@@ -1,7 +1,8 @@
 """Decoded annotations of a pod.
 
 Covers: one value for each annotation that a policy reads. Does not cover: decoding
-(``workloads.annotations``), the node's strategies of the same shape (``model.strategies``).
+(``workloads.annotations``, ``kubeapi.pod_annotations``), the node's strategies of the same shape
+(``model.strategies``).
 
 ``None`` is always "not said".
 """
@@ -39,6 +40,13 @@ class Binding:
     preferred: str | None = None
     exclusive: str | None = None
 
+    @property
+    def policy(self) -> tuple[str, bool]:
+        """The policy that is named, and whether it is required; empty where none is."""
+        if self.required and self.required != "Default":
+            return self.required, True
+        return ("" if self.preferred == "Default" else self.preferred or ""), False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numa:
@@ -73,31 +81,6 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheRange:
-    """A part of the last-level cache in percent of its ways, of one cache or all."""
-
-    start: int
-    end: int
-    cache: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bandwidth:
-    """Memory bandwidth in percent, of one cache's domain or all."""
-
-    percent: int
-    cache: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resctrl:
-    """A resctrl group of the pod's own."""
-
-    caches: tuple[CacheRange, ...] = ()
-    bandwidths: tuple[Bandwidth, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OomScore:
     """``oom_score_adj`` of a pod and of its containers."""
 
@@ -117,16 +100,8 @@ class CoreSharing:
 class ReservationUse:
     """The reservation that a pod was placed in."""
 
-    name: str
+    name: str = ""
     uid: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReservationAffinity:
-    """The reservations that a pod asks for."""
-
-    name: str | None = None
-    selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +116,9 @@ class Wishes:
     memory_qos: strategies.MemoryQos | None = None
     blkio_qos: strategies.BlkioQos | None = None
     network: Network | None = None
-    resctrl: Resctrl | None = None
     eviction: Eviction = Eviction()
     oom_score: OomScore | None = None
     core_sharing: CoreSharing | None = None
-    reservation: ReservationUse | None = None
-    reservation_affinity: ReservationAffinity | None = None
 
     @property
     def shares(self) -> tuple[NumaShare, ...]:

@@ -21,9 +21,9 @@ class Announced:
     def __init__(self) -> None:
         self._pods: dict[str, tuple[float, pod.Pod]] = {}
 
-    def add(self, one: pod.Pod, at: float, *, for_good: bool = False) -> None:
+    def add(self, started: pod.Pod, at: float, *, for_good: bool = False) -> None:
         """A pod is here. ``for_good``: only the runtime would know when it goes."""
-        self._pods[one.uid] = (math.inf if for_good else at + _BELIEVED, one)
+        self._pods[started.uid] = (math.inf if for_good else at + _BELIEVED, started)
 
     def departed(self, uid: str) -> None:
         """The runtime says that it is gone."""
@@ -31,16 +31,16 @@ class Announced:
 
     def unlisted(self, at: float, listed: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
         """Pods that these sources do not list yet."""
-        known = {one.uid for one in listed}
+        known = {started.uid for started in listed}
         self._pods = {
-            uid: (until, one)
-            for uid, (until, one) in self._pods.items()
+            uid: (until, started)
+            for uid, (until, started) in self._pods.items()
             if at < until and uid not in known
         }
         return tuple(self)
 
     def __iter__(self) -> Iterator[pod.Pod]:
-        return iter([one for _, one in self._pods.values()])
+        return iter([started for _, started in self._pods.values()])
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods

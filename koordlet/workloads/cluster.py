@@ -76,11 +76,11 @@ class Strategies:
 
     def newest(self) -> nodeslo.NodeSlo | None:
         """NodeSLO, or else the ConfigMap's settings for this node; ``None`` if there is neither."""
-        found, config = only(self._cluster.slo), only(self._cluster.configuration)
+        slo_body, config = only(self._cluster.slo), only(self._cluster.configuration)
         node = only(self._cluster.node)
-        made_of = (found, config, None if found is not None or node is None else node.labels)
+        made_of = (slo_body, config, None if slo_body is not None or node is None else node.labels)
         if made_of != self._made_of:
-            self._last = self._decoded(found, config, node)
+            self._last = self._decoded(slo_body, config, node)
             self._made_of = made_of
         self._hold()
         return self._last
@@ -99,25 +99,25 @@ class Strategies:
 
     def _decoded(
         self,
-        found: objects.Object | None,
+        slo_body: objects.Object | None,
         config: objects.Object | None,
         node: snapshot.NodeInfo | None,
     ) -> nodeslo.NodeSlo | None:
-        if found is not None:
-            return slo.decode(found, before=self.words)
+        if slo_body is not None:
+            return slo.decode(slo_body, before=self.words)
         if config is None:
             return None
         labels = node.labels if node is not None else {}
         return sloconfig.decode(config.get("data"), labels, before=self.words)
 
 
-def _answered(one: informer.Informer[Any]) -> bool:
-    return one.health.lists > 0 or one.health.state is informer.State.NOT_SERVED
+def _answered(mirror: informer.Informer[Any]) -> bool:
+    return mirror.health.lists > 0 or mirror.health.state is informer.State.NOT_SERVED
 
 
 def _heard(*several: informer.Informer[Any]) -> bool:
     """Whether each was asked once, and be it refused: an agent may not be let see its Node."""
-    return all(one.health.state is not informer.State.STARTING for one in several)
+    return all(mirror.health.state is not informer.State.STARTING for mirror in several)
 
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> ClusterInformers:
@@ -153,9 +153,9 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> ClusterInfo
     )
 
 
-def only(found: informer.Informer[informer.Value]) -> informer.Value | None:
+def only(mirror: informer.Informer[informer.Value]) -> informer.Value | None:
     """The object of a mirror of one name."""
-    return next(iter(found.snapshot.values()), None)
+    return next(iter(mirror.snapshot.values()), None)
 
 
 def _pod(body: objects.Object) -> pod.Pod:

@@ -18,8 +18,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from koordlet.kubeapi import shapes
 from koordlet.model import strategies
-from koordlet.workloads import shapes, strategy_reader
+from koordlet.workloads import strategy_reader
 
 #: In the configuration map.
 KEY = "colocation-config"

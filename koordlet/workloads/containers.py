@@ -81,12 +81,12 @@ def _pods(
     places: Mapping[tuple[str, str], grouppath.Place], containers: Mapping[str, SeenContainer]
 ) -> dict[str, SeenPod]:
     inside: dict[str, list[SeenContainer]] = {}
-    for one in containers.values():
-        inside.setdefault(one.uid or "", []).append(one)
+    for container in containers.values():
+        inside.setdefault(container.uid or "", []).append(container)
     pods: dict[str, SeenPod] = {}
     for (uid, path), place in places.items():
         own = tuple(inside.get(uid, ()))
-        here = any(one.group.startswith(f"{path}/") for one in own)
+        here = any(container.group.startswith(f"{path}/") for container in own)
         if uid in pods and not here:
             continue
         assert place.tree is not None  # noqa: S101 - only places in trees have a UID of a pod
@@ -127,23 +127,19 @@ def unmanaged(seen: FoundContainers, pods: Iterable[pod.Pod]) -> tuple[SeenConta
     A pod's pause container is never declared and is its pod's all the same.
     """
     known = list(pods)
-    ids = {box.id for one in known for box in one.containers}
-    groups = {one.group for one in known if one.group}
+    ids = {box.id for pod in known for box in pod.containers}
+    groups = {pod.group for pod in known if pod.group}
     return tuple(
         sorted(
             (
                 container
                 for container in seen.containers.values()
                 if container.id not in ids
-                and not any(_within(container.group, group) for group in groups)
+                and not any(f"{container.group}/".startswith(f"{group}/") for group in groups)
             ),
-            key=lambda one: one.group,
+            key=lambda container: container.group,
         )
     )
-
-
-def _within(path: str, group: str) -> bool:
-    return path == group or path.startswith(f"{group}/")
 
 
 def below(pod: str, children: Callable[[str], Iterable[str]]) -> dict[str, str]:

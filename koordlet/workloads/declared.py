@@ -52,25 +52,27 @@ class Declared:
         ``begun`` are ids that the runtime told, of containers that no source lists with theirs yet.
         """
         self._begun = begun or {}
-        wanted = {one.match for one in pods}
+        wanted = {workload.match for workload in pods}
         self._units = {match: path for match, path in self._units.items() if match in wanted}
         before, self._found = self._found, {}
-        return tuple(self._again(one, before, search=search) for one in pods)
+        return tuple(self._again(workload, before, search=search) for workload in pods)
 
-    def _again(self, one: pod.Pod, before: Mapping[int, _Found], *, search: bool) -> pod.Pod:
+    def _again(self, workload: pod.Pod, before: Mapping[int, _Found], *, search: bool) -> pod.Pod:
         """The pod where it is; the same object as before while that is the same."""
-        group, boxes = self._place(one, search=search)
-        known = before.get(id(one))
+        group, boxes = self._place(workload, search=search)
+        known = before.get(id(workload))
         if known is None or (known[1].group, known[1].containers) != (group, boxes):
-            known = one, replace(one, group=group, containers=boxes)
-        self._found[id(one)] = known
+            known = workload, replace(workload, group=group, containers=boxes)
+        self._found[id(workload)] = known
         return known[1]
 
-    def _place(self, one: pod.Pod, *, search: bool) -> tuple[str | None, tuple[pod.Container, ...]]:
+    def _place(
+        self, workload: pod.Pod, *, search: bool
+    ) -> tuple[str | None, tuple[pod.Container, ...]]:
         """The pod's group, and its containers with theirs."""
-        group = self._group(one, search=search)
-        boxes = one.containers
-        ids = [self._begun.get((one.uid, box.name), "") for box in boxes]
+        group = self._group(workload, search=search)
+        boxes = workload.containers
+        ids = [self._begun.get((workload.uid, box.name), "") for box in boxes]
         if any(box.id for box in boxes) or any(ids):
             there = containers.below(group, self.reader.children) if group is not None else {}
             boxes = tuple(
@@ -79,36 +81,36 @@ class Declared:
             )
         return group, boxes
 
-    def _group(self, one: pod.Pod, *, search: bool) -> str | None:
-        how, _, what = one.match.partition("=")
+    def _group(self, workload: pod.Pod, *, search: bool) -> str | None:
+        how, _, what = workload.match.partition("=")
         # A match comes from objects that others may write: it never leads out of the tree.
         if not cgroup.is_plain(what):
             return None
         if how == "cgroup":
             return what if self.reader.exists(what) else None
         if how == "pod":
-            return self._pod(one, what, search=search)
-        known = self._units.get(one.match)
+            return self._pod(workload, what, search=search)
+        known = self._units.get(workload.match)
         if known is not None and self.reader.exists(known):
             return known
         if not search:
             return None
-        found = next(self._search("", what, _SLICE_DEPTH), None)
-        if found is not None:
-            self._units[one.match] = found
-        return found
+        path = next(self._search("", what, _SLICE_DEPTH), None)
+        if path is not None:
+            self._units[workload.match] = path
+        return path
 
-    def _pod(self, one: pod.Pod, uid: str, *, search: bool) -> str | None:
+    def _pod(self, workload: pod.Pod, uid: str, *, search: bool) -> str | None:
         """The pod's group in a known tree; other trees are looked for while none was right."""
-        found = self._in_trees(one, uid)
-        if found is None and search and not self._proved:
+        path = self._in_trees(workload, uid)
+        if path is None and search and not self._proved:
             more = containers.trees(self.reader.children)
             self._trees = tuple(dict.fromkeys((*more, *grouppath.USUAL)))
-            found = self._in_trees(one, uid)
-        return found
+            path = self._in_trees(workload, uid)
+        return path
 
-    def _in_trees(self, one: pod.Pod, uid: str) -> str | None:
-        kind = one.kube_qos or qos.KubeQos.GUARANTEED
+    def _in_trees(self, workload: pod.Pod, uid: str) -> str | None:
+        kind = workload.kube_qos or qos.KubeQos.GUARANTEED
         for tree in self._trees:
             group = tree.pod(kind, uid)
             if cgroup.is_plain(group) and self.reader.exists(group):

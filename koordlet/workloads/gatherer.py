@@ -22,7 +22,7 @@ from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import informer, objects
-from koordlet.model import errors, nodeslo, observed, pod, reservation, snapshot, spread
+from koordlet.model import errors, observed, pod, reservation, snapshot, spread
 from koordlet.model.record import dataclass
 from koordlet.workloads import (
     cluster,
@@ -77,7 +77,7 @@ class Gatherer:
         self._kubelet = kubelet
         #: The API server; ``None`` where it is not asked. Closed when the gatherer stops.
         self.store = store
-        self._api = None if store is None else cluster.mirrors(store, node, self._changed)
+        self._api = None if store is None else cluster.mirrors(store, node, lambda *_: self._soon())
         self._strategies = None if self._api is None else cluster.Strategies(self._api)
         self._reserving = reserving
         self._declared = declared
@@ -85,9 +85,9 @@ class Gatherer:
         self.alone = kubelet is None and store is None
         polled: tuple[source.WorkloadSource, ...] = kubelet.all() if kubelet is not None else ()
         #: Sources of this machine alone.
-        self._local = tuple(one for one in (reserving, declared) if one is not None)
+        self._local = tuple(local for local in (reserving, declared) if local is not None)
         polled += self._local
-        self._polled = {one.name: one for one in polled}
+        self._polled = {asked.name: asked for asked in polled}
         self._mirrors = dict(self._api.named()) if self._api is not None else {}
         self._health = {name: _Health() for name in self._polled}
         self._repeats = log.Repeats(clock)
@@ -108,7 +108,7 @@ class Gatherer:
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
         self._tasks = [
-            *(asyncio.create_task(self._ask(one)) for one in self._polled.values()),
+            *(asyncio.create_task(self._ask(asked)) for asked in self._polled.values()),
             *(asyncio.create_task(self._mirror(*item)) for item in self._mirrors.items()),
         ]
         if self._unheard:
@@ -155,7 +155,7 @@ class Gatherer:
         now = self._clock()
         sources = self._sources()
         self._tell_mirrors(sources)
-        if {one.name for one in sources if one.aged(now)} != self._aged:
+        if {state.name for state in sources if state.aged(now)} != self._aged:
             self._make()
         elif sources != self.newest.sources:
             self.newest = replace(self.newest, sources=sources)
@@ -192,17 +192,24 @@ class Gatherer:
                 changed |= any(since <= asked for since in self._begun.values())
         if changed or problem != health.problem:
             health.problem, health.ok = problem, not problem
-            self._tell(workload_source, problem)
+            if problem:
+                self._repeats.say(
+                    log.get().warning,
+                    "source.failed",
+                    (workload_source.name, problem),
+                    source=workload_source.name,
+                    detail=problem,
+                )
             self._soon()
         self._heard(workload_source.name)
         return bool(problem)
 
-    async def _mirror(self, name: str, one: informer.Informer[Any]) -> None:
+    async def _mirror(self, name: str, mirror: informer.Informer[Any]) -> None:
         """Keep a mirror running; what breaks it costs only it."""
         while True:
-            watching = asyncio.create_task(self._first_list(name, one))
+            watching = asyncio.create_task(self._first_list(name, mirror))
             try:
-                await one.run()
+                await mirror.run()
             except Exception as error:  # noqa: BLE001 - rule 1
                 self._repeats.say(
                     log.get().error,
@@ -215,8 +222,8 @@ class Gatherer:
             finally:
                 watching.cancel()
 
-    async def _first_list(self, name: str, one: informer.Informer[Any]) -> None:
-        await one.synced()
+    async def _first_list(self, name: str, mirror: informer.Informer[Any]) -> None:
+        await mirror.synced()
         self._heard(name)
         self._soon()
 
@@ -225,26 +232,14 @@ class Gatherer:
         if not self._unheard:
             self._answered.set()
 
-    def _changed(self, *_: object) -> None:
-        self._soon()
-
-    def _tell(self, workload_source: source.WorkloadSource, problem: str) -> None:
-        if problem:
-            self._repeats.say(
-                log.get().warning,
-                "source.failed",
-                (workload_source.name, problem),
-                source=workload_source.name,
-                detail=problem,
-            )
-
     def _tell_mirrors(self, sources: tuple[snapshot.Source, ...]) -> None:
         """One event for all that fail for one reason: they ask one server."""
         failing: dict[str, list[str]] = {}
-        for one in sources:
-            health = self._mirrors[one.name].health if one.name in self._mirrors else None
+        for state in sources:
+            mirror = self._mirrors.get(state.name)
+            health = mirror.health if mirror is not None else None
             if health is not None and health.state is informer.State.FAILING:
-                failing.setdefault(health.error, []).append(one.name)
+                failing.setdefault(health.error, []).append(state.name)
         new = {why: names for why, names in failing.items() if why not in self._failing}
         for why, names in new.items():
             say = log.get().warning
@@ -263,13 +258,13 @@ class Gatherer:
         self._pending = None
         now = self._clock()
         sources = self._sources()
-        self._aged = {one.name for one in sources if one.aged(now)}
+        self._aged = {state.name for state in sources if state.aged(now)}
         slo = self._strategies.newest() if self._strategies is not None else None
         node = self._strategies.node() if self._strategies is not None else None
-        unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
+        unread = tuple(lost for mirror in self._mirrors.values() for lost in unread_of(mirror))
         problems = (
-            *(problem for one in self._polled.values() for problem in one.problems),
-            *(f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in unread),
+            *(problem for asked in self._polled.values() for problem in asked.problems),
+            *(f"{lost.kind} {lost.namespace}/{lost.name}: {lost.why}" for lost in unread),
             *(node.problems if node is not None else ()),
             *(slo.problems if slo is not None else ()),
         )
@@ -278,11 +273,13 @@ class Gatherer:
         pods = (
             *self._pods(),
             *(self._declared.value if self._declared is not None else ()),
-            *_applications(slo),
+            *(host_applications.pods(slo.applications) if slo is not None else ()),
             *reservations.workloads(self._reservations()),
         )
-        for one in pods:
-            self._complain(one)
+        for workload in pods:
+            for why in workload.problems:
+                say, key = log.get().warning, workload.key
+                self._repeats.say(say, "pod.problem", (workload.uid, why), pod=key, detail=why)
         self.newest = observed.Observed(
             pods=pods,
             node=node,
@@ -294,12 +291,6 @@ class Gatherer:
             problems=problems,
         )
         self._told()
-
-    def _complain(self, one: pod.Pod) -> None:
-        """Log problems of a pod's labels and annotations: one event each, with its name."""
-        for why in one.problems:
-            say = log.get().warning
-            self._repeats.say(say, "pod.problem", (one.uid, why), pod=one.key, detail=why)
 
     def _sources(self) -> tuple[snapshot.Source, ...]:
         """Health of all sources."""
@@ -316,7 +307,7 @@ class Gatherer:
                 )
                 for name, health in self._health.items()
             ),
-            *(_mirrored(name, one, now) for name, one in self._mirrors.items()),
+            *(_mirrored(name, mirror, now) for name, mirror in self._mirrors.items()),
         )
 
     def _reservations(self) -> tuple[reservation.Reservation, ...]:
@@ -352,18 +343,18 @@ class Gatherer:
         return frozenset(self._begun)
 
 
-def unread_of(one: informer.Informer[Any]) -> Iterator[snapshot.Unread]:
+def unread_of(mirror: informer.Informer[Any]) -> Iterator[snapshot.Unread]:
     """The objects of a mirror that cost themselves."""
-    for (namespace, name), what in one.rejected.items():
+    for (namespace, name), what in mirror.rejected.items():
         yield snapshot.Unread(
-            kind=one.kind.name, name=name, namespace=namespace, uid=what.uid, why=what.why
+            kind=mirror.kind.name, name=name, namespace=namespace, uid=what.uid, why=what.why
         )
 
 
-def _mirrored(name: str, one: informer.Informer[Any], now: float) -> snapshot.Source:
+def _mirrored(name: str, mirror: informer.Informer[Any], now: float) -> snapshot.Source:
     """A kind that is not served, and a quiet watch, are no failures; what it had still ages."""
-    health, age = one.health, one.age()
-    absent = health.state is informer.State.NOT_SERVED and not len(one)
+    health, age = mirror.health, mirror.age()
+    absent = health.state is informer.State.NOT_SERVED and not len(mirror)
     return snapshot.Source(
         name=name,
         ok=health.state is informer.State.WATCHING or absent,
@@ -372,7 +363,3 @@ def _mirrored(name: str, one: informer.Informer[Any], now: float) -> snapshot.So
         or ("not listed yet" if health.state is informer.State.STARTING else ""),
         max_age=_MIRROR_AGE,
     )
-
-
-def _applications(slo: nodeslo.NodeSlo | None) -> tuple[pod.Pod, ...]:
-    return host_applications.pods(slo.applications) if slo is not None else ()

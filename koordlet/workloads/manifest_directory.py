@@ -68,7 +68,11 @@ class Directory:
     async def poll(self) -> bool:
         """Read changed files; true if something is new."""
         try:
-            names = sorted(filter(_counts, os.listdir(self._path)))  # noqa: PTH208 -- names are enough
+            names = sorted(
+                name
+                for name in os.listdir(self._path)  # noqa: PTH208 -- names are enough
+                if name.endswith(_ENDINGS) and not name.startswith(".")
+            )
         except FileNotFoundError:
             names = []
         except OSError as error:
@@ -79,7 +83,7 @@ class Directory:
             ) from error
         before = self.value, self.problems
         kept, beyond = names[:_MOST], len(names) - _MOST
-        self._files = {one: self._look(one) for one in kept}
+        self._files = {name: self._look(name) for name in kept}
         self._first = False
         self._gather(beyond)
         return before != (self.value, self.problems)
@@ -108,23 +112,33 @@ class Directory:
             into.problems = (f"{collect.left_out[0]}; the file's previous content stays in force",)
             return
         pods, problems = [], list(collect.warnings)
-        for one in collect.pods:
-            if one.match.startswith(("unit=", "cgroup=")):
-                pods.append(_standalone(one))
+        for declared in collect.pods:
+            if declared.match.startswith(("unit=", "cgroup=")):
+                # It runs while its cgroup exists, and no kubelet owns it.
+                pods.append(
+                    replace(
+                        declared,
+                        uid=f"manifest/{declared.key}",
+                        phase=pod.Phase.RUNNING,
+                        kube_qos=None,
+                        containers=(),
+                    )
+                )
             else:
-                problems.append(f"{path}: {one.key} has no {matching.ANNOTATION}; it is ignored")
+                why = f"has no {matching.ANNOTATION}; it is ignored"
+                problems.append(f"{path}: {declared.key} {why}")
         into.pods, into.problems = tuple(pods), tuple(problems)
 
     def _gather(self, beyond: int) -> None:
         pods: dict[str, pod.Pod] = {}
         problems = [why for file in self._files.values() for why in file.problems]
-        for name, one in self._files.items():
-            for found in one.pods:
-                if found.key in pods:
+        for name, file in self._files.items():
+            for declared in file.pods:
+                if declared.key in pods:
                     problems.append(
-                        f"{name}: {found.key} is in two files; the first by name is used"
+                        f"{name}: {declared.key} is in two files; the first by name is used"
                     )
-                pods.setdefault(found.key, found)
+                pods.setdefault(declared.key, declared)
         if beyond > 0:
             problems.append(
                 f"{self._path}: {beyond} files beyond the limit of {_MOST} are not read"
@@ -133,14 +147,3 @@ class Directory:
         # The same object while nothing changed: that is what the line looks at.
         self.value = self.value if self.value == found_pods else found_pods
         self.problems = tuple(problems)
-
-
-def _counts(name: str) -> bool:
-    return name.endswith(_ENDINGS) and not name.startswith(".")
-
-
-def _standalone(one: pod.Pod) -> pod.Pod:
-    """Treat as declared: the pod runs while its cgroup exists, and no kubelet owns it."""
-    return replace(
-        one, uid=f"manifest/{one.key}", phase=pod.Phase.RUNNING, kube_qos=None, containers=()
-    )

@@ -16,15 +16,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
+from koordlet.kubeapi import manifests as files
+from koordlet.kubeapi import nodemetric as metrics
+from koordlet.kubeapi import shapes
 from koordlet.model import documents, errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.workloads import host_applications, nodes, poddecode, shapes, sloconfig
-from koordlet.workloads import nodemetric as metrics
+from koordlet.workloads import host_applications, nodes, poddecode, sloconfig
 from koordlet.workloads import nodeslo as slo
 from koordlet.workloads.kubelet import summary as summaries
 
@@ -62,13 +63,7 @@ class ManifestContents:
 
 def load(path: str) -> ManifestContents:
     """Read a file; ``ConfigError`` when it is no set of objects."""
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        why = f"cannot be read: {error.strerror or error}"
-        raise errors.ConfigError(why, culprit=path, fix=documents.FIX) from error
-    return collect(documents.of_file(raw, path, _MAX_BYTES), path)
+    return collect(files.read(path, _MAX_BYTES), path)
 
 
 def parse(text: str, path: str) -> list[object]:
@@ -86,19 +81,25 @@ def collect(found: list[object], where: str) -> ManifestContents:
     warnings: list[str] = []
     left_out: list[str] = []
     skipped: dict[str, int] = {}
-    for place, body in _objects(found, where, left_out):
-        kind = str(body.get("kind", "")) or _unnamed(body)
+    for place, body in files.unfold(found, where, left_out):
+        kind = str(body.get("kind", ""))
+        if not kind and isinstance(body.get("node"), dict) and isinstance(body.get("pods"), list):
+            kind = _SUMMARY
         if kind == "Pod":
-            one = _pod(body, place, left_out)
-            if one is None:
+            try:
+                read = poddecode.from_object(body, "manifest", place)
+            except ValueError as error:
+                left_out.append(f"{error}; it is ignored")
                 continue
-            if one.uid in pods:
+            if read.uid in pods:
                 warnings.append(
-                    f"{place}: UID {one.uid} occurs twice ({one.key}); the later one is used"
+                    f"{place}: UID {read.uid} occurs twice ({read.key}); the later one is used"
                 )
-            if one.active:
-                pods[one.uid] = one
-        elif kind in _SINGLE or (kind == "ConfigMap" and _is_config(body)):
+            if read.active:
+                pods[read.uid] = read
+        elif kind in _SINGLE or (
+            kind == "ConfigMap" and _map(body.get("metadata")).get("name") == sloconfig.NAME
+        ):
             if kind in single:
                 warnings.append(f"{place}: more than one {kind}; the first one is used")
             single.setdefault(kind, body)
@@ -116,12 +117,6 @@ _SUMMARY = "stats/summary"
 _SINGLE = ("Node", "NodeSLO", "NodeMetric", _SUMMARY)
 
 
-def _unnamed(body: Object) -> str:
-    """The kind of an object that does not say it."""
-    is_summary = isinstance(body.get("node"), dict) and isinstance(body.get("pods"), list)
-    return _SUMMARY if is_summary else ""
-
-
 def _assembled(
     pods: tuple[pod.Pod, ...], single: Mapping[str, Object], warnings: list[str]
 ) -> ManifestContents:
@@ -135,8 +130,8 @@ def _assembled(
         labels = node.labels if node is not None else {}
         strategy = sloconfig.decode(_map(single["ConfigMap"].get("data")), labels)
     statistics = summaries.decode(single[_SUMMARY]) if _SUMMARY in single else None
-    for said in (node, metric, strategy, statistics):
-        warnings += said.problems if said is not None else ()
+    for value in (node, metric, strategy, statistics):
+        warnings += value.problems if value is not None else ()
     return ManifestContents(
         pods=pods,
         node=node,
@@ -147,39 +142,5 @@ def _assembled(
     )
 
 
-def _is_config(body: Object) -> bool:
-    return _map(body.get("metadata")).get("name") == sloconfig.NAME
-
-
-def _objects(found: list[object], where: str, left_out: list[str]) -> Iterator[tuple[str, Object]]:
-    for number, document in enumerate(found, 1):
-        place = f"{where}: document {number}"
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise errors.ConfigError(
-                f"expected an object, found {type(document).__name__}",
-                culprit=place,
-                fix=documents.FIX,
-            )
-        items = document.get("items")
-        if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
-            for index, item in enumerate(items):
-                if isinstance(item, dict):
-                    yield f"{place}: items[{index}]", cast("Object", item)
-                else:
-                    left_out.append(f"{place}: items[{index}]: not an object; it is ignored")
-        else:
-            yield place, cast("Object", document)
-
-
 def _map(value: object) -> Object:
     return cast("Object", value) if isinstance(value, dict) else {}
-
-
-def _pod(body: Object, place: str, left_out: list[str]) -> pod.Pod | None:
-    try:
-        return poddecode.from_object(body, "manifest", place)
-    except ValueError as error:
-        left_out.append(f"{error}; it is ignored")
-        return None

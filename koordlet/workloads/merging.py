@@ -49,9 +49,9 @@ def merge(
     kubelet_said: Said | None, cluster_said: Said | None, held: kubelet.CpuState | None = None
 ) -> tuple[pod.Pod, ...]:
     """The pods of this node, by their keys."""
-    found = _join(kubelet_said, cluster_said)
-    active = (one for one in found if one.active)
-    return tuple(sorted((_held(one, held) for one in active), key=lambda one: (one.key, one.uid)))
+    active = (listed for listed in _join(kubelet_said, cluster_said) if listed.active)
+    claimed = (_held(listed, held) for listed in active)
+    return tuple(sorted(claimed, key=lambda listed: (listed.key, listed.uid)))
 
 
 def _join(kubelet_said: Said | None, cluster_said: Said | None) -> Iterator[pod.Pod]:
@@ -64,21 +64,21 @@ def _join(kubelet_said: Said | None, cluster_said: Said | None) -> Iterator[pod.
 
 
 def _both(runs: Said, wants: Said) -> Iterator[pod.Pod]:
-    wanted = {(one.uid, one.key): one for one in wants.pods}
-    known = {one.uid for one in runs.pods}
+    wanted = {(listed.uid, listed.key): listed for listed in wants.pods}
+    known = {listed.uid for listed in runs.pods}
     stale = not (runs.fresh or wants.fresh)
-    for one in runs.pods:
-        other = wanted.pop((one.uid, one.key), None)
+    for listed in runs.pods:
+        other = wanted.pop((listed.uid, listed.key), None)
         if other is None:
-            yield replace(one, stale=True) if not runs.fresh else one
+            yield replace(listed, stale=True) if not runs.fresh else listed
             continue
-        both = _merged(one, other) if wants.fresh or not runs.fresh else one
+        both = _merged(listed, other) if wants.fresh or not runs.fresh else listed
         yield replace(both, stale=True) if stale else both
     rest = (
-        one
-        for one in _by_uid(wanted.values()).values()
-        if one.uid not in known
-        and (not runs.fresh or one.phase is pod.Phase.PENDING or one.uid in wants.begun)
+        listed
+        for listed in _by_uid(wanted.values()).values()
+        if listed.uid not in known
+        and (not runs.fresh or listed.phase is pod.Phase.PENDING or listed.uid in wants.begun)
     )
     yield from _marked(rest, stale=not wants.fresh)
 
@@ -104,22 +104,22 @@ def _merged(runs: pod.Pod, wants: pod.Pod) -> pod.Pod:
 
 
 def _marked(pods: Iterable[pod.Pod], *, stale: bool) -> Iterator[pod.Pod]:
-    return (replace(one, stale=True) if stale else one for one in pods)
+    return (replace(listed, stale=True) if stale else listed for listed in pods)
 
 
 def _by_uid(pods: Iterable[pod.Pod]) -> dict[str, pod.Pod]:
     """Rule 1: of several, the one that is no mirror; of several mirrors, the first."""
-    found: dict[str, pod.Pod] = {}
-    for one in pods:
-        there = found.get(one.uid)
-        if there is None or (there.static and not one.static):
-            found[one.uid] = one
-    return found
+    by_uid: dict[str, pod.Pod] = {}
+    for listed in pods:
+        there = by_uid.get(listed.uid)
+        if there is None or (there.static and not listed.static):
+            by_uid[listed.uid] = listed
+    return by_uid
 
 
-def _held(one: pod.Pod, held: kubelet.CpuState | None) -> pod.Pod:
+def _held(listed: pod.Pod, held: kubelet.CpuState | None) -> pod.Pod:
     """Rule 7."""
-    cpus = held.of_pod(one.uid) if held is not None and held.policy == "static" else None
-    if not cpus or one.cpus is not None or one.raw_qos in _SHARED:
-        return one
-    return replace(one, cpus=cpus, kubelet_owned=True)
+    cpus = held.of_pod(listed.uid) if held is not None and held.policy == "static" else None
+    if not cpus or listed.cpus is not None or listed.raw_qos in _SHARED:
+        return listed
+    return replace(listed, cpus=cpus, kubelet_owned=True)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from koordlet.kubeapi import node_annotations, shapes
 from koordlet.model import resources, snapshot
-from koordlet.workloads import colocation, shapes
-
-#: The peer's annotation: a resource list.
-RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
+from koordlet.workloads import colocation
 
 
 def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo:
@@ -21,35 +19,28 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
     meta, spec, status = (
         shapes.section(body, name, problems) for name in ("metadata", "spec", "status")
     )
-    annotations = _texts(meta, "annotations", problems)
-    labels = _texts(meta, "labels", problems)
+    annotations = shapes.texts(
+        shapes.section(meta, "annotations", problems), problems, "annotation"
+    )
+    labels = shapes.texts(shapes.section(meta, "labels", problems), problems, "label")
+    capacity = resources.read(shapes.section(status, "capacity", problems), problems, "capacity")
     return snapshot.NodeInfo(
         name=str(meta.get("name") or ""),
         labels=labels,
         annotations=annotations,
-        capacity=resources.read(shapes.section(status, "capacity", problems), problems, "capacity"),
+        capacity=capacity,
+        # As the API server fills it in.
         allocatable=resources.read(
             shapes.section(status, "allocatable", problems), problems, "allocatable"
-        ),
-        raw_allocatable=_raw_allocatable(annotations, problems),
+        )
+        if status.get("allocatable") is not None
+        else capacity,
+        raw_allocatable=node_annotations.raw_allocatable(annotations, problems),
         colocation=colocation.of_node(labels, annotations, problems),
         conditions=_conditions(status),
         taints=_taints(spec),
         problems=tuple(f"{where}: {problem}" for problem in problems),
     )
-
-
-def _raw_allocatable(annotations: Mapping[str, str], problems: list[str]) -> resources.Amounts:
-    """Allocatable before Koordinator amplified it; empty if it did not."""
-    if RAW_ALLOCATABLE not in annotations:
-        return {}
-    where = f"annotation {RAW_ALLOCATABLE}"
-    try:
-        said = shapes.mapping(shapes.parse(annotations[RAW_ALLOCATABLE]))
-    except ValueError as error:
-        problems.append(f"{where}: {error}")
-        return {}
-    return resources.read(said, problems, where)
 
 
 def _conditions(status: Mapping[str, object]) -> dict[str, bool]:
@@ -68,13 +59,3 @@ def _taints(spec: Mapping[str, object]) -> tuple[str, ...]:
         for one in (listed if isinstance(listed, list) else ())
         if isinstance(one, dict)
     )
-
-
-def _texts(body: Mapping[str, object], key: str, problems: list[str]) -> dict[str, str]:
-    section = shapes.section(body, key, problems)
-    problems.extend(
-        f"{key}: {str(name)[:80]}: expected a text, found {shapes.shown(value)}"
-        for name, value in section.items()
-        if not isinstance(value, str)
-    )
-    return {str(name): value for name, value in section.items() if isinstance(value, str)}

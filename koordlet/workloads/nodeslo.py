@@ -17,8 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from koordlet.kubeapi import classes, shapes
 from koordlet.model import cgroup, nodeslo, qos, strategies
-from koordlet.workloads import classes, colocation, shapes, strategy_holding, strategy_reader
+from koordlet.workloads import colocation, strategy_holding, strategy_reader
 
 _READERS: Mapping[str, shapes.Reader] = {
     "threshold": strategy_reader.of(strategies.Threshold),

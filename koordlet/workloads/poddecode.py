@@ -3,28 +3,22 @@
 Covers: identity, classes, containers with their effective amounts, phases, resizes, static pods.
 Does not cover: the bytes (``podwire``), which of several sources wins (``merging``).
 
-Rules:
-1. A static pod has two UIDs: the hash of its manifest, which the kubelet knows it by and which
-   names its cgroup, and the one that the API server gave its mirror. The annotation
-   ``config.mirror`` (on the mirror) or ``config.hash`` is the first; it wins. The kubelet says
-   itself where its pods are from; at the API server anybody may write ``config.hash`` onto his
-   pod, but the kubelet deletes what calls itself a mirror and is none.
-2. In-place resize: a request is the largest of spec, what is allocated and what is in force, since
-   each may be true for a moment; where the resize is infeasible the spec is only a wish and does
-   not count. A limit is what is in force where the status says it, else the spec's.
-3. Ephemeral containers ask for nothing.
-4. Amounts of ``extended-resource-spec`` fill in what a container's spec lacks.
+A static pod has two UIDs: the hash of its manifest, which the kubelet knows it by and which
+names its cgroup, and the one that the API server gave its mirror. The annotation
+``config.mirror`` (on the mirror) or ``config.hash`` is the first; it wins. The kubelet says
+itself where its pods are from; at the API server anybody may write ``config.hash`` onto his
+pod, but the kubelet deletes what calls itself a mirror and is none.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from koordlet.model import cpuset, pod, qos, resources, wishes
-from koordlet.workloads import classes, effective, matching, podwire, refused_starts, shapes
-from koordlet.workloads.annotations import eviction, extended_resources, registry
+from koordlet.kubeapi import classes, pod_amounts, pod_annotations, podwire, shapes
+from koordlet.model import pod, qos, resources
+from koordlet.workloads import matching, refused_starts
+from koordlet.workloads.annotations import registry
 
 #: The source of pods that the API server lists.
 CLUSTER = "cluster"
@@ -33,16 +27,6 @@ CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
 _PHASES = {one.value: one for one in pod.Phase}
-_NO_SPEC = podwire.WireSpec()
-_NO_STATUS = podwire.WireStatus()
-#: A condition that says how a resize is going, to what we call it.
-_RESIZING = {"PodResizeInProgress": "InProgress"}
-_INFEASIBLE = "Infeasible"
-
-_Extended = Mapping[str, extended_resources.Extended]
-_Statuses = Sequence[podwire.ContainerStatus] | None
-#: Requests and limits.
-_Asked = tuple[dict[str, int], dict[str, int]]
 
 
 def from_bytes(data: bytes, source: str, where: str) -> pod.Pod:
@@ -59,7 +43,7 @@ def from_object(body: object, source: str, where: str) -> pod.Pod:
     """One pod from decoded JSON or YAML."""
     problems: list[str] = []
     try:
-        return decode(podwire.convert(body, problems), source, problems)
+        return decode(podwire.convert(body, podwire.WirePod, problems), source, problems)
     except ValueError as error:
         msg = f"{where}: {error}"
         raise ValueError(msg) from error
@@ -67,19 +51,23 @@ def from_object(body: object, source: str, where: str) -> pod.Pod:
 
 def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     """The model; ``ValueError`` for a pod without a name."""
-    meta, spec, status = wire.metadata, wire.spec or _NO_SPEC, wire.status or _NO_STATUS
+    meta = wire.metadata
+    spec, status = wire.spec or pod_amounts.NO_SPEC, wire.status or pod_amounts.NO_STATUS
     if meta is None or not meta.name:
         msg = "a Pod without metadata.name"
         raise ValueError(msg)
-    labels = _texts(meta.labels, problems, "label")
-    notes = _texts(meta.annotations, problems, "annotation")
+    labels = shapes.texts(meta.labels, problems, "label")
+    notes = shapes.texts(meta.annotations, problems, "annotation")
     namespace = meta.namespace or "default"
     uid, static = _identity(meta, notes, source)
-    resize = _resize(status)
-    containers = tuple(_containers(spec, status, _extended(notes, problems), resize, problems))
-    of_pod = _asked(spec.resources, problems, "spec.resources")
-    overhead = resources.read(spec.overhead or {}, problems, "spec.overhead")
-    kube = classes.kube_qos(status.qos_class, _counted(containers, of_pod))
+    resize = pod_amounts.resize(status)
+    extended = _extended(notes, problems)
+    containers = tuple(
+        _container(row, pod_amounts.of_container(row, extended, resize, problems))
+        for row in pod_amounts.containers(spec, status)
+    )
+    own, overhead = pod_amounts.of_pod(spec, containers, problems)
+    kube = classes.kube_qos(status.qos_class, classes.counted(containers, own))
     raw = classes.raw_qos(labels, problems)
     kind = raw or qos.DEFAULT_OF_KUBE[kube]
     wanted = registry.decode(labels, notes, problems)
@@ -94,7 +82,7 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
         band=classes.band(labels, spec.priority, kind, problems),
-        sub_priority=eviction.int32(labels, classes.SUB_PRIORITY_LABEL, problems),
+        sub_priority=registry.int32(labels, classes.SUB_PRIORITY_LABEL, problems),
         phase=_PHASES.get(status.phase or "Pending", pod.Phase.UNKNOWN),
         created=shapes.guarded(
             shapes.instant, meta.creation_timestamp, "creationTimestamp", problems
@@ -106,11 +94,11 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
         node=spec.node_name or "",
         resize=resize,
         match=_match(notes, source, problems) or (f"pod={uid}" if uid else ""),
-        cpus=_granted(wanted),
-        requests=effective.requests(containers, of_pod[0], overhead),
-        limits=effective.limits(containers, of_pod[1], overhead),
+        cpus=wanted.grant.cpus if wanted.grant is not None else None,
+        requests=pod_amounts.requests(containers, own[0], overhead),
+        limits=pod_amounts.limits(containers, own[1], overhead),
         overhead=overhead,
-        own_requests=of_pod[0],
+        own_requests=own[0],
         grace_seconds=spec.termination_grace_period_seconds,
         addresses=_addresses(status, problems),
         host_network=bool(spec.host_network),
@@ -176,121 +164,22 @@ def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tupl
     return known_by, static
 
 
-def _granted(wanted: wishes.Wishes) -> cpuset.CPUSet | None:
-    return wanted.grant.cpus if wanted.grant is not None else None
+def _extended(notes: Mapping[str, str], problems: list[str]) -> pod_amounts.Extended:
+    key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
+    return pod_annotations.read(key, notes, decoder, problems) or {}
 
 
-def _texts(body: Mapping[str, Any] | None, problems: list[str], what: str) -> dict[str, str]:
-    if not body:
-        return {}
-    for key, text in body.items():
-        if not isinstance(text, str):
-            problems.append(f"{what} {str(key)[:80]}: expected a text, found {shapes.shown(text)}")
-    return {str(key): text for key, text in body.items() if isinstance(text, str)}
-
-
-def _resize(status: podwire.WireStatus) -> str:
-    """State of a resize: conditions since 1.33, ``status.resize`` before."""
-    for condition in status.conditions or ():
-        if condition.status == "True" and condition.type == "PodResizePending":
-            return condition.reason or "Pending"
-        if condition.status == "True" and condition.type in _RESIZING:
-            return _RESIZING[condition.type]
-    return status.resize or ""
-
-
-def _extended(notes: Mapping[str, str], problems: list[str]) -> _Extended:
-    found = registry.read(extended_resources.KEY, notes, extended_resources.decode, problems)
-    return found if isinstance(found, dict) else {}
-
-
-def _containers(
-    spec: podwire.WireSpec,
-    status: podwire.WireStatus,
-    extended: _Extended,
-    resize: str,
-    problems: list[str],
-) -> Iterator[pod.Container]:
-    groups: tuple[tuple[Sequence[podwire.WireContainer], _Statuses, pod.Kind], ...] = (
-        (spec.init_containers or (), status.init_container_statuses, pod.Kind.INIT),
-        (spec.containers or (), status.container_statuses, pod.Kind.REGULAR),
-        (spec.ephemeral_containers or (), status.ephemeral_container_statuses, pod.Kind.EPHEMERAL),
-    )
-    for listed, statuses, kind in groups:
-        known = {one.name: one for one in statuses or ()}
-        for one in listed:
-            now = known.get(one.name)
-            asked = _filled(one, extended.get(one.name), problems)
-            if now is not None and (now.resources is not None or now.allocated_resources):
-                asked = _resized(asked, now, resize, problems)
-            yield _container(one, now, kind, asked)
-
-
-def _container(
-    wire_container: podwire.WireContainer,
-    now: podwire.ContainerStatus | None,
-    kind: pod.Kind,
-    asked: _Asked,
-) -> pod.Container:
-    stays = kind is pod.Kind.INIT and wire_container.restart_policy == "Always"
-    runtime, _, known_as = ((now.container_id or "") if now is not None else "").rpartition("://")
-    asks = kind is not pod.Kind.EPHEMERAL
+def _container(row: pod_amounts.Row, demand: pod_amounts.Demand) -> pod.Container:
+    container, status, kind = row
+    url = (status.container_id or "") if status is not None else ""
+    runtime, _, known_as = url.rpartition("://")
     return pod.Container(
-        name=wire_container.name,
+        name=container.name,
         id=known_as,
         runtime=runtime,
-        kind=pod.Kind.SIDECAR if stays else kind,
-        running=now is not None and "running" in (now.state or ()),
-        refused=refused_starts.of(now),
-        requests=asked[0] if asks else {},
-        limits=asked[1] if asks else {},
+        kind=kind,
+        running=status is not None and "running" in (status.state or ()),
+        refused=refused_starts.of(status),
+        requests=demand[0],
+        limits=demand[1],
     )
-
-
-def _filled(
-    wire_container: podwire.WireContainer,
-    more: extended_resources.Extended | None,
-    problems: list[str],
-) -> _Asked:
-    """Rule 4."""
-    requests, limits = _asked(
-        wire_container.resources, problems, f"container {wire_container.name[:80]}"
-    )
-    if more is None:
-        return requests, limits
-    return {**more.requests, **requests}, {**more.limits, **limits}
-
-
-def _resized(
-    asked: _Asked, now: podwire.ContainerStatus, resize: str, problems: list[str]
-) -> _Asked:
-    """Rule 2."""
-    where = f"status of container {now.name[:80]}"
-    in_force = _asked(now.resources, problems, where)
-    allocated = resources.read(now.allocated_resources or {}, problems, where)
-    known = resources.most((in_force[0], allocated))
-    if not known or resize != _INFEASIBLE:
-        known = resources.most((asked[0], known))
-    return known, {**asked[1], **in_force[1]}
-
-
-def _asked(asked: podwire.WireResources | None, problems: list[str], where: str) -> _Asked:
-    """Requests and limits; a limit without a request is its own request."""
-    if asked is None:
-        return {}, {}
-    requests = resources.read(asked.requests or {}, problems, where)
-    limits = resources.read(asked.limits or {}, problems, where)
-    return ({**limits, **requests} if limits else requests), limits
-
-
-def _counted(
-    containers: Sequence[pod.Container], of_pod: _Asked
-) -> list[tuple[resources.Amounts, resources.Amounts]]:
-    """Resources that determine the Kubernetes QoS class."""
-    if of_pod[0] or of_pod[1]:
-        return [of_pod]
-    return [
-        (container.requests, container.limits)
-        for container in containers
-        if container.kind is not pod.Kind.EPHEMERAL
-    ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from koordlet.workloads import podwire
+from koordlet.kubeapi import podwire
 
 #: Reasons of a state that is no start: the runtime gave up before the first instruction.
 _REASONS = frozenset(
@@ -35,18 +35,16 @@ def of(status: podwire.ContainerStatus | None) -> str:
         if reason in _REASONS and isinstance(message, str):
             lower = message.lower()
             if any(word in lower for word in _WORDS):
-                return _end(_ID.sub("…", message.strip()))
+                # The last of its sentences, each of which has the next one after a colon.
+                words = _ID.sub("…", message.strip())
+                end = words[-_MOST:]
+                return words if words == end else end.partition(": ")[2] or end
     return ""
-
-
-def _end(text: str) -> str:
-    """The last of the runtime's sentences, each of which has the next one after a colon."""
-    return text if len(text) <= _MOST else text[-_MOST:].partition(": ")[2] or text[-_MOST:]
 
 
 def _states(status: podwire.ContainerStatus) -> Iterator[Mapping[str, object]]:
     for state in (status.state, status.last_state):
         for kind in ("waiting", "terminated"):
-            one = (state or {}).get(kind)
-            if isinstance(one, Mapping):
-                yield one
+            inner = (state or {}).get(kind)
+            if isinstance(inner, Mapping):
+                yield inner

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from koordlet.kubeapi import shapes
 from koordlet.model import nodeslo
-from koordlet.workloads import colocation, shapes
+from koordlet.workloads import colocation
 from koordlet.workloads import nodeslo as slo
 
 NAME = "slo-controller-config"

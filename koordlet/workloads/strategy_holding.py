@@ -20,9 +20,10 @@ import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 
+from koordlet.kubeapi import shapes
 from koordlet.model import snapshot
 from koordlet.model.record import dataclass
-from koordlet.workloads import colocation, shapes
+from koordlet.workloads import colocation
 
 THRESHOLD = "resourceUsedThresholdWithBE"
 CLASSES = "resourceQOSStrategy"

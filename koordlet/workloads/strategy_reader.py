@@ -11,8 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from koordlet.kubeapi import shapes
 from koordlet.model import strategy_field
-from koordlet.workloads import shapes
 
 _T = TypeVar("_T")
 _PERCENT = shapes.integer(0, 100)

@@ -41,16 +41,19 @@ class Finder:
         """Walk the tree once. The same objects stay while nothing changed."""
         # A reader of its own: neither watches nor what is kept of the workloads' groups is touched.
         reader = tree.CgroupReader(self._host, layout, handles=0)
-        closed = {one.group for one in declared if one.group}
+        closed = {workload.group for workload in declared if workload.group}
 
         def children(path: str) -> Iterable[str]:
             return () if path in closed else reader.children(path)
 
         seen = containers.find(containers.walk(children))
-        uids = {one.uid for one in declared}
-        left = [one for one in containers.unmanaged(seen, declared) if one.uid not in uids]
+        uids = {workload.uid for workload in declared}
+        left = [box for box in containers.unmanaged(seen, declared) if box.uid not in uids]
         found = tuple(_pods(seen, left))
-        groups = reader.read_all(path for one in found for path in _paths(one))
+        paths = (
+            path for pod in found for path in (pod.group, *(box.group for box in pod.containers))
+        )
+        groups = reader.read_all(filter(None, paths))
         if found != self.pods:
             self.pods = found
         if groups != self._groups:
@@ -65,18 +68,15 @@ class Finder:
         return self._beside[2]
 
 
-def _paths(one: pod.Pod) -> Iterable[str]:
-    yield from (path for path in (one.group, *(box.group for box in one.containers)) if path)
-
-
 def _pods(
     seen: containers.FoundContainers, left: Iterable[containers.SeenContainer]
 ) -> Iterable[pod.Pod]:
     """One for each pod, one for each container outside of pods; in the order of their groups."""
     inside: dict[str, list[containers.SeenContainer]] = {}
-    for one in left:
-        name = one.uid if one.uid is not None and one.uid in seen.pods else one.id
-        inside.setdefault(name, []).append(one)
+    for container in left:
+        named = container.uid is not None and container.uid in seen.pods
+        name = (container.uid or "") if named else container.id
+        inside.setdefault(name, []).append(container)
     for name, boxes in inside.items():
         place = seen.pods.get(name)
         kube = None if place is None else place.kube_qos
@@ -88,15 +88,14 @@ def _pods(
             kube_qos=kube,
             source=SOURCE,
             group=boxes[0].group if place is None else place.group,
-            containers=tuple(_container(box) for box in boxes),
+            containers=tuple(
+                pod.Container(
+                    name=box.id[:_SHORT],
+                    id=box.id,
+                    runtime=box.runtime,
+                    running=True,
+                    group=box.group,
+                )
+                for box in boxes
+            ),
         )
-
-
-def _container(seen_container: containers.SeenContainer) -> pod.Container:
-    return pod.Container(
-        name=seen_container.id[:_SHORT],
-        id=seen_container.id,
-        runtime=seen_container.runtime,
-        running=True,
-        group=seen_container.group,
-    )

@@ -50,7 +50,7 @@ def test_items_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     found = capsys.readouterr()
     assert "1 placed, 1 pending" in found.out
     no_object, no_name = found.err.splitlines()
-    assert no_object.endswith("all.json: document 1: items[1] is ignored: not an object")
+    assert no_object.endswith("all.json: document 1: items[1]: not an object; it is ignored")
     assert no_name.endswith("without a name is ignored: metadata.name is missing")
 
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from koordlet.kubeapi import manifests
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.objects import manifests
 from koordlet.scheduler.sim import simulation
 from tests.kit.clusters import Body
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from koordlet.model import resources
 
@@ -34,7 +36,7 @@ def test_an_entry_that_is_no_amount_costs_itself(text: object) -> None:
     problems: list[str] = []
 
     assert resources.read({"cpu": text, "memory": 1}, problems, "here") == {"memory": 1}
-    assert [one.startswith("here: cpu: ") for one in problems] == [True]
+    assert [one.startswith(("here.cpu: ", "here.cpu is ")) for one in problems] == [True]
 
 
 def test_printing_back() -> None:
@@ -49,3 +51,25 @@ def test_sums_and_peaks() -> None:
 
     assert resources.total(parts) == {"a": 4, "b": 5}
     assert resources.most(parts) == {"a": 3, "b": 5}
+
+
+def test_the_canonical_form_has_the_largest_suffix() -> None:
+    """CPU in thousandths or whole, bytes in powers of two, some names in powers of ten."""
+    amounts = {"cpu": 500, "memory": 800 << 20, "disk": 800_000_000, "none": 0, "odd": 1025}
+
+    assert resources.canonical(amounts, ["disk"]) == {
+        "cpu": "500m",
+        "memory": "800Mi",
+        "disk": "800M",
+        "none": "0",
+        "odd": "1025",
+    }
+
+
+@given(st.integers(0, 2**60), st.booleans())
+def test_a_canonical_amount_is_read_back(amount: int, decimal: bool) -> None:
+    """Exactly."""
+    amounts = {"cpu": amount, "memory": amount}
+    texts = resources.canonical(amounts, ["memory"] if decimal else [])
+
+    assert resources.read(texts, [], "here") == amounts

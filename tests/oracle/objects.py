@@ -49,6 +49,8 @@ def room(node: Body) -> Amounts:
     text = node["metadata"].get("annotations", {}).get("node.koordinator.sh/reservation")
     aside = json.loads(text) if text else {}
     kept = amounts(aside.get("resources", {}))
+    # Nobody can keep half a CPU from pods.
+    kept["cpu"] = 1000 * math.ceil(kept.get("cpu", 0) / 1000)
     if aside.get("reservedCPUs"):
         first, _, last = aside["reservedCPUs"].partition("-")
         kept["cpu"] = 1000 * (int(last or first) - int(first) + 1)

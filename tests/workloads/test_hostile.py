@@ -19,20 +19,18 @@ from typing import Any
 import pytest
 
 from koordlet.kube import decoding
-from koordlet.kubeapi import kinds
+from koordlet.kubeapi import kinds, nodemetric, shapes
 from koordlet.model import errors
 from koordlet.workloads import (
     manifests,
-    nodemetric,
     nodes,
     nodeslo,
     poddecode,
     reservations,
-    shapes,
     sloconfig,
 )
 from koordlet.workloads.annotations import registry
-from koordlet.workloads.kubelet import configz, cpu_state, memory_state, summary
+from koordlet.workloads.kubelet import configz, manager_states, summary
 from koordlet.workloads.kubelet import pods as kubelet_pods
 from tests.kit import pods
 from tests.workloads import test_nodeslo
@@ -61,7 +59,7 @@ def _object(kind: kinds.Kind, decode: Callable[[Any], Any]) -> Door:
     def door(data: bytes, problems: list[str]) -> object:
         listed = b'{"metadata": {"resourceVersion": "1"}, "items": [%s]}' % data
         found = None
-        for raw in decoding.split(listed, "test").items or ():
+        for raw in decoding.split(listed, "test")[1]:
             body = decoding.item(raw, kind, decoding.RepairLog())
             found = None if body is None else decode(body)
             problems += getattr(found, "problems", ())
@@ -137,11 +135,11 @@ DOORS: dict[str, tuple[Door, bytes]] = {
     "kubelet configz": (_said(configz.decode), (FIXTURES / "configz.json").read_bytes()),
     "kubelet stats": (_said(summary.decode), (FIXTURES / "summary.json").read_bytes()),
     "cpu checkpoint": (
-        lambda data, _: cpu_state.decode(data.decode()),
+        lambda data, _: manager_states.cpus(data.decode()),
         (FIXTURES / "cpu_manager_state").read_bytes(),
     ),
     "memory checkpoint": (
-        lambda data, _: memory_state.decode(data.decode()),
+        lambda data, _: manager_states.memory(data.decode()),
         (FIXTURES / "memory_manager_state").read_bytes(),
     ),
     "cluster pod": (_object(kinds.PODS, _pod), json.dumps(_RICH).encode()),

@@ -11,7 +11,8 @@ import yaml
 from koordlet.model import errors
 from koordlet.workloads import manifests
 from tests.kit import pods
-from tests.workloads import test_nodemetric, test_nodes, test_nodeslo, test_sloconfig
+from tests.kubeapi import test_nodemetric
+from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
 
 NODE = {"kind": "Node", **test_nodes.OBJECT}
 SLO = {"kind": "NodeSLO", **test_nodeslo.OBJECT}

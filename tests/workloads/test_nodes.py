@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 
+from koordlet.kubeapi import node_annotations
 from koordlet.model import snapshot
 from koordlet.workloads import nodes
 from tests.kit import pods
@@ -24,7 +25,7 @@ def test_what_it_says() -> None:
     """What does not fit is left out and said."""
     found = nodes.decode(OBJECT)
 
-    assert (found.name, found.labels, found.annotations) == ("n1", {"a": "b"}, {"c": "d"})
+    assert (found.name, found.labels, found.annotations) == ("n1", {"a": "b"}, {"c": "d", "e": "1"})
     assert found.capacity == {"cpu": 4000, "memory": 8 << 30, "kubernetes.io/batch-cpu": 1500}
     assert found.allocatable == {"cpu": 3500}
     assert found.conditions == {"Ready": True, "MemoryPressure": False}
@@ -33,7 +34,7 @@ def test_what_it_says() -> None:
 
 def test_what_was_amplified() -> None:
     """The peer's manager keeps what was allocatable before; what is no list of amounts is said."""
-    name = nodes.RAW_ALLOCATABLE
+    name = node_annotations.RAW_ALLOCATABLE
 
     def said(text: str) -> snapshot.NodeInfo:
         return nodes.decode({"metadata": {"annotations": {name: text}}})

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from koordlet.workloads import podwire, refused_starts
+from koordlet.kubeapi import podwire
+from koordlet.workloads import refused_starts
 
 RUNC = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc"

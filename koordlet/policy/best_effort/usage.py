@@ -12,9 +12,8 @@ Rules, as the peer has them:
 
 from __future__ import annotations
 
-import json
-
 from koordlet.history import series
+from koordlet.kubeapi import node_annotations
 from koordlet.model import cgroup, ledger, meter, remember, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
@@ -116,12 +115,11 @@ def annotated(now: snapshot.Snapshot, name: str) -> int | str | None:
     text = now.node.annotations.get(reserved_cpus.ANNOTATION)
     if text is None:
         return None
-    try:
-        body = json.loads(text)
-        if name == resources.CPU and body.get("reservedCPUs"):
-            # Which CPUs of the text count, ``reserved_cpus`` has decided.
-            return 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
-        amount = (body.get("resources") or {}).get(name)
-        return None if amount is None else max(0, resources.amount(name, amount))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        return f"annotation {reserved_cpus.ANNOTATION}: {name}: {error!s:.120}"
+    said = node_annotations.reservation(text)
+    if name == resources.CPU and (said.cpus is not None or said.fault):
+        # Which CPUs count, ``reserved_cpus`` has decided.
+        return 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
+    why = said.unread.get("") or said.unread.get(name)
+    if why:
+        return f"annotation {reserved_cpus.ANNOTATION}: {name}: {why:.120}"
+    return said.amounts.get(name)

@@ -7,7 +7,7 @@ Rules:
 1. CPUs that the operator named for a workload are its own, but for best-effort and system work. A
    pod's annotation may be anybody's: it counts for pods to which a scheduler gives CPUs, and for
    no more of them than whole CPUs of their request. They are LSE and LSR by label, of the prod
-   band, and every pod on a node with a policy of its own.
+   band (which is their default), and every pod on a node with a policy of its own.
 2. Without names, LSE and LSR by label (not by default), of the prod band, ask for the whole CPUs of
    their request; a standalone workload for the number that it declares.
 3. The policy is the required one, else the preferred one, else ``FullPCPUs``; only the required one
@@ -40,7 +40,7 @@ _NUMA = {policy.value: policy for policy in numa_hints.NumaPolicy}
 _EXCLUSIVE = {exclusive.value: exclusive for exclusive in accumulator.Exclusive}
 #: The kubelet's option with which whole cores are given.
 _WHOLE_CORES = "full-pcpus-only"
-_UNNAMED = (None, "", "Default")
+_UNBOUND = wishes.Binding()
 
 NOT_WHOLE = "the requested CPUs must be integer"
 BIND_CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
@@ -81,7 +81,7 @@ def exclusive(pod: pods.Pod) -> accumulator.Exclusive:
 
 def constrained(pod: pods.Pod) -> bool:
     """Whether a pod requests the shared pool of few NUMA nodes."""
-    return _policy(pod.wishes.binding)[0] == CONSTRAINED
+    return (pod.wishes.binding or _UNBOUND).policy[0] == CONSTRAINED
 
 
 def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem | None:
@@ -89,7 +89,7 @@ def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Proble
     count = _count(pod)
     if count is None or isinstance(count, Problem):
         return count
-    name, required = _policy(pod.wishes.binding)
+    name, required = (pod.wishes.binding or _UNBOUND).policy
     if name == CONSTRAINED:
         return None
     bind = _BINDS.get(name, accumulator.Bind.FULL_CORES)
@@ -112,15 +112,6 @@ def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Proble
     return allocation.Request(cpus=wanted, numa=numa)
 
 
-def _policy(binding: wishes.Binding | None) -> tuple[str, bool]:
-    """Name of the bind policy, and whether it is required."""
-    if binding is None:
-        return "", False
-    if binding.required not in _UNNAMED:
-        return binding.required or "", True
-    return ("" if binding.preferred in _UNNAMED else binding.preferred or ""), False
-
-
 def _numa(pod: pods.Pod, labels: Mapping[str, str]) -> numa_hints.NumaPolicy | Problem:
     of_node = labels.get(NUMA_LABEL, "")
     of_pod = (pod.wishes.numa.policy if pod.wishes.numa is not None else "") or ""
@@ -132,7 +123,7 @@ def _numa(pod: pods.Pod, labels: Mapping[str, str]) -> numa_hints.NumaPolicy | P
 def _is_bound(pod: pods.Pod) -> bool:
     """Whether its class is given CPUs: by label, as every Guaranteed pod is LSR without one."""
     labelled = pod.raw_qos is not None and pod.raw_qos.exclusive
-    return labelled and pod.band is qos.Band.PROD
+    return labelled and (pod.band or qos.Band.default_of(pod.qos)) is qos.Band.PROD
 
 
 def _of_node(now: snapshot.Snapshot) -> bool:

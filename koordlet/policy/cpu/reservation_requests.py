@@ -13,23 +13,21 @@ them. From quantities it takes CPUs under the static policy only, and packs them
 from __future__ import annotations
 
 import enum
-import json
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from koordlet.model import cpuset, qos, quantity, resources, snapshot
+from koordlet.kubeapi import node_annotations
+from koordlet.model import cpuset, qos, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet
 
-ANNOTATION = "node.koordinator.sh/reservation"
-SYSTEM_ANNOTATION = "node.koordinator.sh/system-qos-resource"
+ANNOTATION = node_annotations.RESERVATION
+SYSTEM_ANNOTATION = node_annotations.SYSTEM_QOS
 
 NODE, KUBELET, SYSTEM = "node", "kubelet", "system"
-#: What ``applyPolicy`` may be: both reserve the same CPUs, and differ for the scheduler alone.
-_APPLY = ("", "Default", "ReservedCPUsOnly")
 
 
 class Use(enum.Enum):
@@ -86,8 +84,8 @@ def of(
     if not now.node.known:
         yield from (Unknown(NODE), Unknown(SYSTEM))
     else:
-        yield _guarded(NODE, ANNOTATION, notes, _annotated) or _configured(cpus, quantity_milli)
-        system = _guarded(SYSTEM, SYSTEM_ANNOTATION, notes, _system)
+        yield _annotated(notes) or _configured(cpus, quantity_milli)
+        system = _system(notes)
         if system is not None:
             yield system
     if now.kubelet is not None:
@@ -96,62 +94,35 @@ def of(
     yield from (_declared(pod) for pod in now.pods if _is_declared(pod))
 
 
-def _guarded(
-    source: str,
-    key: str,
-    notes: Mapping[str, str],
-    read: Callable[[Mapping[str, object]], Wish | None],
-) -> Found | None:
-    text = notes.get(key)
-    if text is None:
-        return None
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return Broken(source, f"annotation {key} is not JSON: {text[:80]!r}")
-    if not isinstance(body, dict):
-        return Broken(source, f"annotation {key} is not an object: {text[:80]!r}")
-    try:
-        return read(body)
-    except ValueError as error:
-        return Broken(source, f"annotation {key}: {error}")
-
-
-def _annotated(body: Mapping[str, object]) -> Wish | None:
+def _annotated(notes: Mapping[str, str]) -> Found | None:
     """The reservation of the node; ``None`` when it says nothing about CPUs."""
-    origin, problem = f"annotation {ANNOTATION}", ""
-    apply = body.get("applyPolicy") or ""
-    if apply not in _APPLY:
-        problem = f"{origin}: applyPolicy {str(apply)[:40]!r} is unknown, Default applies"
-    listed = body.get("reservedCPUs")
-    if listed not in (None, ""):
-        cpus = _list("reservedCPUs", listed)
-        return Wish(source=NODE, origin=origin, cpus=cpus, problem=problem)
-    amounts = body.get("resources")
-    if amounts is not None and not isinstance(amounts, dict):
-        raise ValueError(f"resources: expected an object, found {str(amounts)[:40]!r}")
-    amount = (amounts or {}).get(resources.CPU)
-    if amount is None:
+    if ANNOTATION not in notes:
         return None
-    try:
-        count = _whole(quantity.milli(_text(amount)))
-    except ValueError as error:
-        raise ValueError(f"resources.cpu: {error}") from None
+    said, origin = node_annotations.reservation(notes[ANNOTATION]), f"annotation {ANNOTATION}"
+    if said.fault:
+        return Broken(NODE, f"{origin}: {said.fault}")
+    problem = f"{origin}: {said.problem}" if said.problem else ""
+    if said.cpus is not None:
+        return Wish(source=NODE, origin=origin, cpus=said.cpus, problem=problem)
+    if resources.CPU not in said.amounts:
+        return None
+    count = said.amounts[resources.CPU] // 1000
     return Wish(source=NODE, origin=origin, count=count, problem=problem)
 
 
-def _system(body: Mapping[str, object]) -> Wish | None:
-    listed, alone = body.get("cpuset"), body.get("cpusetExclusive")
-    if listed in (None, ""):
+def _system(notes: Mapping[str, str]) -> Found | None:
+    if SYSTEM_ANNOTATION not in notes:
         return None
-    if alone not in (None, True, False):
-        raise ValueError(f"cpusetExclusive: expected true or false, found {str(alone)[:40]!r}")
-    return Wish(
-        source=SYSTEM,
-        origin=f"annotation {SYSTEM_ANNOTATION}",
-        use=Use.SHARED if alone is False else Use.SYSTEM,
-        cpus=_list("cpuset", listed),
+    said, origin = (
+        node_annotations.system(notes[SYSTEM_ANNOTATION]),
+        f"annotation {SYSTEM_ANNOTATION}",
     )
+    if said.fault:
+        return Broken(SYSTEM, f"{origin}: {said.fault}")
+    if said.cpus is None:
+        return None
+    use = Use.SYSTEM if said.exclusive else Use.SHARED
+    return Wish(source=SYSTEM, origin=origin, use=use, cpus=said.cpus)
 
 
 def _configured(cpus: cpuset.CPUSet | None, quantity_milli: int | None) -> Wish:
@@ -195,16 +166,3 @@ def _declared(pod: pods.Pod) -> Wish:
 def _whole(milli: int) -> int:
     """CPUs for thousandths of them, rounded up; a negative amount is none."""
     return max(0, -(-milli // 1000))
-
-
-def _list(name: str, value: object) -> cpuset.CPUSet:
-    try:
-        return cpuset.CPUSet.parse(_text(value))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"expected text, found {type(value).__name__}")
-    return str(value)

@@ -10,13 +10,13 @@ names nothing: its pod is then one that has devices which nobody can name (``dev
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
-from koordlet.model import spelling
+from koordlet.kubeapi import shapes
+from koordlet.model import quantity_text
 from koordlet.model.record import dataclass
-from koordlet.scheduler.objects import requests, wire
+from koordlet.scheduler.objects import json_annotations, requests, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 GPU, RDMA, FPGA = "gpu", "rdma", "fpga"
@@ -31,6 +31,8 @@ _PARTITIONS = "node.koordinator.sh/gpu-partition-policy"
 _MOST_MINORS = 2**31
 #: Of one annotation or object; more is nonsense.
 _MOST_DEVICES = 4096
+
+_SLICE = dict.fromkeys(("minor", "id", "resources"))
 
 Amounts = Mapping[str, int]
 
@@ -141,16 +143,14 @@ def _is_minor(found: object) -> bool:
 
 def read(spelled: object) -> tuple[Slice, ...]:
     """The slices that an annotation names; none where any of it cannot be read."""
-    if not isinstance(spelled, str) or not spelled:
-        return ()
+    body = json_annotations.body(spelled)
     try:
-        body = json.loads(spelled)
         found = [
-            _slice(str(kind), one)
-            for kind in (body if isinstance(body, Mapping) else {})
-            for one in wire.bodies(body, kind)
+            _slice(str(kind), shapes.canonical(row, _SLICE))
+            for kind in body
+            for row in wire.bodies(body, kind)
         ]
-    except (ValueError, RecursionError):
+    except BadObjectError:
         return ()
     return tuple(found) if len(found) <= _MOST_DEVICES else ()
 
@@ -168,7 +168,7 @@ def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = {}
     for part in parts:
         amounts = {
-            name: spelling.amount(much) if name == MEMORY else str(much)
+            name: quantity_text.binary(much) if name == MEMORY else str(much)
             for name, much in part.amounts.items()
         }
         body: dict[str, object] = {"minor": part.minor, "resources": amounts}

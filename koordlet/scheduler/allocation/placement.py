@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, numa_hints
@@ -291,8 +292,5 @@ def _zones_only(
 
 
 def _exclusive_of(pod_class: PodClass) -> accumulator.Exclusive:
-    spec = json_annotations.body(pod_class.annotations.get(peer_keys.RESOURCE_SPEC))
-    try:
-        return accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
-    except ValueError:
-        return accumulator.Exclusive.NONE
+    binding = pod_annotations.binding_of(pod_class.annotations)
+    return accumulator.Exclusive(binding.exclusive or "None")

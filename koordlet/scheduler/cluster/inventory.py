@@ -2,7 +2,7 @@
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas.
-Does not cover: files (``scheduler.objects.manifests``).
+Does not cover: files (``kubeapi.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
 """

@@ -90,7 +90,7 @@ class EventHandlers:
             kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
             **self._bounding(),
-            kinds.NODES: self._informer(kinds.NODES, nodes.decode, self._node),
+            kinds.NODES: self._informer(kinds.NODES, nodes.NodeDecoder().decode, self._node),
             kinds.PODS: self._informer(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
 
@@ -169,7 +169,9 @@ class EventHandlers:
     def _pod(self, _key: informer.Key, old: Pod | None, new: Pod | None) -> None:
         self._core.pod(old, new, self._clock())
 
-    def _node(self, _key: informer.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
+    def _node(self, key: informer.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
+        if new is not None and new.problems and (old is None or old.problems != new.problems):
+            log.get().warning("scheduler.node_unread", node=key[1], detail="; ".join(new.problems))
         self._core.node(old, new, self._clock())
 
     def _reservation(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:

@@ -10,12 +10,14 @@ left out, or no two pods would be equals.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from koordlet.kubeapi import classes
 from koordlet.model import qos
-from koordlet.scheduler.objects import peer_keys, storage, wire
+from koordlet.scheduler.objects import storage, wire
 from koordlet.scheduler.objects.wire import Body
 
 _SPEC = (
@@ -33,12 +35,12 @@ _TEXT = msgspec.json.Encoder(enc_hook=str, order="deterministic")
 
 def text(namespace: str, meta: Body, spec: Body, status: Body, notes: Body) -> bytes:
     """Equal for equals, whatever the order of their keys; ``status`` where it has a node."""
-    found = [namespace, *_fields(meta, spec, status, notes)]
+    fields = [namespace, *_fields(meta, spec, status, notes)]
     try:
-        return _TEXT.encode(found)
+        return _TEXT.encode(fields)
     except (TypeError, ValueError, OverflowError):
         # Keys or numbers that only a file can have.
-        return json.dumps(found, sort_keys=True, default=str).encode()
+        return json.dumps(fields, sort_keys=True, default=str).encode()
 
 
 def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
@@ -66,6 +68,7 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         len(wire.sequence(spec, "initContainers")),
         containers,
         resized,
+        bool(resized) and status.get("resize"),
         [
             condition.get("reason")
             for condition in wire.bodies(status, "conditions")
@@ -74,20 +77,16 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         volumes(meta, spec),
         meta.get("ownerReferences"),
         notes,
-        band(meta, spec),
+        band(wire.mapping(meta, "labels"), spec),
     ]
 
 
-def band(meta: Body, spec: Body) -> str:
-    """The peers' priority class: the label, else the number, else what the QoS class implies."""
-    labels = wire.mapping(meta, "labels")
-    named = qos.Band.labelled(str(labels.get(peer_keys.BAND) or ""))
+def band(labels: Mapping[str, str], spec: Body, kind: qos.Qos = qos.Qos.LS) -> str:
+    """The peers' priority class: the label, else the number, else what a QoS class implies."""
     priority = spec.get("priority")
-    found = named or qos.Band.of(priority if isinstance(priority, int) else None)
-    if found is None:
-        best_effort = labels.get(peer_keys.QOS) == "BE"
-        found = qos.Band.BATCH if best_effort else qos.Band.PROD
-    return found.label
+    return classes.band_or_default(
+        labels, priority if isinstance(priority, int) else None, kind
+    ).label
 
 
 def ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:

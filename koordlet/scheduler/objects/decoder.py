@@ -6,14 +6,14 @@ Does not cover: the values (``pods``), single amounts and terms (``requests``, `
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from koordlet.model import moment
+from koordlet.kubeapi import classes, pod_annotations, shapes
+from koordlet.model import moment, qos
+from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import (
-    assigned,
     class_key,
-    json_annotations,
     nodes,
     peer_keys,
     requests,
@@ -67,14 +67,20 @@ class Decoder:
             gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             operates=bool(node) and _operates(meta, status),
-            **({**_drawn(meta), **_allocation(meta, status)} if node else {}),
+            **(_allocation(meta, status) if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
     def unreadable(self, body: Body, why: str) -> Pod:
-        """A pod that cannot be decoded: never tried; counted where it has a node."""
+        """A pod that cannot be decoded: never tried; on a node, what can be read of it counts."""
         meta, spec = _part(body, "metadata"), _part(body, "spec")
         namespace, name = str(meta.get("namespace") or "default"), str(meta.get("name"))
+        node = str(spec.get("nodeName") or "")
+        notes = shapes.texts(_part(meta, "annotations"), [], "annotation")
+        try:
+            asked = requests.of_pod(spec, _part(body, "status") if node else {}, notes, [])
+        except BadObjectError:
+            asked = requests.Requests({}, {}, {})
         return Pod(
             namespace=namespace,
             name=name,
@@ -83,17 +89,18 @@ class Decoder:
                 namespace=namespace,
                 labels={},
                 scheduler=str(spec.get("schedulerName") or "default-scheduler"),
-                requests=requests.Requests({}, {}, {}),
+                requests=asked,
                 unsupported=f"rejected: {why}",
             ),
             priority=0,
             created=_moment(meta.get("creationTimestamp")),
             started="",
             position=0,
-            node=str(spec.get("nodeName") or ""),
+            node=node,
             terminating=meta.get("deletionTimestamp") is not None,
             preempts=False,
             gates=(),
+            **(assigned(notes) if node else {}),
         )
 
     def __len__(self) -> int:
@@ -127,8 +134,9 @@ class Decoder:
         return known
 
     def _annotations(self, meta: Body) -> dict[str, str]:
-        found = wire.mapping(meta, "annotations")
-        return {key: str(found[key]) for key in self._deciding if key in found}
+        notes = wire.mapping(meta, "annotations")
+        deciding = {key: notes[key] for key in self._deciding if key in notes}
+        return shapes.texts(deciding, [], "annotation") if deciding else {}
 
 
 def _part(body: Body, key: str) -> Body:
@@ -137,15 +145,12 @@ def _part(body: Body, key: str) -> Body:
 
 
 def _stored_condition(status: Body) -> tuple[str, str, str]:
-    nominated = wire.text(status, "nominatedNodeName")
-    for condition in wire.bodies(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return (
-                str(condition.get("reason") or ""),
-                str(condition.get("message") or ""),
-                nominated,
-            )
-    return "", "", nominated
+    condition = _condition(status, "PodScheduled", "False")
+    return (
+        str(condition.get("reason") or ""),
+        str(condition.get("message") or ""),
+        wire.text(status, "nominatedNodeName"),
+    )
 
 
 def _moment(value: object) -> str:
@@ -160,9 +165,9 @@ def _moment(value: object) -> str:
 #: Annotations that may decide; all others differ between equals for no reason of ours.
 _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
-    *(peer_keys.RESOURCE_SPEC, peer_keys.NUMA_SPEC, peer_keys.LOAD_FACTORS),
+    *(pod_annotations.RESOURCE_SPEC, pod_annotations.NUMA_SPEC, peer_keys.LOAD_FACTORS),
     *(peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION),
-    *unserved.ANNOTATIONS,
+    *(pod_annotations.EXTENDED_RESOURCES, *unserved.ANNOTATIONS),
 )
 
 
@@ -170,45 +175,60 @@ def _operates(meta: Body, status: Body) -> bool:
     """Whether a pod in operating mode ``Reservation`` is ready to be drawn on."""
     if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
         return False
-    ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in wire.bodies(status, "conditions")
-    )
-    return ready and status.get("phase") == "Running"
-
-
-def _drawn(meta: Body) -> dict[str, str]:
-    """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
-    body = json_annotations.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
-    return {
-        "draws_on": str(body.get("uid") or ""),
-        "drawn_name": str(body.get("name") or ""),
-    }
+    return bool(_condition(status, "Ready", "True")) and status.get("phase") == "Running"
 
 
 def _allocation(meta: Body, status: Body) -> dict[str, Any]:
-    """CPUs and devices of a placed pod, its time of binding, whether it is a victim."""
+    """CPUs, devices and reservation of a placed pod, when it was bound, whether it is a victim."""
     notes = wire.mapping(meta, "annotations")
-    return {**assigned.read(notes), "assigned": _bound_at(status), "preempted": _preempted(status)}
+    use = pod_annotations.read(
+        pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
+    )
+    return {
+        "draws_on": use.uid if use is not None else "",
+        "drawn_name": use.name if use is not None else "",
+        **assigned(notes),
+        "assigned": _bound_at(status),
+        "preempted": _condition(status, "DisruptionTarget", "True").get("reason")
+        == "PreemptionByScheduler",
+    }
 
 
-def _preempted(status: Body) -> bool:
-    wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
-    several = wire.bodies(status, "conditions")
-    return any(
-        (condition.get("type"), condition.get("status"), condition.get("reason")) == wanted
-        for condition in several
+def assigned(notes: Body) -> dict[str, Any]:
+    """What was chosen by number for a pod or a reservation, as fields of a ``Pod``.
+
+    Nonsense is nothing: whoever may write the annotations of a pod must not be able to hide the pod
+    from the accounts by breaking one.
+    """
+    grant = pod_annotations.read(pod_annotations.RESOURCE_STATUS, notes, pod_annotations.grant, [])
+    return {
+        "cpus": grant.cpus if grant is not None else None,
+        "parts": {
+            share.node: requests.within(share.resources, requests.MOST_REQUEST)
+            for share in (grant.numa if grant is not None else ())
+            if share.resources
+        },
+        "devices": devices.read(notes.get(peer_keys.DEVICE_ALLOCATED)),
+    }
+
+
+def _condition(status: Body, kind: str, value: str) -> Body:
+    """The condition of a pod that has this value; empty where none has."""
+    return next(
+        (
+            condition
+            for condition in wire.bodies(status, "conditions")
+            if condition.get("type") == kind and condition.get("status") == value
+        ),
+        {},
     )
 
 
 def _bound_at(status: Body) -> float:
-    for condition in wire.bodies(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            try:
-                return moment.parse(condition.get("lastTransitionTime"))
-            except ValueError:
-                return 0.0
-    return 0.0
+    try:
+        return moment.parse(_condition(status, "PodScheduled", "True").get("lastTransitionTime"))
+    except ValueError:
+        return 0.0
 
 
 def _references(meta: Body) -> tuple[OwnerReference, ...]:
@@ -239,11 +259,13 @@ def _decode(
     plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
     sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
+    asked = requests.of_pod(spec, status, notes)
+    kind = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
     return PodClass(
         namespace=namespace,
         labels=labels,
         scheduler=wire.text(spec, "schedulerName") or "default-scheduler",
-        requests=requests.of_pod(spec, status),
+        requests=asked,
         node_selector={
             str(key): str(value) for key, value in wire.mapping(spec, "nodeSelector").items()
         },
@@ -263,16 +285,17 @@ def _decode(
             for constraint in wire.bodies(spec, "topologySpreadConstraints")
         ),
         ports=frozenset(
-            HostPort(*port) for one in (*plain, *sidecars) for port in class_key.ports(one, spec)
+            HostPort(*port)
+            for container in (*plain, *sidecars)
+            for port in class_key.ports(container, spec)
         ),
-        images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
-        + tuple(_image_volumes(spec)),
+        images=tuple(map(nodes.image_name, _images(spec, (*init, *plain)))),
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
         volumes=tuple(class_key.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
-        band=class_key.band(meta, spec),
+        band=class_key.band(labels, spec, kind),
         unsupported=judge.of_class(labels, notes, spec),
     )
 
@@ -282,31 +305,31 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, needs, wishes in (
         ("podAffinity", "affinity", "prefers"),
         ("podAntiAffinity", "anti_affinity", "avoids"),
     ):
         body = wire.mapping(affinity, key)
-        found[needs] = tuple(
+        fields[needs] = tuple(
             terms.pod_term(term, namespace, labels) for term in wire.bodies(body, _REQUIRED)
         )
-        found[wishes] = tuple(
+        fields[wishes] = tuple(
             (
                 terms.weight(term),
                 terms.pod_term(wire.mapping(term, "podAffinityTerm"), namespace, labels),
             )
             for term in wire.bodies(body, _PREFERRED)
         )
-    return found
+    return fields
 
 
-def _image_volumes(spec: Body) -> list[str]:
-    return [
-        nodes.image_name(wire.text(wire.mapping(volume, "image"), "reference"))
-        for volume in wire.bodies(spec, "volumes")
-        if "image" in volume
-    ]
+def _images(spec: Body, containers: tuple[Body, ...]) -> Iterator[str]:
+    """The images of containers, and those that are volumes."""
+    yield from (wire.text(container, "image") for container in containers)
+    for volume in wire.bodies(spec, "volumes"):
+        if "image" in volume:
+            yield wire.text(wire.mapping(volume, "image"), "reference")
 
 
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:

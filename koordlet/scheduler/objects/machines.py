@@ -11,17 +11,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
+from koordlet.kubeapi import node_annotations, shapes
 from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shape as cpu_shape
-from koordlet.scheduler.objects import json_annotations, node_reservation, requests, wire
+from koordlet.scheduler.objects import json_annotations, requests, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 _TOPOLOGY = "node.koordinator.sh/cpu-topology"
 _KUBELET = "kubelet.koordinator.sh/cpu-manager-policy"
 _HELD = "node.koordinator.sh/pod-cpu-allocs"
-_SYSTEM = "node.koordinator.sh/system-qos-resource"
+_TOPOLOGY_STRUCTURE = {"detail": [dict.fromkeys(("id", "core", "socket", "node"))]}
+_KUBELET_STRUCTURE = dict.fromkeys(("policy", "options", "reservedCPUs"))
+_HELD_STRUCTURE = dict.fromkeys(("cpuset", "managedByKubelet"))
 #: The topology manager of the kubelet, as the peers derive a policy from it.
 _POLICIES = {
     "SingleNUMANodePodLevel": "SingleNUMANode",
@@ -57,12 +61,12 @@ def decode(body: Body) -> tuple[str, Machine]:
     name = wire.text(meta, "name")
     if not name:
         raise BadObjectError("metadata.name is missing")
-    notes = wire.mapping(meta, "annotations")
-    kubelet = json_annotations.body(notes.get(_KUBELET))
+    notes = shapes.texts(wire.mapping(meta, "annotations"), [], "annotation")
+    kubelet = json_annotations.body(notes.get(_KUBELET), _KUBELET_STRUCTURE)
     options = kubelet.get("options")
     full = isinstance(options, Mapping) and options.get("full-pcpus-only") == "true"
     return name, Machine(
-        _shape(str(notes.get(_TOPOLOGY, ""))),
+        _shape(notes.get(_TOPOLOGY, "")),
         _withheld(notes, kubelet),
         _zones(body),
         _numa_policy(body),
@@ -70,64 +74,62 @@ def decode(body: Body) -> tuple[str, Machine]:
     )
 
 
-def _withheld(notes: Body, kubelet: Body) -> cpuset.CPUSet:
-    system = json_annotations.body(notes.get(_SYSTEM))
-    exclusive = system.get("cpusetExclusive") is not False
-    held = [
-        node_reservation.cpus_of(body.get("cpuset"))
-        for body in json_annotations.bodies(notes.get(_HELD))
-        if body.get("managedByKubelet") is True
-    ]
+def _withheld(notes: Mapping[str, str], kubelet: Body) -> cpuset.CPUSet:
+    node = node_annotations.reservation(notes.get(node_annotations.RESERVATION, "{}"))
+    system = node_annotations.system(notes.get(node_annotations.SYSTEM_QOS, "{}"))
+    held = (
+        _cpus(row.get("cpuset"))
+        for row in json_annotations.bodies(notes.get(_HELD), _HELD_STRUCTURE)
+        if row.get("managedByKubelet") is True
+    )
     return cpuset.union(
         [
-            node_reservation.cpus_of(kubelet.get("reservedCPUs")),
-            node_reservation.cpus_of(
-                json_annotations.body(notes.get(node_reservation.ANNOTATION)).get("reservedCPUs")
-            ),
-            node_reservation.cpus_of(system.get("cpuset")) if exclusive else cpuset.CPUSet(),
+            _cpus(kubelet.get("reservedCPUs")),
+            node.cpus or cpuset.CPUSet(),
+            (system.exclusive and system.cpus) or cpuset.CPUSet(),
             *held,
         ]
     )
 
 
+def _cpus(spelled: object) -> cpuset.CPUSet:
+    """A list of CPUs; none where it cannot be read."""
+    return shapes.guarded(shapes.cpus, spelled, "cpuset", []) or cpuset.CPUSet()
+
+
 @functools.lru_cache(maxsize=256)
 def _shape(spelled: str) -> cpu_shape.Shape:
     """Machines of one model have one shape."""
-    rows = json_annotations.body(spelled).get("detail")
-    found: dict[int, topology.Cpu] = {}
-    for one in rows if isinstance(rows, list) else ():
-        numbers = [one.get(key) for key in ("id", "core", "socket", "node")]
+    rows = json_annotations.body(spelled, _TOPOLOGY_STRUCTURE).get("detail")
+    cpus: dict[int, topology.Cpu] = {}
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, Mapping):
+            continue
+        numbers: list[Any] = [row.get(key) for key in ("id", "core", "socket", "node")]
         if all(isinstance(n, int) and -1 <= n <= _MOST_CPUS for n in numbers):
             cpu, core, socket, node = numbers
             if cpu >= 0:
                 # Some agents number cores anew in each socket.
-                found[cpu] = topology.Cpu(
+                cpus[cpu] = topology.Cpu(
                     cpu=cpu, core=max(core, 0) + max(socket, 0) * _MOST_CPUS,
                     socket=socket, node=node,
                 )  # fmt: skip
-    return cpu_shape.Shape.of(topology.Topology(cpus=tuple(found[cpu] for cpu in sorted(found))))
+    return cpu_shape.Shape.of(topology.Topology(cpus=tuple(cpus[cpu] for cpu in sorted(cpus))))
 
 
 def _zones(body: Body) -> dict[int, dict[str, int]]:
-    found: dict[int, dict[str, int]] = {}
+    zones: dict[int, dict[str, int]] = {}
     for zone in wire.bodies(body, "zones"):
         name = str(zone.get("name", ""))
         number = name.removeprefix("node-")
         plain = number.isascii() and number.isdigit() and len(number) < _DIGITS
-        if zone.get("type") != "Node" or not plain:
-            continue
-        amounts: dict[str, int] = {}
-        for one in wire.bodies(zone, "resources"):
-            amount = one.get("allocatable", one.get("capacity"))
-            try:
-                part = requests.amounts(
-                    {"a": {str(one.get("name")): amount}}, "a", requests.MOST_ALLOCATABLE
-                )
-            except BadObjectError:
-                continue
-            amounts |= part
-        found[int(number)] = amounts
-    return found
+        if zone.get("type") == "Node" and plain:
+            listed = {
+                str(row.get("name")): row.get("allocatable", row.get("capacity"))
+                for row in wire.bodies(zone, "resources")
+            }
+            zones[int(number)] = requests.readable(listed, requests.MOST_ALLOCATABLE)
+    return zones
 
 
 def _numa_policy(body: Body) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from koordlet.model import cpuset
+from koordlet.kubeapi import node_annotations, shapes
+from koordlet.model import cpuset, resources
 from koordlet.model.record import dataclass
-from koordlet.scheduler.objects import node_reservation, requests, terms, wire
+from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 
@@ -29,36 +30,91 @@ class Node:
     features: frozenset[str] = frozenset()
     #: CPUs that the node keeps for itself.
     reserved_cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    #: What of it cannot be read, and is as if it were missing.
+    problems: tuple[str, ...] = ()
+
+
+class NodeDecoder:
+    """Decodes nodes; remembers what each set aside for itself.
+
+    Where nobody can read what an annotation says about CPUs, what was valid last holds, as it does
+    in the node's agent: a typing error frees no CPUs.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, node_annotations.NodeReservation] = {}
+
+    def decode(self, body: Body) -> Node:
+        """A Node from its JSON; ``BadObjectError`` names the field that cannot be used."""
+        meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+        status = wire.mapping(body, "status")
+        name = wire.text(meta, "name")
+        if not name:
+            raise BadObjectError("metadata.name is missing")
+        notes = shapes.texts(wire.mapping(meta, "annotations"), [], "annotation")
+        known = "allocatable" if status.get("allocatable") is not None else "capacity"
+        problems: list[str] = []
+        allocatable = requests.readable(
+            wire.mapping(status, known), requests.MOST_ALLOCATABLE, problems, known
+        )
+        reserved = self._reserved(name, notes.get(node_annotations.RESERVATION), problems)
+        return Node(
+            name=name,
+            labels=wire.labels(meta),
+            annotations=notes,
+            taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
+            unschedulable=wire.flag(spec, "unschedulable"),
+            allocatable=rest(allocatable, reserved),
+            images={
+                image: max(0, min(wire.integer(row, "sizeBytes"), 2**50))
+                for row in wire.bodies(status, "images")
+                for image in wire.strings(row, "names")
+            },
+            features=frozenset(wire.strings(status, "declaredFeatures")),
+            reserved_cpus=reserved.cpus or cpuset.CPUSet(),
+            problems=tuple(problems),
+        )
+
+    def _reserved(
+        self, name: str, text: str | None, problems: list[str]
+    ) -> node_annotations.NodeReservation:
+        declared = _NOTHING if text is None else node_annotations.reservation(text)
+        problems += [
+            f"annotation {node_annotations.RESERVATION}: {why}"
+            for why in dict.fromkeys((declared.fault, declared.problem, *declared.unread.values()))
+            if why
+        ]
+        if declared.fault:
+            return self._last.get(name, declared)
+        if text is None:
+            self._last.pop(name, None)
+        else:
+            self._last[name] = declared
+        return declared
 
 
 def decode(body: Body) -> Node:
-    """A Node from its JSON; ``BadObjectError`` names the field that cannot be used."""
-    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
-    status = wire.mapping(body, "status")
-    name = wire.text(meta, "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
-    notes = {str(key): str(value) for key, value in wire.mapping(meta, "annotations").items()}
-    reserved = node_reservation.read(notes)
-    known = "allocatable" if status.get("allocatable") is not None else "capacity"
-    return Node(
-        name=name,
-        labels=wire.labels(meta),
-        annotations=notes,
-        taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
-        unschedulable=wire.flag(spec, "unschedulable"),
-        allocatable=reserved.rest(requests.amounts(status, known, requests.MOST_ALLOCATABLE)),
-        images=_images(status),
-        features=frozenset(wire.strings(status, "declaredFeatures")),
-        reserved_cpus=reserved.cpus,
-    )
+    """A Node that nobody saw before."""
+    return NodeDecoder().decode(body)
 
 
-def _images(status: Body) -> dict[str, int]:
+_NOTHING = node_annotations.NodeReservation()
+#: What best-effort pods may use was computed without the reservation already.
+_BATCH = (resources.BATCH_CPU, resources.BATCH_MEMORY)
+
+
+def rest(
+    allocatable: Mapping[str, int], reserved: node_annotations.NodeReservation
+) -> Mapping[str, int]:
+    """What is left for pods."""
+    aside = {} if reserved.cpus_only else dict(reserved.amounts)
+    if reserved.cpus is not None and not reserved.cpus_only:
+        aside[resources.CPU] = 1000 * len(reserved.cpus)
+    if not aside:
+        return allocatable
     return {
-        image: max(0, min(wire.integer(body, "sizeBytes"), 2**50))
-        for body in wire.bodies(status, "images")
-        for image in wire.strings(body, "names")
+        name: amount if name in _BATCH else max(0, amount - aside.get(name, 0))
+        for name, amount in allocatable.items()
     }
 
 

@@ -80,11 +80,11 @@ class PodOwners:
         for service in self._services.get(pod_class.namespace, {}).values():
             if all(pod_class.labels.get(key) == value for key, value in service.wanted.items()):
                 merged.update(service.wanted)
-        found = (
+        requirements = (
             *_exact(merged),
             *self._controllers.get((pod_class.namespace, *pod_class.owner), ()),
         )
-        return selectors.Compiled(found) if found else None
+        return selectors.Compiled(requirements) if requirements else None
 
 
 def _exact(wanted: Mapping[str, str]) -> tuple[selectors.Requirement, ...]:

@@ -7,15 +7,10 @@ Covers: names. Does not cover: what they mean; those of reservations
 from __future__ import annotations
 
 # On pods.
-QOS = "koordinator.sh/qosClass"
-BAND = "koordinator.sh/priority-class"
-RESOURCE_SPEC = "scheduling.koordinator.sh/resource-spec"
-RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
 DEVICE_ALLOCATED = "scheduling.koordinator.sh/device-allocated"
 DEVICE_HINT = "scheduling.koordinator.sh/device-allocate-hint"
 DEVICE_JOINT = "scheduling.koordinator.sh/device-joint-allocate"
 GPU_PARTITION = "scheduling.koordinator.sh/gpu-partition-spec"
-NUMA_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
 LOAD_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
 
 GANG = "gang.scheduling.koordinator.sh/name"
@@ -40,5 +35,4 @@ BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"
 NUMA_POLICY = "node.koordinator.sh/numa-topology-policy"
 NUMA_STRATEGY = "node.koordinator.sh/numa-allocate-strategy"
 RATIO = "node.koordinator.sh/resource-amplification-ratio"
-RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
 THRESHOLDS = "scheduling.koordinator.sh/usage-thresholds"

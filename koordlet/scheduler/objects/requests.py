@@ -1,7 +1,7 @@
-"""What a pod asks for: container, init, sidecar, pod-level and overhead amounts made one.
+"""What a pod asks for, as a scheduler counts it.
 
-Covers: the computation of Kubernetes 1.36 for incoming and for placed pods (in-place resize).
-Does not cover: where amounts are kept (``scheduler.cluster.columns``).
+Covers: the sums of ``kubeapi.pod_amounts`` within 64 bits, what is assumed of containers that say
+nothing. Does not cover: where amounts are kept (``scheduler.cluster.columns``).
 
 Amounts are exact: CPU in thousandths, all else in units, each quantity rounded up by itself.
 Three answers, because the peer gives three: ``real`` decides whether a pod fits; ``nonzero`` is
@@ -16,7 +16,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import field
 
-from koordlet.model import quantity
+from koordlet.kubeapi import classes, pod_amounts, pod_annotations, podwire
+from koordlet.model import pod, qos, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -29,6 +30,7 @@ MOST_REQUEST = 2**56
 MOST_ALLOCATABLE = 2**55
 
 _DEFAULTS = {CPU: 100, MEMORY: 200 << 20}
+_NO_NOTES: Mapping[str, str] = {}
 
 Amounts = dict[str, int]
 
@@ -42,128 +44,70 @@ class Requests:
     incoming: Mapping[str, int]
     #: What it may use at most, added up as ``real`` is; for estimates of its load.
     limits: Mapping[str, int] = field(default_factory=dict)
+    #: The class that Kubernetes derives from them.
+    kube_qos: qos.KubeQos = qos.KubeQos.BURSTABLE
 
 
 def amounts(body: Body, key: str, most: int) -> Amounts:
     """A resource list; absurdly large is cut, negative or unreadable is an error."""
-    found: Amounts = {}
-    for name, spelled in wire.mapping(body, key).items():
-        if isinstance(spelled, bool) or not isinstance(spelled, str | int | float):
-            raise BadObjectError(f"{key}.{name} is not a quantity: {wire.show(spelled)}")
-        try:
-            value = quantity.milli(spelled) if name == CPU else quantity.units(spelled)
-        except ValueError as error:
-            raise BadObjectError(f"{key}.{name}: {error}") from error
-        if value < 0:
-            raise BadObjectError(f"{key}.{name} is negative: {wire.show(spelled)}")
-        found[sys.intern(str(name))] = min(value, most)
-    return found
+    problems: list[str] = []
+    listed = readable(wire.mapping(body, key), most, problems, key)
+    if problems:
+        raise BadObjectError(problems[0])
+    return listed
 
 
-def of_pod(spec: Body, status: Body) -> Requests:
-    """What a pod asks for; ``status`` only for a pod that has a node."""
-    resized = _resized(status)
-    plain = [_container(container, resized) for container in wire.bodies(spec, "containers")]
-    init = [
-        (_container(container, resized if _sidecar(container) else {}), _sidecar(container))
-        for container in wire.bodies(spec, "initContainers")
-    ]
-    whole = amounts(wire.mapping(spec, "resources"), "requests", MOST_REQUEST)
-    whole = {name: value for name, value in whole.items() if _at_pod_level(name)}
-    overhead = amounts(spec, "overhead", MOST_REQUEST)
-    filled = [_filled(container) for container in plain]
-    filled_init = [(_filled(one), sidecar) for one, sidecar in init]
-    summed, counted = _aggregate(plain, init), _aggregate(filled, filled_init)
-    return Requests(
-        real=_plus({**summed, **whole}, overhead),
-        nonzero=_plus({**counted, **whole}, overhead),
-        incoming=_plus(counted, overhead),
-        limits=_limits(spec, overhead),
+def readable(
+    body: Body, most: int, problems: list[str] | None = None, where: str = "resources"
+) -> Amounts:
+    """A resource list; absurdly large is cut, negative or unreadable costs itself."""
+    inner = [] if problems is None else problems
+    return within(resources.read(body, inner, where), most)
+
+
+def within(listed: Mapping[str, int], most: int) -> Amounts:
+    """Amounts that still add up."""
+    return {sys.intern(str(name)): min(value, most) for name, value in listed.items()}
+
+
+def of_pod(
+    spec: Body,
+    status: Body,
+    notes: Mapping[str, str] = _NO_NOTES,
+    problems: list[str] | None = None,
+) -> Requests:
+    """What a pod asks for; ``status`` only for a pod that has a node.
+
+    ``BadObjectError`` for an amount that cannot be read, unless there is a list of problems: then
+    it costs itself.
+    """
+    inner: list[str] = [] if problems is None else problems
+    try:
+        wire_spec = podwire.convert(spec, podwire.WireDemand, inner)
+        wire_status = podwire.convert(status, podwire.WireStatus, inner)
+    except ValueError as error:
+        raise BadObjectError(str(error)) from error
+    resizing = pod_amounts.resize(wire_status)
+    extended = pod_annotations.read(
+        pod_annotations.EXTENDED_RESOURCES, notes, pod_annotations.extended, []
     )
-
-
-def _limits(spec: Body, overhead: Amounts) -> Amounts:
-    """Overhead is on top of a limit, and makes none."""
-    total = _aggregate(
-        [_most(container) for container in wire.bodies(spec, "containers")],
-        [
-            (_most(container), _sidecar(container))
-            for container in wire.bodies(spec, "initContainers")
-        ],
+    rows = []
+    for row in pod_amounts.containers(wire_spec, wire_status):
+        asked, limits = pod_amounts.of_container(row, extended or {}, resizing, inner)
+        rows.append(pod.Container(name=row[0].name, kind=row[2], requests=asked, limits=limits))
+    (own, own_limits), overhead = pod_amounts.of_pod(wire_spec, rows, inner)
+    if problems is None and inner:
+        raise BadObjectError(inner[0])
+    several = (
+        pod_amounts.requests(rows, own, overhead),
+        pod_amounts.requests(rows, own, overhead, _filled),
+        pod_amounts.requests(rows, {}, overhead, _filled),
+        pod_amounts.limit_sums(rows, own_limits, overhead),
     )
-    whole = {name: value for name, value in _most(spec).items() if _at_pod_level(name)}
-    total = {name: value for name, value in {**total, **whole}.items() if value}
-    return _plus(total, {name: value for name, value in overhead.items() if name in total})
+    real, nonzero, incoming, limits = (within(listed, MOST_REQUEST) for listed in several)
+    kube_qos = classes.kube_qos(None, classes.counted(rows, (own, own_limits)))
+    return Requests(real, nonzero, incoming, limits, kube_qos)
 
 
-def _most(body: Body) -> Amounts:
-    return amounts(wire.mapping(body, "resources"), "limits", MOST_REQUEST)
-
-
-def _sidecar(container: Body) -> bool:
-    return container.get("restartPolicy") == "Always"
-
-
-def _at_pod_level(name: str) -> bool:
-    return name in {CPU, MEMORY} or name.startswith("hugepages-")
-
-
-def _container(container: Body, resized: Mapping[str, tuple[Amounts, Amounts, bool]]) -> Amounts:
-    asked = amounts(wire.mapping(container, "resources"), "requests", MOST_REQUEST)
-    limits = amounts(wire.mapping(container, "resources"), "limits", MOST_REQUEST)
-    # The API server does this; a file may come from before it.
-    asked = {**limits, **asked}
-    known = resized.get(str(container.get("name")))
-    if known is None:
-        return asked
-    actuated, allocated, infeasible = known
-    return (
-        _larger(actuated, allocated) if infeasible else _larger(_larger(asked, actuated), allocated)
-    )
-
-
-def _resized(status: Body) -> dict[str, tuple[Amounts, Amounts, bool]]:
-    """By container: amounts in force, amounts allocated, and whether the new ones are refused."""
-    infeasible = any(
-        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
-        for condition in wire.bodies(status, "conditions")
-    )
-    found = {}
-    for key in ("containerStatuses", "initContainerStatuses"):
-        for body in wire.bodies(status, key):
-            actuated = amounts(wire.mapping(body, "resources"), "requests", MOST_REQUEST)
-            allocated = amounts(body, "allocatedResources", MOST_REQUEST)
-            if actuated or allocated:
-                found[str(body.get("name"))] = (actuated, allocated, infeasible)
-    return found
-
-
-def _filled(asked: Amounts) -> Amounts:
-    return {**_DEFAULTS, **asked}
-
-
-def _aggregate(plain: list[Amounts], init: list[tuple[Amounts, bool]]) -> Amounts:
-    """Containers together, or the largest moment of starting up, each resource by itself."""
-    total: Amounts = {}
-    for container in plain:
-        total = _plus(total, container)
-    sidecars: Amounts = {}
-    largest: Amounts = {}
-    for one, sidecar in init:
-        if sidecar:
-            total = _plus(total, one)
-            sidecars = _plus(sidecars, one)
-            largest = _larger(largest, sidecars)
-        else:
-            largest = _larger(largest, _plus(sidecars, one))
-    return _larger(total, largest)
-
-
-def _plus(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
-    return {
-        name: min(one.get(name, 0) + other.get(name, 0), MOST_REQUEST) for name in {**one, **other}
-    }
-
-
-def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+def _filled(row: pod.Container) -> resources.Amounts:
+    return row.requests if row.kind is pod.Kind.EPHEMERAL else {**_DEFAULTS, **row.requests}

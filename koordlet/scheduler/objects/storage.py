@@ -145,8 +145,8 @@ def check(body: Body) -> None:
         terms.node_term(term)
     for key in ("provisioner", "volumeBindingMode", "storageClassName"):
         wire.text(body, key)
-    for one in wire.bodies(body, "allowedTopologies"):
-        for want in wire.bodies(one, "matchLabelExpressions"):
+    for topology in wire.bodies(body, "allowedTopologies"):
+        for want in wire.bodies(topology, "matchLabelExpressions"):
             wire.text(want, "key")
             wire.strings(want, "values")
     if body.get("nodeTopology") is not None:

@@ -210,18 +210,18 @@ def taint(body: Body) -> Taint:
     return Taint(wire.text(body, "key"), wire.text(body, "value"), wire.text(body, "effect"))
 
 
-def tolerates(one: Toleration, mark: Taint) -> bool:
+def tolerates(toleration: Toleration, mark: Taint) -> bool:
     """The rule of Kubernetes, with the comparisons of its alpha."""
-    if one.effect not in {"", mark.effect} or one.key not in {"", mark.key}:
+    if toleration.effect not in {"", mark.effect} or toleration.key not in {"", mark.key}:
         return False
-    if one.operator in {"", "Equal"}:
-        return one.value == mark.value
-    if one.operator in {"Gt", "Lt"}:
-        left, right = _canonical(mark.value), _canonical(one.value)
+    if toleration.operator in {"", "Equal"}:
+        return toleration.value == mark.value
+    if toleration.operator in {"Gt", "Lt"}:
+        left, right = _canonical(mark.value), _canonical(toleration.value)
         if left is None or right is None:
             return False
-        return left > right if one.operator == "Gt" else left < right
-    return one.operator == "Exists"
+        return left > right if toleration.operator == "Gt" else left < right
+    return toleration.operator == "Exists"
 
 
 def _canonical(spelled: str) -> int | None:
@@ -231,11 +231,11 @@ def _canonical(spelled: str) -> int | None:
 
 def selector(body: Body, key: str, of_pod: Mapping[str, str] | None = None) -> Any:
     """A label selector with the pod's own ``matchLabelKeys`` and ``mismatchLabelKeys`` in it."""
-    found = body.get(key)
-    if found is not None and not isinstance(found, Mapping):
-        raise BadObjectError(f"{key} is not a selector: {wire.show(found)}")
+    spelled = body.get(key)
+    if spelled is not None and not isinstance(spelled, Mapping):
+        raise BadObjectError(f"{key} is not a selector: {wire.show(spelled)}")
     try:
-        compiled = selectors.from_object(found)
+        compiled = selectors.from_object(spelled)
     except ValueError as error:
         raise BadObjectError(f"{key}: {error}") from error
     if compiled is None or of_pod is None:

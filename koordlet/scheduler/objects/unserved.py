@@ -20,9 +20,7 @@ Rules:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import json_annotations, peer_keys, wire
@@ -55,17 +53,17 @@ def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[s
     """What a pod's labels and annotations ask for, in words, by what it is that we lack."""
     gangs = [("label", key, labels.get(key)) for key in peer_keys.GANG_LABELS]
     gangs.append(("annotation", peer_keys.GANG, annotations.get(peer_keys.GANG)))
-    found: dict[str, str] = {}
+    asked: dict[str, str] = {}
     for where, key, name in gangs:
         if name:
-            found.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
+            asked.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
     quota = labels.get(peer_keys.QUOTA, "")
     if quota not in _FOR_EVERYBODY:
-        found["quota"] = f"quota {wire.show(quota)} (label {peer_keys.QUOTA})"
+        asked["quota"] = f"quota {wire.show(quota)} (label {peer_keys.QUOTA})"
     for key in peer_keys.HINTS:
         if why := _hard(annotations, key):
-            found.setdefault("hint", why)
-    return found
+            asked.setdefault("hint", why)
+    return asked
 
 
 def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
@@ -90,12 +88,12 @@ def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
 def _hard(annotations: Mapping[str, str], key: str) -> str:
     """The nodes that a hint restricts its pod to, in words; empty where it restricts to none."""
     try:
-        hint = json_annotations.meant(annotations, key)
+        hint = json_annotations.meant(annotations, key, {"nodeNames": None})
     except BadObjectError as error:
         return f"a scheduling hint that cannot be read ({error})"
-    # Go reads the names of fields without regard to case.
-    named = next((value for name, value in hint.items() if str(name).lower() == "nodenames"), None)
-    return f"a hard scheduling hint (nodeNames of annotation {key})" if named else ""
+    return (
+        f"a hard scheduling hint (nodeNames of annotation {key})" if hint.get("nodeNames") else ""
+    )
 
 
 def refusal(asked: Mapping[str, str]) -> str:
@@ -140,22 +138,15 @@ class ElasticQuota:
 def quota(body: Body) -> ElasticQuota:
     """An ElasticQuota from its JSON; nonsense in its annotation lists nobody."""
     meta = wire.mapping(body, "metadata")
-    spelled = _notes(meta).get(peer_keys.QUOTA_NAMESPACES)
+    names = json_annotations.decoded(_notes(meta).get(peer_keys.QUOTA_NAMESPACES))
+    listed = names if isinstance(names, list) else []
     most = wire.mapping(wire.mapping(body, "spec"), "max")
     return ElasticQuota(
         namespace=wire.text(meta, "namespace") or "default",
         name=wire.text(meta, "name"),
-        listed=frozenset(one for one in _listed(spelled) if isinstance(one, str)),
-        bound=next((f"{key}: {one}" for key, one in most.items() if _bounds(one)), ""),
+        listed=frozenset(name for name in listed if isinstance(name, str)),
+        bound=next((f"{key}: {amount}" for key, amount in most.items() if _bounds(amount)), ""),
     )
-
-
-def _listed(spelled: object) -> list[Any]:
-    try:
-        found = json.loads(spelled) if isinstance(spelled, str) else None
-    except (ValueError, RecursionError):
-        return []
-    return found if isinstance(found, list) else []
 
 
 def _bounds(amount: object) -> bool:
@@ -216,10 +207,10 @@ class ElasticQuotas:
         several = self._means.get(namespace)
         if not several:
             return {}
-        one = next((one for one in several if one.name == namespace), several[0])
-        how = "lists" if namespace in one.listed else "is named as"
-        where = f"ElasticQuota {one.namespace}/{one.name} {how} namespace {namespace}"
-        return {"quota": f"quota {wire.show(one.name)} ({where})"}
+        quota = next((quota for quota in several if quota.name == namespace), several[0])
+        how = "lists" if namespace in quota.listed else "is named as"
+        where = f"ElasticQuota {quota.namespace}/{quota.name} {how} namespace {namespace}"
+        return {"quota": f"quota {wire.show(quota.name)} ({where})"}
 
 
 class UnservedKeys:

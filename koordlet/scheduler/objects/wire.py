@@ -23,41 +23,41 @@ class BadObjectError(ValueError):
 
 def mapping(body: Body, key: str) -> Body:
     """A field that is an object; empty where it is missing."""
-    found = body.get(key)
-    if found is None:
+    field = body.get(key)
+    if field is None:
         return {}
-    if not isinstance(found, Mapping):
-        raise BadObjectError(f"{key} is not an object: {show(found)}")
-    return found
+    if not isinstance(field, Mapping):
+        raise BadObjectError(f"{key} is not an object: {show(field)}")
+    return field
 
 
 def sequence(body: Body, key: str) -> Sequence[Any]:
     """A field that is a list; empty where it is missing."""
-    found = body.get(key)
-    if found is None:
+    field = body.get(key)
+    if field is None:
         return ()
-    if not isinstance(found, list | tuple):
-        raise BadObjectError(f"{key} is not a list: {show(found)}")
-    return found
+    if not isinstance(field, list | tuple):
+        raise BadObjectError(f"{key} is not a list: {show(field)}")
+    return field
 
 
 def bodies(body: Body, key: str) -> list[Body]:
     """A field that is a list of objects."""
-    found = sequence(body, key)
-    for item in found:
+    field = sequence(body, key)
+    for item in field:
         if not isinstance(item, Mapping):
             raise BadObjectError(f"{key} has an element that is not an object: {show(item)}")
-    return list(found)
+    return list(field)
 
 
 def text(body: Body, key: str, default: str = "") -> str:
     """A field that is text."""
-    found = body.get(key)
-    if found is None:
+    field = body.get(key)
+    if field is None:
         return default
-    if not isinstance(found, str):
-        raise BadObjectError(f"{key} is not a string: {show(found)}")
-    return found
+    if not isinstance(field, str):
+        raise BadObjectError(f"{key} is not a string: {show(field)}")
+    return field
 
 
 def strings(body: Body, key: str) -> tuple[str, ...]:
@@ -67,28 +67,28 @@ def strings(body: Body, key: str) -> tuple[str, ...]:
 
 def integer(body: Body, key: str, default: int = 0) -> int:
     """A field that is a whole number."""
-    found = body.get(key)
-    if found is None:
+    field = body.get(key)
+    if field is None:
         return default
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise BadObjectError(f"{key} is not an integer: {show(found)}")
-    return found
+    if isinstance(field, bool) or not isinstance(field, int):
+        raise BadObjectError(f"{key} is not an integer: {show(field)}")
+    return field
 
 
 def flag(body: Body, key: str, *, default: bool = False) -> bool:
     """A field that is true or false."""
-    found = body.get(key)
-    if found is None:
+    field = body.get(key)
+    if field is None:
         return default
-    if not isinstance(found, bool):
-        raise BadObjectError(f"{key} is neither true nor false: {show(found)}")
-    return found
+    if not isinstance(field, bool):
+        raise BadObjectError(f"{key} is neither true nor false: {show(field)}")
+    return field
 
 
 def labels(body: Body, key: str = "labels") -> dict[str, str]:
     """Labels within the API server's bounds."""
-    found = mapping(body, key)
-    for name, value in found.items():
+    named = mapping(body, key)
+    for name, value in named.items():
         if len(str(name)) > _LABEL_KEY:
             raise BadObjectError(f"{key}: a name of {len(str(name))} characters: {show(name)}")
         if isinstance(value, Mapping | list) or len(str(value)) > _LABEL_VALUE:
@@ -97,7 +97,7 @@ def labels(body: Body, key: str = "labels") -> dict[str, str]:
                 f" or has {len(str(value))} characters"
             )
     # Thousands of objects have the same names: each is kept once.
-    return {sys.intern(str(name)): _plain(value) for name, value in found.items()}
+    return {sys.intern(str(name)): _plain(value) for name, value in named.items()}
 
 
 def _plain(value: object) -> str:

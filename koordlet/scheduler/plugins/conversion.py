@@ -17,12 +17,12 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 
+from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
 from koordlet.policy.cpu import accumulator, allocation
 from koordlet.scheduler.allocation import device_requests, device_room, devices, placement
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.profile import Profile
-from koordlet.scheduler.objects import peer_keys
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import deviceshare, numa
 from koordlet.scheduler.reservation.info import ReservationInfo
@@ -136,7 +136,7 @@ def marks(info: ReservationInfo) -> dict[str, str]:
     if info.reserve_pod is None:
         return {}
     status = numa.spelled(info.reserve_pod)
-    notes = {peer_keys.RESOURCE_STATUS: json.dumps(status)} if status else {}
+    notes = {pod_annotations.RESOURCE_STATUS: json.dumps(status)} if status else {}
     notes |= deviceshare.marks(info.reserve_pod)
     known = info.spec.annotations
     return {key: spelled for key, spelled in notes.items() if known.get(key) != spelled}

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from koordlet.kubeapi import node_annotations
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
@@ -44,6 +45,16 @@ _NAMES = {
         requests.CPU: "kubernetes.io/mid-cpu",
         requests.MEMORY: "kubernetes.io/mid-memory",
     },
+}
+#: The node's annotation, as the peer's structure spells it.
+_THRESHOLDS = {
+    **dict.fromkeys(("usageThresholds", "prodUsageThresholds")),
+    "aggregatedUsage": dict.fromkeys(
+        (
+            *("usageThresholds", "usageAggregationType", "usageAggregatedDuration"),
+            *("scoreAggregationType", "scoreAggregatedDuration"),
+        )
+    ),
 }
 Shares = Mapping[str, int]
 
@@ -165,7 +176,7 @@ class LoadAwareScheduling(Plugin):
 
     def limits_of(self, node: Node) -> UsageThresholds:
         """The node's own limits replace those of the arguments, group by group."""
-        body = json_annotations.body(node.annotations.get(peer_keys.THRESHOLDS))
+        body = json_annotations.body(node.annotations.get(peer_keys.THRESHOLDS), _THRESHOLDS)
         if not body:
             return self.limits
         try:
@@ -276,16 +287,10 @@ class Idleness(Score):
 
 def raw_allocatable(node: Node) -> Mapping[str, int]:
     """What the machine has, where its amounts were amplified."""
-    spelled = node.annotations.get(peer_keys.RAW_ALLOCATABLE)
-    if spelled is None:
+    raw = node_annotations.raw_allocatable(node.annotations, [])
+    if not raw:
         return node.allocatable
-    try:
-        raw = requests.amounts(
-            {"raw": json_annotations.body(spelled)}, "raw", requests.MOST_ALLOCATABLE
-        )
-    except BadObjectError:
-        return node.allocatable
-    return {**node.allocatable, **raw}
+    return {**node.allocatable, **requests.within(raw, requests.MOST_ALLOCATABLE)}
 
 
 def _aggregated(body: Body) -> Aggregated:

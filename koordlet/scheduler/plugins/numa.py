@@ -19,6 +19,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from koordlet.kubeapi import classes, pod_annotations
+from koordlet.model import resources as amounts
 from koordlet.policy.cpu import accumulator, allocation
 from koordlet.scheduler.allocation import handover, placement
 from koordlet.scheduler.allocation.placement import INTEGER, Bind, NodeOffer, TopologyRequest, admit
@@ -27,7 +29,7 @@ from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, RefusedError, Score, Verdict
-from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
+from koordlet.scheduler.objects import peer_keys, requests, wire
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -94,24 +96,21 @@ class NodeNUMAResource(Plugin):
         return self._asked[1]
 
     def _request(self, pod_class: PodClass) -> TopologyRequest:
-        spec = json_annotations.body(pod_class.annotations.get(peer_keys.RESOURCE_SPEC))
-        zoned = json_annotations.body(pod_class.annotations.get(peer_keys.NUMA_SPEC))
-        numa, alone = zoned.get("numaTopologyPolicy"), zoned.get("singleNUMANodeExclusive")
+        notes = pod_class.annotations
+        binding = pod_annotations.binding_of(notes)
+        zoned = pod_annotations.numa_of(notes)
         asked = pod_class.requests.real
-        wanted = spec.get("requiredCPUBindPolicy")
-        liked = spec.get("preferredCPUBindPolicy")
-        named = next((one for one in (wanted, liked) if one and one != "Default"), self._default)
+        policy, required = binding.policy
+        named = policy or self._default
         cpu = asked.get(requests.CPU, 0)
-        exclusive = str(spec.get("preferredCPUExclusivePolicy") or "None")
-        known = {one.value for one in accumulator.Exclusive}
         return TopologyRequest(
             cpu=cpu,
             bound=_exclusive(pod_class) and named in _BINDS and cpu > 0,
-            required=Bind(named) if wanted and named in _BINDS else None,
+            required=Bind(named) if required and named in _BINDS else None,
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
-            exclusive=accumulator.Exclusive(exclusive if exclusive in known else "None"),
-            numa=str(numa) if numa in _NUMA else "",
-            alone=alone == "Required" or (not alone and numa in _NUMA),
+            exclusive=accumulator.Exclusive(binding.exclusive or "None"),
+            numa=zoned.policy or "",
+            alone=zoned.exclusive == "Required" or bool(not zoned.exclusive and zoned.policy),
             others={
                 key: amount for key, amount in asked.items() if key != requests.CPU and amount > 0
             },
@@ -163,7 +162,7 @@ class NodeNUMAResource(Plugin):
 
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         status = spelled(pod)
-        return {peer_keys.RESOURCE_STATUS: json.dumps(status)} if status else {}
+        return {pod_annotations.RESOURCE_STATUS: json.dumps(status)} if status else {}
 
 
 class Placeable(ByNode):
@@ -265,18 +264,14 @@ def spelled(pod: Pod) -> dict[str, Any]:
         found["cpuset"] = str(pod.cpus)
     if pod.parts:
         found["numaNodeResources"] = [
-            {"node": number, "resources": {name: _amount(name, n) for name, n in part.items()}}
+            {"node": number, "resources": amounts.texts(part)}
             for number, part in sorted(pod.parts.items())
         ]
     return found
 
 
-def _amount(name: str, much: int) -> str:
-    if name != requests.CPU:
-        return str(much)
-    return str(much // 1000) if much % 1000 == 0 else f"{much}m"
-
-
 def _exclusive(pod_class: PodClass) -> bool:
     """The label counts, not what Kubernetes would derive, and for production only."""
-    return pod_class.labels.get(peer_keys.QOS) in {"LSE", "LSR"} and pod_class.band == "koord-prod"
+    return (
+        pod_class.labels.get(classes.QOS_LABEL) in {"LSE", "LSR"} and pod_class.band == "koord-prod"
+    )

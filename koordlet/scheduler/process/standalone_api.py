@@ -15,12 +15,12 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from koordlet.kubeapi import kinds, objects, refusals, selectors
-from koordlet.model import errors, surrogates
+from koordlet.kubeapi import classes, kinds, objects, pod_annotations, refusals, selectors
+from koordlet.model import errors, resources, surrogates
 from koordlet.rpc import placing
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
-from koordlet.scheduler.objects import json_annotations, peer_keys, requests
+from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.standalone import taints
 
@@ -57,7 +57,7 @@ class StandaloneApi:
             node = columns.nodes[row]
             amounts = [
                 {
-                    name: _quantity(name, int(table[columns.resources[name], row]))
+                    name: resources.text(name, int(table[columns.resources[name], row]))
                     for name in names
                     if table[columns.resources[name], row]
                 }
@@ -204,8 +204,8 @@ class StandaloneApi:
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
     notes = _part(objects.metadata(body), "annotations")
-    status = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
-    drawn = json_annotations.body(notes.get(keys.ALLOCATED))
+    status = json_annotations.body(notes.get(pod_annotations.RESOURCE_STATUS), {"cpuset": None})
+    drawn = json_annotations.body(notes.get(keys.ALLOCATED), {"name": None})
     labels = _part(objects.metadata(body), "labels")
     return placing.Assigned(
         verb=verb,
@@ -216,7 +216,7 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigne
         node=str(_part(body, "spec").get("nodeName") or ""),
         cpus=str(status.get("cpuset") or ""),
         reservation=str(drawn.get("name") or ""),
-        qos=str(labels.get(peer_keys.QOS) or ""),
+        qos=str(labels.get(classes.QOS_LABEL) or ""),
         manifest=json.dumps(body),
     )
 
@@ -249,9 +249,3 @@ def _decoded(manifest: str) -> dict[str, Any]:
 def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = body.get(key)
     return found if isinstance(found, Mapping) else {}
-
-
-def _quantity(name: str, much: int) -> str:
-    if name != requests.CPU:
-        return str(much)
-    return f"{much}m" if much % 1000 else str(much // 1000)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import field
 
-from koordlet.model import moment, spelling
+from koordlet.model import moment, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import (
@@ -85,8 +85,8 @@ def status(info: ReservationInfo, now: float, message: str = "") -> ReservationS
         phase=info.phase,
         node=info.node,
         conditions=conditions,
-        allocatable=spelling.resources(info.spec.allocatable, info.spec.decimal),
-        allocated=spelling.resources(info.allocated, info.spec.decimal),
+        allocatable=resources.canonical(info.spec.allocatable, info.spec.decimal),
+        allocated=resources.canonical(info.allocated, info.spec.decimal),
         owners=owners(info),
     )
 

@@ -39,6 +39,17 @@ from koordlet.scheduler.reservation.spec import (
 _CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _HARD = ("NoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_REQUIREMENTS = [dict.fromkeys(("key", "operator", "values"))]
+_AFFINITY_STRUCTURE = {
+    "name": None,
+    "reservationSelector": None,
+    _REQUIRED: {
+        "reservationSelectorTerms": [
+            {"matchExpressions": _REQUIREMENTS, "matchFields": _REQUIREMENTS}
+        ]
+    },
+    "tolerations": [dict.fromkeys(("key", "operator", "value", "effect"))],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,8 @@ def wish(pod_class: PodClass) -> ReservationDemand:
     return ReservationDemand(
         affinity=_affinity(pod_class.annotations),
         exact=wire.strings(
-            json_annotations.meant(pod_class.annotations, keys.EXACT), "resourceNames"
+            json_annotations.meant(pod_class.annotations, keys.EXACT, {"resourceNames": None}),
+            "resourceNames",
         ),
         ignores=pod_class.labels.get(keys.IGNORED) == "true",
     )
@@ -90,7 +102,7 @@ def wish(pod_class: PodClass) -> ReservationDemand:
 def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
     if not annotations.get(keys.AFFINITY):
         return None
-    body = json_annotations.meant(annotations, keys.AFFINITY)
+    body = json_annotations.meant(annotations, keys.AFFINITY, _AFFINITY_STRUCTURE)
     needs = body.get(_REQUIRED)
     wanted = wire.mapping(body, _REQUIRED)
     return Affinity(

@@ -16,12 +16,11 @@ Rules:
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from koordlet.kubeapi import selectors
-from koordlet.model import moment, spelling
+from koordlet.model import moment, quantity_text
 from koordlet.scheduler.objects import json_annotations, requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -48,6 +47,16 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 _OWNER_FIELDS = frozenset({"object", "controller", "labelSelector"})
+_RESOURCES = {"resources": None}
+#: An owner entry in an annotation.
+_OWNER = {
+    "object": dict.fromkeys(("namespace", "name", "uid", "apiVersion")),
+    "controller": dict.fromkeys(("namespace", "name", "uid", "apiVersion", "kind", "controller")),
+    "labelSelector": {
+        "matchLabels": None,
+        "matchExpressions": [dict.fromkeys(("key", "operator", "values"))],
+    },
+}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -99,11 +108,11 @@ def read(body: Body) -> ReservationSpec:
 def spec_of(pod: Pod) -> ReservationSpec:
     """The specification of a pod in operating mode: used once, Aligned, never expires."""
     try:
-        found = json.loads(pod.pod_class.annotations.get(keys.OWNERS) or "[]")
-        owners = owners_of([owner for owner in found if isinstance(owner, Mapping)])
+        listed = json_annotations.parsed(pod.pod_class.annotations, keys.OWNERS, [_OWNER])
+        owners = owners_of([owner for owner in listed if isinstance(owner, Mapping)])
         fault = "" if owners else "the pod misses its owners"
-    except (ValueError, TypeError, RecursionError) as error:
-        owners, fault = (), f"annotation {keys.OWNERS}: {str(error)[:80]}"
+    except (BadObjectError, TypeError) as error:
+        owners, fault = (), str(error)
     return ReservationSpec(
         name=pod.name,
         uid=pod.uid,
@@ -188,16 +197,16 @@ def _allocatable(
             **_listed(resources, "limits"),
             **_listed(resources, "requests"),
         }.items():
-            if not spelling.is_decimal(spelled):
+            if not quantity_text.is_decimal(spelled):
                 decimal.discard(name)
-    resize = json_annotations.meant(annotations, keys.RESIZE)
+    resize = json_annotations.meant(annotations, keys.RESIZE, _RESOURCES)
     if resize:
         changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
         found |= changed
         decimal = {name for name in decimal if name not in changed} | {
             name
             for name, spelled in wire.mapping(resize, "resources").items()
-            if spelling.is_decimal(spelled)
+            if quantity_text.is_decimal(spelled)
         }
     return found, frozenset(decimal)
 
@@ -207,12 +216,12 @@ def _listed(resources: Body, key: str) -> dict[str, Any]:
 
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
-    body = json_annotations.meant(annotations, keys.NODE_RESERVATION)
+    body = json_annotations.meant(annotations, keys.NODE_RESERVATION, _RESOURCES)
     return requests.amounts(body, "resources", requests.MOST_REQUEST) if body else {}
 
 
 def _restricted(annotations: Mapping[str, str], allocatable: Mapping[str, int]) -> frozenset[str]:
-    body = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS)
+    body = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS, _RESOURCES)
     named = frozenset(wire.strings(body, "resources")) & allocatable.keys() if body else frozenset()
     return named or frozenset(allocatable)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from koordlet.model import spelling
+from koordlet.model import resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
@@ -204,7 +204,7 @@ def annotation(info: ReservationInfo) -> dict[str, str]:
     """The annotation by which a reservation remembers which pods it adopted, and their amounts."""
     if not info.adopted:
         return {}
-    body = {"pods": sorted(info.adopted), "resources": spelling.resources(info.pledged)}
+    body = {"pods": sorted(info.adopted), "resources": resources.canonical(info.pledged)}
     return {keys.ADOPTED: json.dumps(body, separators=(",", ":"))}
 
 

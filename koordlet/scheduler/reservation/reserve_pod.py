@@ -14,8 +14,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.scheduler.objects import assigned, requests, terms, wire
-from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects import requests, terms, wire
+from koordlet.scheduler.objects.decoder import Decoder, assigned
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
@@ -51,7 +51,7 @@ class ReservePods:
         pod = self._decoder.decode(body, position)
         pod.reserve_pod_of = spec.uid
         # What was chosen for it before we knew it.
-        chosen = assigned.read(spec.annotations)
+        chosen = assigned(spec.annotations)
         pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
         pod.pod_class = self._class(pod.pod_class, spec)
         return pod

@@ -24,8 +24,6 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 #: or return another one.
 Admit = Callable[[objects.Ref, Mapping[str, Any] | None, dict[str, Any]], dict[str, Any]]
 
-_NO_ANNOTATIONS: Mapping[str, str] = {}
-
 
 class Store:
     """Objects in one file."""
@@ -179,7 +177,7 @@ class Store:
         node: str,
         *,
         uid: str = "",
-        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+        annotations: Mapping[str, str] = objects.NO_ANNOTATIONS,
     ) -> None:
         """Give a pod its node."""
         now = writing.stamp(self._clock())

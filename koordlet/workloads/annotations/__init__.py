@@ -1,4 +1,4 @@
-"""One module for each annotation that a policy reads: its key, and what its text says.
+"""One module for each annotation that is a strategy, and the table of all annotations.
 
 Covers: decoding. Does not cover: what a policy makes of it.
 

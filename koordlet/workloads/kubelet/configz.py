@@ -6,17 +6,12 @@ is refused: its defaults would be a guess.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from koordlet.model import kubelet, resources
-from koordlet.workloads import shapes
+from koordlet.kubeapi import pod_annotations, shapes
+from koordlet.model import kubelet
 
 PATH = "/configz"
-
-
-def _amounts(value: object, problems: list[str]) -> dict[str, int]:
-    return resources.read(shapes.mapping(value), problems, "resources")
 
 
 _TEXTS = shapes.table(shapes.text)
@@ -27,8 +22,8 @@ _FIELDS: shapes.Fields = {
     "topology_manager_scope": ("topologyManagerScope", shapes.text),
     "cgroup_root": ("cgroupRoot", shapes.text),
     "reserved_cpus": ("reservedSystemCPUs", shapes.cpus),
-    "system_reserved": ("systemReserved", _amounts),
-    "kube_reserved": ("kubeReserved", _amounts),
+    "system_reserved": ("systemReserved", pod_annotations.amounts),
+    "kube_reserved": ("kubeReserved", pod_annotations.amounts),
     "eviction_hard": ("evictionHard", _TEXTS),
     "eviction_soft": ("evictionSoft", _TEXTS),
     "eviction_soft_grace": ("evictionSoftGracePeriod", _TEXTS),
@@ -42,9 +37,5 @@ def decode(body: object) -> kubelet.Configuration:
     found = shapes.mapping(shapes.find(shapes.mapping(body), "kubeletconfig"))
     problems: list[str] = []
     ours = {key: shapes.find(found, key) for key, _ in _FIELDS.values()}
-    made = _READ(_said(ours), problems)
+    made = _READ({key: value for key, value in ours.items() if value is not None}, problems)
     return replace(made, problems=tuple(f"configz: {problem}" for problem in problems))
-
-
-def _said(ours: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in ours.items() if value is not None}

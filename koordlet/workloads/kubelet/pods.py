@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from koordlet.kubeapi import podwire
 from koordlet.model import pod
-from koordlet.workloads import poddecode, podwire
+from koordlet.workloads import poddecode
 
 PATH = "/pods"
 

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 
 from koordlet.host.fs import root
+from koordlet.kubeapi import shapes
 from koordlet.model import kubelet, pod, spread
 from koordlet.model.record import dataclass
-from koordlet.workloads import shapes, source
-from koordlet.workloads.kubelet import client, configz, cpu_state, memory_state, pods, summary
+from koordlet.workloads import source
+from koordlet.workloads.kubelet import client, configz, manager_states, pods, summary
 
 #: The configuration changes with a restart of the kubelet only.
 _CONFIGZ_PERIOD = 60.0
@@ -134,14 +135,14 @@ def checkpoints(
     return (
         source.Polled(
             "kubelet cpu_manager_state",
-            read(cpu_state.NAME),
+            read(manager_states.CPU_STATE),
             _cpu,
             period=_FILE_PERIOD,
             max_age=max_age,
         ),
         source.Polled(
             "kubelet memory_manager_state",
-            read(memory_state.NAME),
+            read(manager_states.MEMORY_STATE),
             _memory,
             period=_FILE_PERIOD,
             max_age=max_age,
@@ -163,9 +164,9 @@ def _summary(data: bytes, problems: list[str]) -> kubelet.Summary:
 
 def _cpu(data: bytes, problems: list[str]) -> kubelet.CpuState:
     del problems
-    return cpu_state.decode(data.decode()) if data else kubelet.CpuState()
+    return manager_states.cpus(data.decode()) if data else kubelet.CpuState()
 
 
 def _memory(data: bytes, problems: list[str]) -> kubelet.MemoryState:
     del problems
-    return memory_state.decode(data.decode()) if data else kubelet.MemoryState()
+    return manager_states.memory(data.decode()) if data else kubelet.MemoryState()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from koordlet.kubeapi import shapes
 from koordlet.model import kubelet
-from koordlet.workloads import shapes
 
 PATH = "/stats/summary"
 

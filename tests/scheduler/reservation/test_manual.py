@@ -5,8 +5,8 @@ One difference is wanted: ``reservation-demo`` may be used once, so that it has 
 
 from __future__ import annotations
 
+from koordlet.kubeapi import manifests
 from koordlet.scheduler.loop import configuration
-from koordlet.scheduler.objects import manifests
 from tests.kit import reservations
 from tests.kit.reservations import manual
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import spelling
+from koordlet.model import resources
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.reservation.spec import AllocatePolicy
@@ -161,7 +161,7 @@ def test_resized_amounts_keep_the_spelling_of_the_resize_and_others_their_own() 
         )
     )
 
-    assert spelling.resources(spec.allocatable, spec.decimal) == {
+    assert resources.canonical(spec.allocatable, spec.decimal) == {
         "cpu": "4",
         "memory": "16Gi",
         "example.com/disk": "20G",

@@ -9,35 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset, strategies, wishes
-from koordlet.workloads.annotations import (
-    core_sharing,
-    eviction,
-    network_qos,
-    numa_topology,
-    oom_score,
-    registry,
-    resctrl,
-    reservation_affinity,
-    reservation_use,
-    resource_spec,
-    resource_status,
-)
+from koordlet.workloads.annotations import registry
 from tests.kit import pods
 
 GOOD: dict[str, tuple[Any, object]] = {
-    resource_status.KEY: (
+    pod_annotations.RESOURCE_STATUS: (
         {"cpuset": "0-3", "numaNodeResources": [{"node": 0, "resources": {"cpu": "4"}}]},
         wishes.Grant(
             cpus=cpuset.CPUSet.parse("0-3"),
             numa=(wishes.NumaShare(node=0, resources={"cpu": 4000}),),
         ),
     ),
-    resource_spec.KEY: (
+    pod_annotations.RESOURCE_SPEC: (
         {"preferredCPUBindPolicy": "FullPCPUs", "PreferredCPUExclusivePolicy": "None"},
         wishes.Binding(preferred="FullPCPUs", exclusive="None"),
     ),
-    numa_topology.KEY: (
+    pod_annotations.NUMA_SPEC: (
         {"numaTopologyPolicy": "Restricted", "singleNUMANodeExclusive": "Required"},
         wishes.Numa(policy="Restricted", exclusive="Required"),
     ),
@@ -56,30 +45,9 @@ GOOD: dict[str, tuple[Any, object]] = {
             blocks=(strategies.Block(name="/dev/sdb", io_cfg=strategies.IoLimits(read_bps=1024)),)
         ),
     ),
-    network_qos.KEY: (
+    registry.NETWORK_QOS: (
         {"ingressLimit": "10M", "egressLimit": "20M"},
         wishes.Network(ingress=10_000_000, egress=20_000_000),
-    ),
-    resctrl.KEY: (
-        {
-            "llc": {
-                "schemata": {"range": [0, 50]},
-                "schemataPerCache": [{"cacheID": 8, "range": [0, 30]}],
-            },
-            "mb": {"schemata": {"percent": 20}},
-        },
-        wishes.Resctrl(
-            caches=(
-                wishes.CacheRange(start=0, end=50),
-                wishes.CacheRange(start=0, end=30, cache=8),
-            ),
-            bandwidths=(wishes.Bandwidth(percent=20),),
-        ),
-    ),
-    reservation_use.KEY: ({"name": "r", "uid": "u"}, wishes.ReservationUse(name="r", uid="u")),
-    reservation_affinity.KEY: (
-        {"reservationSelector": {"a": "b"}},
-        wishes.ReservationAffinity(selector={"a": "b"}),
     ),
 }
 
@@ -105,7 +73,7 @@ def test_a_good_annotation(key: str) -> None:
 def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> None:
     """The problem names the annotation; the others are decoded."""
     problems: list[str] = []
-    found = registry.decode({eviction.ENABLED: "true"}, {key: text}, problems)
+    found = registry.decode({registry.EVICTION_ENABLED: "true"}, {key: text}, problems)
 
     assert getattr(found, registry.DECODERS[key][0]) is None
     assert found.eviction.enabled
@@ -127,14 +95,13 @@ def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> 
         ),
         (registry.CPU_BURST, {"policy": "auto", "burst": 1}, "'burst' is not known"),
         (registry.MEMORY_QOS, {"wmarkMinAdj": 51}, "wmarkMinAdj: expected -25 to 50"),
-        (
-            resctrl.KEY,
-            {"llc": {"schemata": {"range": [50, 50]}}},
-            "range: the range 50-50 is empty",
-        ),
-        (resource_status.KEY, {"cpuset": "3-1"}, "cpuset: "),
+        (pod_annotations.RESOURCE_STATUS, {"cpuset": "3-1"}, "cpuset: "),
         (registry.BLKIO_QOS, {"blocks": [{"type": "tape"}]}, "blocks: [0]: type: expected one of"),
-        (network_qos.KEY, {"ingressLimit": "-1"}, "ingressLimit: a quantity must not be negative"),
+        (
+            registry.NETWORK_QOS,
+            {"ingressLimit": "-1"},
+            "ingressLimit: a quantity must not be negative",
+        ),
     ],
 )
 def test_a_field_that_does_not_fit_costs_itself(key: str, body: Any, problem: str) -> None:
@@ -159,35 +126,36 @@ def test_a_field_that_does_not_fit_costs_itself(key: str, body: Any, problem: st
 )
 def test_who_may_evict(text: str | None, expected: frozenset[str] | None) -> None:
     """Nothing said allows every feature; what cannot be read allows none."""
-    notes = {} if text is None else {eviction.POLICY: text}
+    notes = {} if text is None else {registry.EVICTION_POLICY: text}
 
-    assert eviction.decode({}, notes, []).features == expected
+    assert registry.eviction({}, notes, []).features == expected
 
 
 @pytest.mark.parametrize("text", ["True", "1", "yes", " true"])
 def test_consent_is_exactly_true(text: str) -> None:
     """Anything else is no consent."""
-    assert not eviction.decode({eviction.ENABLED: text}, {}, []).enabled
+    assert not registry.eviction({registry.EVICTION_ENABLED: text}, {}, []).enabled
 
 
 def test_numbers_in_texts() -> None:
     """A priority beyond 32 bits is said and is zero; a score beyond the kernel's is none."""
     problems: list[str] = []
 
-    assert eviction.decode({}, {eviction.PRIORITY: "2147483648"}, problems).priority == 0
-    assert eviction.decode({}, {eviction.PRIORITY: "-5"}, problems).priority == -5
-    assert oom_score.decode({oom_score.KEY: "1001"}, problems) is None
-    assert wishes.OomScore(pod=-1000, containers={"a": 5}) == oom_score.decode(
-        {oom_score.KEY: "-1000", oom_score.OF_CONTAINERS: '{"a": 5, "b": "x"}'}, problems
+    assert registry.eviction({}, {registry.EVICTION_PRIORITY: "2147483648"}, problems).priority == 0
+    assert registry.eviction({}, {registry.EVICTION_PRIORITY: "-5"}, problems).priority == -5
+    assert registry.oom_score({registry.OOM_SCORE: "1001"}, problems) is None
+    assert wishes.OomScore(pod=-1000, containers={"a": 5}) == registry.oom_score(
+        {registry.OOM_SCORE: "-1000", registry.OOM_SCORE_OF_CONTAINERS: '{"a": 5, "b": "x"}'},
+        problems,
     )
     assert len(problems) == 3
 
 
 def test_core_sharing() -> None:
     """The labels, or nothing."""
-    assert core_sharing.decode({}, []) is None
-    assert wishes.CoreSharing(group="g") == core_sharing.decode(
-        {core_sharing.GROUP: "g", core_sharing.POLICY: "odd"}, []
+    assert registry.core_sharing({}, []) is None
+    assert wishes.CoreSharing(group="g") == registry.core_sharing(
+        {registry.CORE_SCHED_GROUP: "g", registry.CORE_SCHED_POLICY: "odd"}, []
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from koordlet.kubeapi import shapes
 from koordlet.model import pod, surrogates
-from koordlet.workloads import shapes
 from koordlet.workloads.kubelet import configz, pods, summary
 from tests.kit import pods as examples
 from tests.kit.kubelet import server

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from koordlet.kubeapi import classes
 from koordlet.model import qos
-from koordlet.workloads import classes
 
 
 @pytest.mark.parametrize("one", list(qos.Qos))

@@ -1,7 +1,7 @@
 """The part of a Kubernetes Pod that we read, as it comes over the wire.
 
 Covers: types for the fast decoder, and what it makes of a pod that does not fit them.
-Does not cover: what the fields mean (``poddecode``).
+Does not cover: what the fields mean (``pod_amounts``, ``workloads.poddecode``).
 
 Rules:
 1. A part that does not fit is taken out and said; the rest of the pod stays.
@@ -12,22 +12,15 @@ Rules:
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from koordlet.kubeapi import shapes
 from koordlet.model import surrogates
-from koordlet.workloads import shapes
 
+_T = TypeVar("_T")
 _Loose = dict[str, Any]
-
-
-class WireOwner(msgspec.Struct, gc=False):
-    """Owner reference of the pod."""
-
-    kind: str = ""
-    name: str = ""
-    controller: bool | None = None
 
 
 class Meta(msgspec.Struct, rename="camel", gc=False):
@@ -36,12 +29,10 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str | None = None
     uid: str | None = None
-    resource_version: str | None = None
     labels: _Loose | None = None
     annotations: _Loose | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    owner_references: list[WireOwner] | None = None
+    creation_timestamp: Any = None
+    deletion_timestamp: Any = None
 
 
 class WireResources(msgspec.Struct, gc=False):
@@ -69,14 +60,19 @@ class WireVolume(msgspec.Struct, rename="camel", gc=False):
     config_map: _Loose | None = None
 
 
-class WireSpec(msgspec.Struct, rename="camel", gc=False):
-    """``spec``."""
+class WireDemand(msgspec.Struct, rename="camel", gc=False):
+    """What of a ``spec`` asks for resources."""
 
     containers: list[WireContainer] | None = None
     init_containers: list[WireContainer] | None = None
     ephemeral_containers: list[WireContainer] | None = None
     resources: WireResources | None = None
     overhead: _Loose | None = None
+
+
+class WireSpec(WireDemand, rename="camel", gc=False):
+    """``spec``."""
+
     priority: int | None = None
     priority_class_name: str | None = None
     node_name: str | None = None
@@ -145,55 +141,40 @@ _ANY = msgspec.json.Decoder()
 
 _AT = re.compile(r" - at `(?:key` in `)?\$([^`]*)`\Z")
 _PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
-#: Parts that are taken out of one pod before it is given up.
+#: Parts that are taken out of one object before it is given up.
 _REPAIRS = 16
 
 
 def split(data: bytes) -> list[bytes]:
     """The items of a list, each as its bytes; ``ValueError`` for what is no list."""
-    spelled = data
     try:
-        try:
-            listed = _LIST.decode(data)
-        except msgspec.DecodeError:
-            spelled = surrogates.spelled(data)
-            listed = _LIST.decode(spelled)
-    except (msgspec.DecodeError, RecursionError) as error:
+        listed, items = shapes.split(_LIST, data)
+    except ValueError as error:
         msg = f"not a list of pods: {error}"
         raise ValueError(msg) from error
     if not listed.kind.endswith("List") and listed.items is None:
         msg = f"not a list of pods: kind {shapes.shown(listed.kind)} without items"
         raise ValueError(msg)
-    items = [bytes(item) for item in listed.items or ()]
-    # As they came: each pod is to say for itself what is wrong with it.
-    return items if spelled is data else list(surrogates.parts(items, spelled, data))
+    return list(map(bytes, items))
 
 
 def decode(data: bytes, problems: list[str]) -> WirePod:
     """One pod from its bytes; ``ValueError`` where nothing of it can be used."""
     try:
-        return _decode(data, problems)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        mended = surrogates.mended(data)
-        if mended == data:
-            msg = f"not JSON: {error}"
-            raise ValueError(msg) from error
-    problems.append(surrogates.SAID)
-    return decode(mended, problems)
-
-
-def _decode(data: bytes, problems: list[str]) -> WirePod:
-    try:
-        return _POD.decode(data)
+        wire_pod, mended = shapes.decode(_POD, data)
     except msgspec.ValidationError:
-        return convert(_ANY.decode(data), problems)
+        body, mended = shapes.decode(_ANY, data)
+        wire_pod = convert(body, WirePod, problems)
+    if mended:
+        problems.append(surrogates.SAID)
+    return wire_pod
 
 
-def convert(body: object, problems: list[str]) -> WirePod:
-    """One pod from decoded JSON or YAML, rule 1; the input is left as it is."""
+def convert(body: object, kind: type[_T], problems: list[str]) -> _T:
+    """A part of a pod from decoded JSON or YAML, rule 1; the input is left as it is."""
     for _ in range(_REPAIRS):
         try:
-            return msgspec.convert(body, WirePod)
+            return msgspec.convert(body, kind)
         except msgspec.ValidationError as error:
             at = _AT.search(str(error))
             path = [name or int(index) for name, index in _PART.findall(at[1])] if at else []

@@ -9,32 +9,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset, kubelet
-from koordlet.workloads.kubelet import checksum, cpu_state, memory_state
+from koordlet.workloads.kubelet import manager_states
 from tests.kit.kubelet import server
 
-CPU = (server.FIXTURES / cpu_state.NAME).read_text()
-MEMORY = (server.FIXTURES / memory_state.NAME).read_text()
+CPU = (server.FIXTURES / manager_states.CPU_STATE).read_text()
+MEMORY = (server.FIXTURES / manager_states.MEMORY_STATE).read_text()
 POD = "0b6a7f0e-6a1e-4c1f-9f3f-000000000005"
 
 
 def test_checksums_that_kubelets_have_computed() -> None:
     """Three files of the kubelet's own tests and documentation."""
     two = {"pod": {"container1": "4-6", "container2": "1-3"}}
-    table = dict(zip(memory_state._TABLE, (2048, 512, 1536, 512, 1024), strict=True))
-    node = memory_state.NodeMemory(assignments=0, memory={"memory": table}, cells=())
+    table = dict(zip(manager_states._TABLE, (2048, 512, 1536, 512, 1024), strict=True))
+    node = manager_states.NodeMemory(assignments=0, memory={"memory": table}, cells=())
     block = kubelet.MemoryBlock(nodes=(0,), type="memory", size=512)
 
-    assert checksum.fnv1a(cpu_state.dump("none", "4-6", {})) == 354655845
-    assert checksum.fnv1a(cpu_state.dump("none", "1-3", two)) == 3610638499
+    assert manager_states.fnv1a(manager_states.cpu_dump("none", "4-6", {})) == 354655845
+    assert manager_states.fnv1a(manager_states.cpu_dump("none", "1-3", two)) == 3610638499
     assert (
-        checksum.fnv1a(memory_state.dump("static", {0: node}, {"pod": {"container1": (block,)}}))
+        manager_states.fnv1a(
+            manager_states.memory_dump("static", {0: node}, {"pod": {"container1": (block,)}})
+        )
         == 4215593881
     )
 
 
 def test_what_is_held() -> None:
     """CPUs and memory of each container."""
-    cpu, memory = cpu_state.decode(CPU), memory_state.decode(MEMORY)
+    cpu, memory = manager_states.cpus(CPU), manager_states.memory(MEMORY)
 
     assert (cpu.policy, str(cpu.default)) == ("static", "0,2-7")
     assert cpuset.CPUSet.parse("1") == cpu.of_pod(POD)
@@ -59,19 +61,19 @@ def test_what_is_held() -> None:
 def test_a_half_written_or_damaged_file_is_refused(text: str) -> None:
     """As a whole: what it leaves out would look free."""
     with pytest.raises(ValueError, match=r".+"):
-        cpu_state.decode(text)
+        manager_states.cpus(text)
 
 
 def test_older_spelling_and_no_checksum_are_accepted() -> None:
     """As the kubelet accepts them."""
-    found = cpu_state.decode('{"policyName":"none","defaultCPUSet":"0-3"}')
+    found = manager_states.cpus('{"policyName":"none","defaultCPUSet":"0-3"}')
 
     assert cpuset.CPUSet.parse("0-3") == found.default
 
 
 def test_cpus_of_whole_pods() -> None:
     """The later format names them beside the containers."""
-    found = cpu_state.decode('{"policyName":"static","podEntries":{"u":{"cpuSet":"4-5"}}}')
+    found = manager_states.cpus('{"policyName":"static","podEntries":{"u":{"cpuSet":"4-5"}}}')
 
     assert cpuset.CPUSet.parse("4-5") == found.of_pod("u")
 
@@ -81,10 +83,10 @@ def test_no_change_of_a_digit_goes_unseen(at: int, digit: int) -> None:
     """A file with another number is refused, or says the same."""
     changed = MEMORY[:at] + str(digit) + MEMORY[at + 1 :]
     try:
-        found = memory_state.decode(changed)
+        found = manager_states.memory(changed)
     except ValueError:
         return
-    assert memory_state.decode(MEMORY) == found or "checksum" not in json.loads(changed)
+    assert manager_states.memory(MEMORY) == found or "checksum" not in json.loads(changed)
 
 
 def test_a_node_full_of_pods() -> None:
@@ -94,4 +96,4 @@ def test_a_node_full_of_pods() -> None:
     text = json.dumps({"policyName": "Static", "entries": held})
 
     assert len(text) > 256 << 10
-    assert len(memory_state.decode(text).entries) == 500
+    assert len(manager_states.memory(text).entries) == 500

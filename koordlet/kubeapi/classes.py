@@ -14,18 +14,18 @@ Rules, in order:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from koordlet.model import qos, resources
-from koordlet.workloads import shapes
+from koordlet.kubeapi import shapes
+from koordlet.model import pod, qos, resources
 
 QOS_LABEL = "koordinator.sh/qosClass"
 BAND_LABEL = "koordinator.sh/priority-class"
 SUB_PRIORITY_LABEL = "koordinator.sh/priority"
 
 _NAMED = (resources.CPU, resources.MEMORY)
-_QOS = {one.value: one for one in qos.Qos}
-_KUBE = {KubeQo.value: KubeQo for KubeQo in qos.KubeQos}
+_QOS = {kind.value: kind for kind in qos.Qos}
+_KUBE = {kind.value: kind for kind in qos.KubeQos}
 
 
 def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
@@ -33,10 +33,10 @@ def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
     text = labels.get(QOS_LABEL)
     if not text:
         return None
-    found = _QOS.get(text)
-    if found is None:
+    named = _QOS.get(text)
+    if named is None:
         problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is not a QoS class")
-    return found
+    return named
 
 
 def band(
@@ -45,11 +45,25 @@ def band(
     """Rule 2."""
     text = labels.get(BAND_LABEL)
     if text:
-        found = qos.Band.labelled(text)
-        if found is None:
+        named = qos.Band.labelled(text)
+        if named is None:
             problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is not a priority class")
-        return found
+        return named
     return qos.Band.of(priority) if priority else qos.Band.default_of(kind)
+
+
+def band_or_default(labels: Mapping[str, str], priority: int | None, kind: qos.Qos) -> qos.Band:
+    """The band that decides who is given CPUs: that of rule 2, else the default of the class."""
+    return band(labels, priority, kind, []) or qos.Band.default_of(kind)
+
+
+def counted(
+    containers: Sequence[pod.Container], own: tuple[resources.Amounts, resources.Amounts]
+) -> list[tuple[resources.Amounts, resources.Amounts]]:
+    """Resources that determine the Kubernetes QoS class: the pod's own, else its containers'."""
+    if own[0] or own[1]:
+        return [own]
+    return [(row.requests, row.limits) for row in containers if row.kind is not pod.Kind.EPHEMERAL]
 
 
 def kube_qos(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from koordlet.kubeapi import pod_amounts
 from koordlet.model import pod
-from koordlet.workloads import effective
 
 
 def container(kind: pod.Kind, cpu: int, limit: int | None = None) -> pod.Container:
@@ -14,7 +14,7 @@ def container(kind: pod.Kind, cpu: int, limit: int | None = None) -> pod.Contain
 
 def cpu(*containers: pod.Container) -> int:
     """The pod's request."""
-    return effective.requests(containers, {}, {})["cpu"]
+    return pod_amounts.requests(containers, {}, {})["cpu"]
 
 
 def test_regular_containers_add_up() -> None:
@@ -43,7 +43,7 @@ def test_pod_level_requests_replace_the_sum_for_their_names() -> None:
     """Devices stay what the containers ask for."""
     one = pod.Container(name="c", requests={"cpu": 100, "nvidia.com/gpu": 1})
 
-    assert effective.requests((one,), {"cpu": 2000, "nvidia.com/gpu": 7}, {}) == {
+    assert pod_amounts.requests((one,), {"cpu": 2000, "nvidia.com/gpu": 7}, {}) == {
         "cpu": 2000,
         "nvidia.com/gpu": 1,
     }
@@ -53,13 +53,13 @@ def test_overhead_comes_on_top_of_requests_and_of_existing_limits() -> None:
     """A pod without a limit does not get one by its overhead."""
     limited = container(pod.Kind.REGULAR, 100, 200)
 
-    assert effective.requests((limited,), {}, {"cpu": 10}) == {"cpu": 110}
-    assert effective.limits((limited,), {}, {"cpu": 10, "memory": 5}) == {"cpu": 210}
+    assert pod_amounts.requests((limited,), {}, {"cpu": 10}) == {"cpu": 110}
+    assert pod_amounts.limits((limited,), {}, {"cpu": 10, "memory": 5}) == {"cpu": 210}
 
 
 def test_one_container_without_a_limit_makes_the_pod_unlimited() -> None:
     """As the kubelet decides it for the pod's cgroup."""
     both = (container(pod.Kind.REGULAR, 100, 200), container(pod.Kind.REGULAR, 100))
 
-    assert effective.limits(both, {}, {}) == {}
-    assert effective.limits(both, {"cpu": 500}, {}) == {"cpu": 500}
+    assert pod_amounts.limits(both, {}, {}) == {}
+    assert pod_amounts.limits(both, {"cpu": 500}, {}) == {"cpu": 500}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from koordlet.model import cpuset
-from koordlet.scheduler.objects import assigned
+from koordlet.scheduler.objects.decoder import assigned
 from tests.kit import clusters
 from tests.kit.clusters import node, pod
 
@@ -29,7 +29,7 @@ def test_a_broken_annotation_hides_nobody(listed: object) -> None:
     notes = {STATUS: json.dumps({"cpuset": "0-1", "numaNodeResources": listed})}
     there = pod("a", on="n", cpu="4", meta={"annotations": notes})
 
-    found = assigned.read(notes)
+    found = assigned(notes)
     assert (found["cpus"], found["parts"]) == (cpuset.CPUSet.parse("0-1"), {})
     message = clusters.message("b", node("n", cpu="4"), there, pod("b", cpu="1"))
     assert message == "0/1 nodes are available: 1 Insufficient cpu."

@@ -1,23 +1,31 @@
-"""Readers of foreign JSON: invalid parts are reported and ignored.
+"""Readers of foreign JSON: what does not fit is reported and left out.
 
-Covers: single values, lists, tables, and records of a dataclass from a table of fields.
-Does not cover: parsing text as JSON beyond ``parse``, what the values mean.
+Covers: bytes and texts as values, lists cut into their items; single values, lists, tables, and
+records of a dataclass from a table of fields. Does not cover: what the values mean.
 
 Rules:
 1. One wrong field costs that field. Its problem names the path: ``ioCfg.readBPS: expected …``.
-2. Keys match exactly first, then case-insensitively, as Go's decoder does; unknown keys are said.
+2. Keys of annotations, ConfigMaps and checkpoints match without regard to case, and the last one
+   that says something counts, as in Go's decoder; unknown keys are reported. Keys of a map (names
+   of resources, labels) are exact, and so are those of whole API objects: API machinery decodes
+   these with regard to case.
 3. ``null`` is "not said".
 4. A reader raises ``ValueError`` for a value that it cannot take; nothing else.
+
+msgspec is imported late: an agent without API objects reads no JSON of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
-
-import msgspec
+import datetime as dt
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
 
 from koordlet.model import cpuset, moment, quantity, surrogates
+
+if typing.TYPE_CHECKING:
+    import msgspec
 
 _T = TypeVar("_T")
 
@@ -29,6 +37,14 @@ class Problems(list[str]):
         super().__init__()
         self.unread: list[tuple[str, ...]] = []
 
+
+class RawListing(Protocol):
+    """A list whose items are left as they came."""
+
+    items: list[msgspec.Raw] | None
+
+
+RawListingT = TypeVar("RawListingT", bound=RawListing)
 
 #: Reads one value; problems of parts of it are appended.
 Reader = Callable[[object, list[str]], Any]
@@ -51,16 +67,55 @@ def parse(text: str) -> object:
 
 def parse_bytes(data: bytes, problems: list[str] | None = None) -> object:
     """A whole answer as JSON, however long; ``ValueError`` for what is none."""
+    import msgspec  # noqa: PLC0415 -- see above
+
+    value, mended = decode(msgspec.json.Decoder(), data)
+    if mended and problems is not None:
+        problems.append(surrogates.SAID)
+    return value
+
+
+def decode(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tuple[_T, bool]:
+    """A value, and whether a text in it was mended; ``ValueError`` for what is no JSON.
+
+    JSON that does not fit the decoder's type is a ``msgspec.ValidationError``.
+    """
+    import msgspec  # noqa: PLC0415 -- see above
+
     try:
-        return msgspec.json.decode(data)
+        return decoder.decode(raw), False
+    except msgspec.ValidationError:
+        raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        mended = surrogates.mended(data)
-        if mended == data:
+        mended = surrogates.mended(bytes(raw))
+        if mended == bytes(raw):
             msg = f"not JSON: {error}"
             raise ValueError(msg) from error
-    if problems is not None:
-        problems.append(surrogates.SAID)
-    return parse_bytes(mended)
+    return decode(decoder, mended)[0], True
+
+
+def split(
+    decoder: msgspec.json.Decoder[RawListingT], data: bytes
+) -> tuple[RawListingT, Sequence[bytes | msgspec.Raw]]:
+    """A list and its items, each as it came, to be mended and reported by itself.
+
+    ``ValueError`` for what is no list.
+    """
+    import msgspec  # noqa: PLC0415 -- see above
+
+    try:
+        try:
+            spelled = data
+            listing = decoder.decode(data)
+        except msgspec.DecodeError:
+            spelled = surrogates.spelled(data)
+            listing = decoder.decode(spelled)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    items = listing.items or ()
+    if spelled is data:
+        return listing, items
+    return listing, list(surrogates.parts(map(bytes, items), spelled, data))
 
 
 def shown(value: object) -> str:
@@ -85,10 +140,29 @@ def mapping(value: object) -> Mapping[str, object]:
 
 def find(body: Mapping[str, object], key: str) -> object:
     """Value of a key by rule 2; ``None`` if absent."""
-    if key in body:
-        return body[key]
     folded = key.casefold()
-    return next((v for k, v in body.items() if str(k).casefold() == folded), None)
+    values = (value for name, value in body.items() if str(name).casefold() == folded)
+    return next((value for value in reversed(list(values)) if value is not None), None)
+
+
+def canonical(value: Any, structure: Any) -> Any:
+    """A value whose keys are spelled as a structure spells them (rule 2).
+
+    The structure maps each known name to what is below it; a list has the structure of its items.
+    """
+    if isinstance(structure, list) and isinstance(value, list):
+        return [canonical(item, structure[0]) for item in value]
+    if not isinstance(structure, dict) or not isinstance(value, dict):
+        return value
+    names = {name.casefold(): name for name in structure}
+    body: dict[str, Any] = {}
+    for key, item in value.items():
+        name = names.get(str(key).casefold())
+        if name is None:
+            body[key] = item
+        elif item is not None:
+            body[name] = canonical(item, structure[name])
+    return body
 
 
 def integer(low: int = -_INT64, high: int = _INT64 - 1) -> Reader:
@@ -200,21 +274,21 @@ def table(of: Reader) -> Reader:
 
 def record(kind: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
     """A dataclass; fields that do not fit keep their defaults. Missing required ones refuse it."""
-    known = {key.casefold() for key, _ in fields.values()}
+    known = {key.casefold(): (name, key, reader) for name, (key, reader) in fields.items()}
 
     def read(value: object, problems: list[str]) -> _T:
-        body = mapping(value)
-        problems.extend(
-            f"{shown(key)} is not known" for key in body if str(key).casefold() not in known
-        )
-        found = {
-            name: guarded(reader, find(body, key), key, problems)
-            for name, (key, reader) in fields.items()
-        }
+        arguments: dict[str, Any] = {}
+        for spelled, item in mapping(value).items():
+            if (row := known.get(str(spelled).casefold())) is None:
+                problems.append(f"{shown(spelled)} is not known")
+                continue
+            name, key, reader = row
+            if (argument := guarded(reader, item, key, problems)) is not None:
+                arguments[name] = argument
         try:
-            return kind(**{name: item for name, item in found.items() if item is not None})
+            return kind(**arguments)
         except TypeError as error:
-            missing = [fields[name][0] for name, item in found.items() if item is None]
+            missing = [key for name, key, _ in known.values() if name not in arguments]
             msg = f"incomplete: {', '.join(missing)} missing"
             raise ValueError(msg) from error
 
@@ -222,24 +296,53 @@ def record(kind: Callable[..., _T], fields: Fields) -> Callable[[object, list[st
 
 
 def instant(value: object, problems: list[str]) -> float:
-    """A time of RFC 3339 as Unix time; without a zone it is UTC."""
-    found = text(value, problems)
+    """A time of RFC 3339 as Unix time; without a zone it is UTC. YAML may have read it."""
+    spelled = value if isinstance(value, dt.datetime) else text(value, problems)
     try:
-        return moment.parse(found)
+        return moment.parse(spelled)
     except ValueError as error:
-        msg = f"{shown(found)} is not a time"
+        msg = f"{shown(spelled)} is not a time"
         raise ValueError(msg) from error
 
 
-def section(body: Mapping[str, object], key: str, problems: list[str]) -> Mapping[str, object]:
-    """A JSON object below a key, empty where it is missing or none."""
-    found: Mapping[str, object] | None = guarded(_mapping, find(body, key), key, problems)
-    return found or {}
+def section(body: Mapping[str, object], key: str, problems: list[str]) -> Mapping[str, Any]:
+    """The object below a key of an API object, empty where it is missing or none."""
+    value = body.get(key)
+    if value is None or isinstance(value, dict):
+        return value or {}
+    problems.append(f"{key}: expected an object, found {shown(value)}")
+    return {}
 
 
-def _mapping(value: object, problems: list[str]) -> Mapping[str, object]:
-    del problems
-    return mapping(value)
+def sections(
+    body: Mapping[str, object], key: str, problems: list[str]
+) -> Iterator[Mapping[str, Any]]:
+    """The objects of a list below a key of an API object."""
+    items = body.get(key)
+    if items is not None and not isinstance(items, list):
+        problems.append(f"{key}: expected a list, found {shown(items)}")
+        return
+    for item in items or ():
+        if isinstance(item, dict):
+            yield item
+        else:
+            problems.append(f"{key}: expected an object, found {shown(item)}")
+
+
+def texts(body: Mapping[str, object] | None, problems: list[str], what: str) -> dict[str, str]:
+    """Labels or annotations; a number or a switch of a YAML file is read as JSON spells it."""
+    result: dict[str, str] = {}
+    for key, value in (body or {}).items():
+        if isinstance(value, str):
+            result[str(key)] = value
+            continue
+        problem = f"{what} {str(key)[:80]}: expected a text, found {shown(value)}"
+        if value is None or isinstance(value, bool | int | float):
+            spelled = "" if value is None else str(value)
+            result[str(key)] = spelled.lower() if isinstance(value, bool) else spelled
+            problem += f", read as {shown(result[str(key)])}"
+        problems.append(problem)
+    return result
 
 
 def guarded(reader: Reader, value: object, where: str, problems: list[str]) -> Any:

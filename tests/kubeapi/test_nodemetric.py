@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 
-from koordlet.workloads import nodemetric
+from koordlet.kubeapi import nodemetric
 from tests.kit import pods
 
 OBJECT: dict[str, Any] = {
