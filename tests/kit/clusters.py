@@ -60,7 +60,7 @@ def message(name: str, *bodies: Body, config: Body | None = None) -> str:
     """Why a pod is pending, without what preemption says."""
     document = tried(*bodies, config=config)
     [found] = [one["message"] for one in document["pending"] if one["pod"] == f"d/{name}"]
-    return str(found).partition(" preemption:")[0]
+    return str(found).partition(" no new claims")[0]
 
 
 def spread(key: str, when: str = "DoNotSchedule", **more: Any) -> Body:

@@ -36,10 +36,8 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
-from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.reservation.cache import ReservationCache
 
 _T = TypeVar("_T")
 
@@ -68,15 +66,13 @@ class Cluster:
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
-    def equip(self, profile: Profile, reservations: ReservationCache, now: float) -> None:
+    def equip(self, profile: Profile, now: float) -> None:
         """Give a profile's plugins the objects that they ask for."""
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
                 self._each(self.owners, plugin.owners.add)
             elif isinstance(plugin, WithStorage):
                 self._each(self.storage, plugin.storage.add)
-            elif isinstance(plugin, Reservation):
-                plugin.attach(reservations)
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, DeviceShare):
@@ -168,7 +164,7 @@ def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Bod
 
 def _namespaces(
     bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
-) -> dict[str, dict[str, str]]:
+) -> dict[str, Mapping[str, str]]:
     found = [one for body in bodies for one in _guarded(body, warnings, namespace)]
     for name, _, quota in found:
         judge.quotas.name(name, quota)

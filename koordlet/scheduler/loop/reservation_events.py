@@ -88,8 +88,12 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
     if reserve_pod is None:
         if waiting is not None:
             core.queue.forget(waiting)
-        if known is not None and held_before:
-            woken(core, known, now)
+        info = core.reservations.named(objects.text(new, "name"))
+        if info is not None and held_before:
+            woken(core, info, now)
+        elif info is not None and info.row >= 0:
+            # Another scheduler has bound it: it is room for its owners from now on.
+            core.wake(ClusterEvent(ActionType.POD_NEW, pod=info.reserve_pod), now)
         return
     cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import terms, wire
@@ -39,9 +39,27 @@ class InterPodAffinity(Plugin):
         if not 0 <= self._hard <= 100:
             raise BadObjectError("hardPodAffinityWeight is from 0 to 100")
         self._ignore = wire.flag(args, "ignorePreferredTermsOfExistingPods")
+        self._namespaces: terms.Namespaces = {}
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        self._namespaces = columns.namespaces
         return Required(pod_class, columns)
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        """A pod that comes may be sought, one that goes was shunned or shunned the class itself."""
+        if event.pod is None:
+            return True
+        other, known = event.pod.pod_class, self._namespaces
+        if ActionType.POD_NEW in event.what:
+            return bool(pod_class.affinity and _all_match(pod_class.affinity, known, other))
+        return any(
+            _all_match((term,), known, meant)
+            for meant, several in (
+                (other, (*pod_class.anti_affinity, *pod_class.affinity)),
+                (pod_class, other.anti_affinity),
+            )
+            for term in several
+        )
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         if self._ignore and not pod_class.prefers and not pod_class.avoids:

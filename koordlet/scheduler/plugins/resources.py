@@ -74,24 +74,19 @@ class NodeResourcesFit(Plugin):
         if pod_class.adopts:
             # Its room is what running pods still have: the reservation plugin has judged it.
             return None
-        asked = [
-            (columns.resource(name), amount)
+        asked = sorted(
+            (columns.resource(name), amount, name)
             for name, amount in pod_class.requests.real.items()
-            if amount > 0 and not self._ignores(name)
-        ]
-        asked = sorted(pair for pair in asked if pair[0] != _PODS)
-        names = {row: name for name, row in columns.resources.items()}
-        called = [names[row] for row, _ in asked]
+            if amount > 0 and name != requests.PODS and not self._ignores(name)
+        )
         claim = claim_of(pod_class)
-        if claim is not None:
-            return Eased(columns, asked, called, claim)
-        return Fit(columns, asked, called)
+        return Fit(columns, asked) if claim is None else Eased(columns, asked, claim)
 
     def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
-        # A pod that comes takes room, but for a reservation, which is room for its owners.
+        # A pod that comes takes room, unless it is room for others: then it helps those.
         pod = event.pod
         return ActionType.POD_NEW not in event.what or (
-            pod is not None and bool(pod.reserve_pod_of)
+            pod is not None and (bool(pod.reserve_pod_of) or pod.operates)
         )
 
     def _ignores(self, name: str) -> bool:
@@ -110,14 +105,13 @@ class Fit(Filter):
 
     kind = Kind.LOAD
 
-    def __init__(
-        self, columns: Columns, asked: Sequence[tuple[int, int]], names: Sequence[str]
-    ) -> None:
+    def __init__(self, columns: Columns, asked: Sequence[tuple[int, int, str]]) -> None:
         self._columns = columns
-        self._names = names[:_MOST_BITS]
-        self._which: Ints = np.array([row for row, _ in asked], np.int64)
-        self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
-        self._pairs = list(asked)
+        self._names = [name for _, _, name in asked][:_MOST_BITS]
+        self._pairs = [(kind, amount) for kind, amount, _ in asked]
+        self._which: Ints = np.array([kind for kind, _ in self._pairs], np.int64)
+        amounts = [amount for _, amount in self._pairs]
+        self._amounts: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
         self._bits: Ints = np.array([[bit] for bit in bits], np.int64).reshape(-1, 1)
 
@@ -179,13 +173,9 @@ class Eased(Fit):
     """
 
     def __init__(
-        self,
-        columns: Columns,
-        asked: Sequence[tuple[int, int]],
-        names: Sequence[str],
-        claim: Claim,
+        self, columns: Columns, asked: Sequence[tuple[int, int, str]], claim: Claim
     ) -> None:
-        super().__init__(columns, asked, names)
+        super().__init__(columns, asked)
         self._claim = claim
 
     def codes(self, rows: Rows) -> Ints:

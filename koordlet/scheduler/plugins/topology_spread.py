@@ -21,7 +21,7 @@ from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.objects import terms, wire
@@ -71,6 +71,13 @@ class PodTopologySpread(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         constraints = self._constraints(pod_class, hard=True)
         return Hard(pod_class, columns, constraints) if constraints else None
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        """A pod that comes or goes helps only where a constraint counts it."""
+        return event.pod is None or any(
+            _meant(pod_class.namespace, constraint.selector, event.pod.pod_class)
+            for constraint in self._constraints(pod_class, hard=True)
+        )
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         constraints = self._constraints(pod_class, hard=False)
@@ -214,9 +221,9 @@ class Soft(Score):
                 weight = math.log(candidates + 2)
                 matching = tally.upto(self._size)[rows]
             else:
+                # A node without the key, where not all are needed, makes one more domain.
                 seen = np.zeros(sums.totals().size, np.bool_)
                 seen[domains[counted]] = True
-                seen[-1] = False
                 weight = math.log(int(seen.sum()) + 2)
                 matching = sums.totals()[domains]
             part = matching * weight + float(one.skew - 1)

@@ -193,7 +193,8 @@ def test_the_queue_in_anothers_order_and_a_last_word() -> None:
     assert [one["pod"] for one in found["placements"]] == ["d/c", "d/b"]
     [refused] = found["pending"]
     assert refused["message"] == (
-        "0/1 nodes are available: 1 Insufficient cpu. no luck, says the other"
+        "0/1 nodes are available: 1 Insufficient cpu."
+        " no new claims to deallocate, no luck, says the other"
     )
     assert plugin.foreign.refused == [("a", {"n": ("Insufficient cpu",)})]  # type: ignore[attr-defined]
 
