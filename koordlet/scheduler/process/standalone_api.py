@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -18,10 +19,12 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model import errors, surrogates
 from koordlet.rpc import placing
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests
-from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -145,11 +148,26 @@ class StandaloneApi:
         if kind.namespaced:
             metadata.setdefault("namespace", "default")
         body = {**body, "metadata": metadata}
+        if kind == kinds.RESERVATIONS:
+            with contextlib.suppress(BadObjectError):  # the store says what cannot be read
+                self._check_served(parsing.read(body).scheduler)
         return await self._pod(body) if kind == kinds.PODS else body
+
+    def _check_served(self, name: str) -> None:
+        """``Invalid`` where no profile would ever try what asks for this scheduler."""
+        served = self._loop.core.cycles
+        if name not in served:
+            raise refusals.Invalid(
+                f"schedulerName is {name!r}, which this scheduler does not serve",
+                fix=f"it serves {', '.join(served)}",
+            )
 
     async def _pod(self, body: dict[str, Any]) -> dict[str, Any]:
         spec = dict(_part(body, "spec"))
-        spec.setdefault("schedulerName", "koordlet-scheduler")
+        served = self._loop.core.cycles
+        usual = profile.SERVED[-1]
+        spec.setdefault("schedulerName", usual if usual in served else next(iter(served)))
+        self._check_served(str(spec["schedulerName"]))
         spec |= await self._priority(spec, objects.text(body, "name"))
         spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
         runtime = spec.get("runtimeClassName")

@@ -182,3 +182,25 @@ def test_a_node_is_shown_with_what_its_agent_tells(ram: Path) -> None:
             assert after.pressures == ("PIDPressure",)
 
     schedulers.run(body())
+
+
+def test_whom_no_profile_serves_is_refused_before_it_is_stored(ram: Path) -> None:
+    """A pod or a Reservation for another scheduler is not kept; the error names who is served."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            foreign = clusters.pod("foreign", schedulerName="default-scheduler")
+            taken = await desk.submit(
+                _handed(foreign, reservation("r"), clusters.pod("own")), dry_run=False
+            )
+            words = "'default-scheduler', which this scheduler does not serve (it serves"
+            assert [f"{words} {schedulers.NAME})" in one.error for one in taken] == [
+                *(True, True, False),
+            ]
+            assert (await world.pods()).keys() == {"own"}
+
+    schedulers.run(body())
