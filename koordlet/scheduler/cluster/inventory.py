@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
+from koordlet.kubeapi import validation
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.allocation.devices import Devices
@@ -187,7 +188,7 @@ def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> Non
 
 def _node(body: Body, cluster: Cluster) -> None:
     try:
-        node = nodes.decode(body)
+        node = nodes.decode(_validated(body))
         _only_once(node.name, cluster.columns.rows)
         cluster.columns.put(node)
     except BadObjectError as error:
@@ -207,10 +208,17 @@ def budget(body: Body) -> disruption.DisruptionBudget:
 
 def priority(body: Body) -> tuple[str, Priority]:
     """The name and value of a PriorityClass."""
-    name = wire.text(wire.mapping(body, "metadata"), "name")
+    name = wire.text(wire.mapping(_validated(body), "metadata"), "name")
     preempts = wire.text(body, "preemptionPolicy") != "Never"
     default = wire.flag(body, "globalDefault")
     return name, Priority(wire.integer(body, "value"), preempts, default)
+
+
+def _validated(body: Body) -> Body:
+    """``BadObjectError`` where an API server would refuse an object."""
+    if faults := validation.faults(body):
+        raise BadObjectError("; ".join(faults))
+    return body
 
 
 def _pods(bodies: list[Body], cluster: Cluster) -> None:
@@ -221,6 +229,8 @@ def _pods(bodies: list[Body], cluster: Cluster) -> None:
             continue
         try:
             pod = cluster.decoder.decode(body, position)
+            if not pod.node:
+                _validated(body)
             _only_once(pod.key, seen)
             seen.add(pod.key)
             if pod.node:

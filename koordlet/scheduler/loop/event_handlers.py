@@ -262,7 +262,10 @@ def _stored(body: Body) -> Body:
     """The fields of a storage object that plugins read."""
     storage.check(body)
     meta = wire.mapping(body, "metadata")
-    kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")
+    kept = (
+        *("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp"),
+        "ownerReferences",
+    )
     phase = wire.mapping(body, "status").get("phase")
     return {
         **{key: value for key, value in body.items() if key not in {"metadata", "status"}},

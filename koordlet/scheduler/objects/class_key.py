@@ -115,5 +115,6 @@ def volumes(meta: Body, spec: Body) -> list[Body]:
 def _claimed(meta: Body, volume: Body) -> Body:
     """A volume that lives as long as its pod, as the claim that is made for it."""
     claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
-    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": {}}
+    pod = {key: meta.get(key) for key in ("name", "uid")}
+    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": pod}
     return {**own, "persistentVolumeClaim": {"claimName": claim}}

@@ -29,7 +29,7 @@ def load(path: str, warnings: list[str] | None = None) -> list[Body]:
         raise errors.ConfigError(why, culprit=path, fix=documents.FIX) from error
     return [
         body
-        for number, document in enumerate(documents.of_file(raw, path, _MAX_BYTES), 1)
+        for number, document in enumerate(documents.of_file(raw, path, _MAX_BYTES, unique=True), 1)
         for body in _unfold(document, f"{path}: document {number}", warnings)
     ]
 

@@ -86,12 +86,22 @@ class VolumeBinding(WithStorage):
         names = claim_names(pod_class)
         if not names:
             return None
-        for name, own in names.items():
-            if (pod_class.namespace, name) not in self.storage.claims:
-                whose = "waiting for ephemeral volume controller to create the " if own else ""
+        for name, pod in names.items():
+            claim = self.storage.claims.get((pod_class.namespace, name))
+            if claim is None:
                 missing = f'persistentvolumeclaim "{name}"'
-                raise RefusedError(f"{whose}{missing}" if own else f"{missing} not found")
+                if pod is None:
+                    raise RefusedError(f"{missing} not found")
+                raise RefusedError(
+                    f"waiting for ephemeral volume controller to create the {missing}"
+                )
             self._claim(pod_class.namespace, name)
+            if pod is not None and not _owns(pod, claim):
+                space = pod_class.namespace
+                raise RefusedError(
+                    f"PVC {space}/{name} was not created for pod {space}/{pod.get('name')}"
+                    " (pod is not owner)"
+                )
         codes = np.zeros(columns.size, np.int64)
         for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
@@ -175,6 +185,15 @@ class VolumeBinding(WithStorage):
                 ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
                 found.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
         return found
+
+
+def _owns(pod: Body, claim: Body) -> bool:
+    """Whether a claim was made for a pod; of a pod without a UID nobody can say."""
+    references = wire.bodies(wire.mapping(claim, "metadata"), "ownerReferences")
+    return not pod.get("uid") or any(
+        reference.get("controller") is True and reference.get("uid") == pod["uid"]
+        for reference in references
+    )
 
 
 class _Reach(Filter):

@@ -16,7 +16,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from koordlet.kubeapi import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors, validation
 from koordlet.model import errors, surrogates
 from koordlet.rpc import placing
 from koordlet.scheduler.framework import profile
@@ -112,6 +112,8 @@ class StandaloneApi:
             known = _TAKEN.get(kind)
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
+            if found := validation.faults({**body, "metadata": _without_uid(body)}):
+                raise refusals.Invalid("; ".join(found))
             body = await self._completed(known, body)
             namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
@@ -252,6 +254,11 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     found = body.get(key)
     return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+
+
+def _without_uid(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of an object that is new here, wherever it was before."""
+    return {key: value for key, value in objects.metadata(body).items() if key != "uid"}
 
 
 def _decoded(manifest: str) -> dict[str, Any]:

@@ -234,3 +234,23 @@ def test_what_is_taken_helps_nobody_who_waits_for_room() -> None:
             " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
         }
     ]
+
+
+def test_what_an_api_server_would_refuse_is_rejected_by_name() -> None:
+    """Nobody has looked at a file before us; what has a UID has passed an API server."""
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b c"]}]}
+                ]
+            }
+        }
+    }
+    bad = pod("bad", affinity=affinity)
+    found = clusters.tried(node("n1"), bad, clusters.stored(pod("old", affinity=affinity)))
+    messages = {one["pod"]: one["message"] for one in found["pending"]}
+
+    assert found["placements"] == []
+    assert messages["d/bad"].startswith("rejected: spec.affinity.nodeAffinity.required")
+    assert "didn't match Pod's node affinity/selector" in messages["d/old"]
