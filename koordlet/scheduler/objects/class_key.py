@@ -66,6 +66,8 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         len(wire.sequence(spec, "initContainers")),
         containers,
         resized,
+        # Of the pod as a whole, where it has amounts of its own.
+        [spec.get("resources") and status.get(key) for key in _STATUS[1:]],
         [
             condition.get("reason")
             for condition in wire.bodies(status, "conditions")

@@ -68,18 +68,31 @@ def of_pod(spec: Body, status: Body) -> Requests:
         (_container(container, resized if _sidecar(container) else {}), _sidecar(container))
         for container in wire.bodies(spec, "initContainers")
     ]
-    whole = amounts(wire.mapping(spec, "resources"), "requests", MOST_REQUEST)
-    whole = {name: value for name, value in whole.items() if _at_pod_level(name)}
     overhead = amounts(spec, "overhead", MOST_REQUEST)
     filled = [_filled(container) for container in plain]
     filled_init = [(_filled(one), sidecar) for one, sidecar in init]
     summed, counted = _aggregate(plain, init), _aggregate(filled, filled_init)
+    whole = _whole(spec, status, summed)
     return Requests(
         real=_plus({**summed, **whole}, overhead),
         nonzero=_plus({**counted, **whole}, overhead),
         incoming=_plus(counted, overhead),
         limits=_limits(spec, overhead),
     )
+
+
+def _whole(spec: Body, status: Body, summed: Amounts) -> Amounts:
+    """The requests of the pod as a whole, which replace the sums of its containers.
+
+    Beside limits of the pod the API server fills in the sums, or else the limits.
+    """
+    asked = amounts(wire.mapping(spec, "resources"), "requests", MOST_REQUEST)
+    if limits := _most(spec):
+        plain = {name: value for name, value in summed.items() if not name.startswith("hugepages-")}
+        asked = {**limits, **plain, **asked}
+    if asked:
+        asked = _in_force(asked, _status(status, infeasible=_infeasible(status)))
+    return {name: value for name, value in asked.items() if _at_pod_level(name)}
 
 
 def _limits(spec: Body, overhead: Amounts) -> Amounts:
@@ -113,29 +126,41 @@ def _container(container: Body, resized: Mapping[str, tuple[Amounts, Amounts, bo
     limits = amounts(wire.mapping(container, "resources"), "limits", MOST_REQUEST)
     # The API server does this; a file may come from before it.
     asked = {**limits, **asked}
-    known = resized.get(str(container.get("name")))
+    return _in_force(asked, resized.get(str(container.get("name"))))
+
+
+def _in_force(asked: Amounts, known: tuple[Amounts, Amounts, bool] | None) -> Amounts:
+    """What counts of a request that is being changed, or cannot be."""
     if known is None:
         return asked
     actuated, allocated, infeasible = known
-    return (
-        _larger(actuated, allocated) if infeasible else _larger(_larger(asked, actuated), allocated)
-    )
+    given = _larger(actuated, allocated)
+    return given if infeasible else _larger(asked, given)
 
 
 def _resized(status: Body) -> dict[str, tuple[Amounts, Amounts, bool]]:
     """By container: amounts in force, amounts allocated, and whether the new ones are refused."""
-    infeasible = any(
+    infeasible = _infeasible(status)
+    several = {
+        str(container.get("name")): _status(container, infeasible=infeasible)
+        for key in ("containerStatuses", "initContainerStatuses")
+        for container in wire.bodies(status, key)
+    }
+    return {name: known for name, known in several.items() if known is not None}
+
+
+def _infeasible(status: Body) -> bool:
+    return any(
         condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
         for condition in wire.bodies(status, "conditions")
     )
-    found = {}
-    for key in ("containerStatuses", "initContainerStatuses"):
-        for body in wire.bodies(status, key):
-            actuated = amounts(wire.mapping(body, "resources"), "requests", MOST_REQUEST)
-            allocated = amounts(body, "allocatedResources", MOST_REQUEST)
-            if actuated or allocated:
-                found[str(body.get("name"))] = (actuated, allocated, infeasible)
-    return found
+
+
+def _status(body: Body, *, infeasible: bool) -> tuple[Amounts, Amounts, bool] | None:
+    """What the status of a container, or of the pod, says; ``None``: nothing."""
+    actuated = amounts(wire.mapping(body, "resources"), "requests", MOST_REQUEST)
+    allocated = amounts(body, "allocatedResources", MOST_REQUEST)
+    return (actuated, allocated, infeasible) if actuated or allocated else None
 
 
 def _filled(asked: Amounts) -> Amounts:
