@@ -98,7 +98,7 @@ def test_a_resize_of_the_pod_as_a_whole_counts_what_is_largest(
 
 def test_limits_of_the_pod_are_requests_where_nobody_asks() -> None:
     """As the API server fills it in: what containers ask for, or else the limit."""
-    whole = {"resources": {"limits": {"cpu": "3", "memory": "1Gi"}}}
+    whole: dict[str, Any] = {"resources": {"limits": {"cpu": "3", "memory": "1Gi"}}}
     loaded = inventory.load([node("a"), pod("p", cpu="1", **whole), pod("q", **whole)])
 
     real = [pending.pod_class.requests.real for pending in loaded.pending]
