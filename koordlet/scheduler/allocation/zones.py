@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from koordlet.model import cpuset
+from koordlet.model import cpuset, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import handover
 from koordlet.scheduler.cluster.columns import Columns
@@ -89,9 +89,7 @@ class Zones:
     def _add(self, parts: Mapping[int, Amounts]) -> None:
         (self._shared if len(parts) > 1 else self._single).update(parts)
         for number, part in parts.items():
-            held = self.held.setdefault(number, {})
-            for name, much in part.items():
-                held[name] = held.get(name, 0) + much
+            self.held[number] = resources.total((self.held.get(number, {}), part))
 
     def free(self) -> _Parts:
         """What is left of each; only what a reservation keeps where it gives nothing else."""
@@ -130,11 +128,7 @@ class Zones:
 
 
 def _sum(parts: Mapping[int, Amounts], nodes: Sequence[int]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for node in nodes:
-        for name, much in parts.get(node, {}).items():
-            found[name] = found.get(name, 0) + much
-    return found
+    return resources.total(parts.get(node, {}) for node in nodes)
 
 
 def worth(room: Amounts, held: Amounts, asked: Amounts, weights: Weights) -> int:

@@ -57,21 +57,9 @@ class LabelIndex:
         """The values of one label."""
         return self._column(f"label {key}", lambda node: node.labels.get(key))
 
-    def taints(self) -> LabelColumn:
-        """The list of taints."""
-        return self._column("taints", lambda node: node.taints)
-
-    def features(self) -> LabelColumn:
-        """The declared features."""
-        return self._column("features", lambda node: node.features)
-
-    def unschedulable(self) -> LabelColumn:
-        """Which nodes are cordoned."""
-        return self._column("unschedulable", lambda node: node.unschedulable)
-
-    def name(self) -> LabelColumn:
-        """The name."""
-        return self._column("name", lambda node: node.name)
+    def field(self, name: str) -> LabelColumn:
+        """A field of the nodes, such as ``name`` or ``taints``."""
+        return self._column(name, operator.attrgetter(name))
 
     def _column(self, key: str, of: Callable[[Node], Hashable]) -> LabelColumn:
         known = self._columns.get(key)
@@ -108,7 +96,7 @@ class LabelIndex:
         for label in term.labels:
             found &= self.requirement(label)
         for field in term.fields:
-            equal = self.name().where(functools.partial(operator.contains, field.values))
+            equal = self.field("name").where(functools.partial(operator.contains, field.values))
             found &= equal if field.operator == "In" else ~equal
         return found
 

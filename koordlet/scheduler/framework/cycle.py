@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework import Failure, Plugin, Verdict, messages
+from koordlet.scheduler.framework import Failure, Rescue, Verdict, messages
 from koordlet.scheduler.framework.dryrun import DryRunCache
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
@@ -46,12 +46,10 @@ class Cycle:
         self.reserving = profile.having("reserve", "marks", "permit")
         self.binding = profile.having("permit", "pre_bind", "bind", "writes")
         self.after = profile.having("post_bind")
-        self._refining = [
-            plugin for plugin in profile.plugins if type(plugin).refine is not Plugin.refine
-        ]
-        self._hiding = [
-            plugin for plugin in profile.plugins if type(plugin).hidden is not Plugin.hidden
-        ]
+        self.gates = profile.having("pre_enqueue")
+        self._rescuing = profile.having("post_filter")
+        self._refining = profile.having("refine")
+        self._hiding = profile.having("hidden")
 
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
@@ -159,6 +157,23 @@ class Cycle:
         if not promised or alone is None:
             return known[1]
         return _counted(len(self.columns.rows), {**alone, **promised})
+
+    def rescue(self, pod: Pod, failure: Failure) -> Rescue:
+        """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
+        columns = self.columns
+        refused = {
+            node.name: verdict
+            for row, verdict in (failure.verdicts or {}).items()
+            if (node := columns.nodes[row]) is not None
+        }
+        answers: list[str] = []
+        for plugin in self._rescuing:
+            rescue = plugin.post_filter(pod, refused)
+            if rescue is not None and rescue.message:
+                answers.append(rescue.message)
+            if rescue is not None and rescue.node in columns.rows:
+                return Rescue(", ".join(answers), rescue.node)
+        return Rescue(", ".join(answers))
 
     def _explain(self, pod: Pod) -> Failure:
         total = len(self.columns.rows)

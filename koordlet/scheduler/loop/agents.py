@@ -24,7 +24,7 @@ from koordlet.model import cpuset, ledger, nodereport, topology
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shape
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.machines import Machine
@@ -56,7 +56,7 @@ class Agents:
     def __init__(
         self,
         core: Core,
-        profiles: Mapping[str, Profile],
+        profiles: Mapping[str, profile.Profile],
         steady: Callable[[], float],
         wall: Callable[[], float],
         silence: float = SILENCE,
@@ -71,16 +71,14 @@ class Agents:
         self._described: dict[str, Machine] = {}
         self._measured: dict[str, NodeUsage] = {}
         self._records: dict[str, _Record] = {}
-        self._loads: list[LoadAwareScheduling] = []
         self._next = 0.0
-        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
-            if isinstance(plugin, NodeNUMAResource):
-                plugin.machines = self.machines
-            elif isinstance(plugin, LoadAwareScheduling):
-                plugin.usages = self.usages
-                self._loads.append(plugin)
-            elif isinstance(plugin, pressure.NodePressure):
-                plugin.pressures = self.pressures
+        for numa in profile.plugins(profiles, NodeNUMAResource):
+            numa.machines = self.machines
+        self._loads = profile.plugins(profiles, LoadAwareScheduling)
+        for load in self._loads:
+            load.usages = self.usages
+        for pressed in profile.plugins(profiles, pressure.NodePressure):
+            pressed.pressures = self.pressures
 
     def reporting(self) -> Mapping[str, nodereport.NodeReport]:
         """The reports that are valid now."""

@@ -172,7 +172,7 @@ class Core:
         if pod.terminating:
             self.queue.gate(pod, f"skip schedule deleting pod: {pod.key}", now)
             return
-        plugins = self._profiles[pod.pod_class.scheduler].gates()
+        plugins = self.cycles[pod.pod_class.scheduler].gates
         why = next((message for plugin in plugins if (message := plugin.pre_enqueue(pod))), "")
         if why:
             # The API server says so itself: SchedulingGated.
@@ -308,7 +308,7 @@ class Core:
 
     def _refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
         self.queue.failed(pod, now, failure.by)
-        rescue = cycle.profile.rescue(pod, failure, cycle.columns)
+        rescue = cycle.rescue(pod, failure)
         if rescue.node:
             pod.nominated = rescue.node
             self.nominated.put(pod, rescue.node)

@@ -24,14 +24,14 @@ from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import event_messages, reservation_events
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Hold
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.adoption import Arguments
-from koordlet.scheduler.plugins.reservation import reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import lifecycle, preallocation
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase, ReservationStatus
@@ -289,10 +289,10 @@ class ReservationController:
             self._core.measures.asked("event", error.code)
 
 
-def arguments(profiles: Mapping[str, Profile]) -> Arguments:
+def arguments(profiles: Mapping[str, profile.Profile]) -> Arguments:
     """The ReservationArgs of the first profile that has the plugin."""
-    found = [reservation_of(profile.plugins) for profile in profiles.values()]
-    return next((plugin.arguments for plugin in found if plugin is not None), Arguments())
+    several = profile.plugins(profiles, Reservation)
+    return several[0].arguments if several else Arguments()
 
 
 def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from koordlet.scheduler.loop.outcomes import Hold, Nominations, Outcome, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.plugins.reservation import reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.info import ReservationInfo
@@ -43,7 +43,7 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
 
     Plugins reserve for its reserve pod as for any other pod.
     """
-    plugin, info = reservation_of(cycle.profile.plugins), core.reservations.of(pod)
+    plugin, info = cycle.profile.find(Reservation), core.reservations.of(pod)
     assert plugin is not None  # noqa: S101 -- it placed the reserve pod
     assert info is not None  # noqa: S101 -- whose object went is not in the queue
     marks: dict[str, str] = {}
@@ -98,7 +98,7 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
     cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:
         return
-    plugin = reservation_of(cycle.profile.plugins)
+    plugin = cycle.profile.find(Reservation)
     reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
     entry = core.queue.get(reserve_pod.key)
     if (

@@ -19,7 +19,16 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import (
+    ContextScore,
+    Filter,
+    Kind,
+    Plugin,
+    Score,
+    Verdict,
+    hopeful,
+    hopeless,
+)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -130,6 +139,13 @@ class Required(Filter):
     """1: own affinity; 2: own anti-affinity; 3: anti-affinity of a pod that is there."""
 
     kind = Kind.CONTEXT
+    verdicts: Sequence[Verdict] = (
+        *hopeless("node(s) didn't match pod affinity rules"),
+        *hopeful(
+            "node(s) didn't match pod anti-affinity rules",
+            "node(s) didn't satisfy existing pods anti-affinity rules",
+        ),
+    )
 
     def __init__(self, pod_class: PodClass, columns: Columns) -> None:
         self._near = [sums_of(columns, pod_class.affinity, term.key) for term in pod_class.affinity]
@@ -174,19 +190,9 @@ class Required(Filter):
             found = np.where((found == 0) & ~passing, code, found)
         return found
 
-    def verdict(self, code: int) -> Verdict:
-        reason = {
-            1: "node(s) didn't match pod affinity rules",
-            2: "node(s) didn't match pod anti-affinity rules",
-        }.get(code, "node(s) didn't satisfy existing pods anti-affinity rules")
-        return Verdict((reason,), resolvable=code != 1)
 
-
-class Preferred(Score):
+class Preferred(ContextScore):
     """The sum of the weights of all terms that a node's neighbours fulfil."""
-
-    kind = Kind.CONTEXT
-    normalised = True
 
     def __init__(self, pod_class: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
         self._own = [
@@ -203,21 +209,13 @@ class Preferred(Score):
         """Every node has the same at this moment."""
         return not self._own and not self._others.items()
 
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
-
     def final(self, raw: Ints, rows: Rows) -> Ints:
         found = np.zeros(rows.size, np.int64)
         for weight, sums in self._parts():
             totals = sums.totals()
             if totals.any():
                 found += (weight * totals)[sums.domains[rows]]
-        low, high = int(found.min(initial=0)), int(found.max(initial=0))
-        if found.size:
-            low, high = int(found.min()), int(found.max())
+        low, high = (int(found.min()), int(found.max())) if found.size else (0, 0)
         if low == high:
             return np.zeros(rows.size, np.int64)
         # In floating point and in this order, as the peer: it is cut at the same places.

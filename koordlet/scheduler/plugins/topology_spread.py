@@ -23,7 +23,16 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import (
+    ContextScore,
+    Filter,
+    Kind,
+    Plugin,
+    Score,
+    Verdict,
+    hopeful,
+    hopeless,
+)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.owners import PodOwners
 from koordlet.scheduler.objects.pods import PodClass
@@ -34,6 +43,9 @@ _SYSTEM = (
     terms.SpreadConstraint(terms.HOSTNAME, 3, hard=False, selector=None),
     terms.SpreadConstraint(terms.ZONE, 5, hard=False, selector=None),
 )
+
+
+_MISMATCH = "node(s) didn't match pod topology spread constraints"
 
 
 class PodTopologySpread(Plugin):
@@ -128,9 +140,13 @@ class _Counted:
 
 
 class Hard(Filter):
-    """1 + the place of the constraint, doubled; odd where the node lacks the key."""
+    """2 where the node lacks the key of a constraint, 1 where its domain has too many."""
 
     kind = Kind.CONTEXT
+    verdicts: Sequence[Verdict] = (
+        *hopeful(_MISMATCH),
+        *hopeless(f"{_MISMATCH} (missing required label)"),
+    )
 
     def __init__(
         self, pod_class: PodClass, columns: Columns, constraints: Sequence[terms.SpreadConstraint]
@@ -172,18 +188,9 @@ class Hard(Filter):
             found = np.where(found, found, code)
         return found
 
-    def verdict(self, code: int) -> Verdict:
-        reason = "node(s) didn't match pod topology spread constraints"
-        if code == 2:
-            return Verdict((f"{reason} (missing required label)",), resolvable=False)
-        return Verdict((reason,), resolvable=True)
 
-
-class Soft(Score):
+class Soft(ContextScore):
     """The fewer matching pods in a node's domains, weighted by how many domains there are."""
-
-    kind = Kind.CONTEXT
-    normalised = True
 
     def __init__(
         self,
@@ -204,12 +211,6 @@ class Soft(Score):
             sums = DomainSums(tally, column.ids, len(column.values), eligible)
             self._parts.append((constraint, tally, sums))
         self._size = columns.size
-
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         counted = self._keyed[rows]

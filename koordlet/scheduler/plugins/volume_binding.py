@@ -25,7 +25,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
+from koordlet.scheduler.framework import Coded, Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
@@ -196,16 +196,10 @@ def _owns(pod: Body, claim: Body) -> bool:
     )
 
 
-class _Reach(Filter):
-    def __init__(self, codes: Ints) -> None:
-        self._codes = codes
-
-    def codes(self, rows: Rows) -> Ints:
-        return self._codes[rows]
-
+class _Reach(Coded):
     @staticmethod
     def reasons_of(code: int) -> tuple[str, ...]:
-        """The verdict of a code."""
+        """The reasons of a code, one for each bit."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
     def verdict(self, code: int) -> Verdict:
@@ -272,7 +266,7 @@ def _waiting(
     node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
     if node:
         # It is being made for a node: there or nowhere.
-        made = made & columns.index.name().where(lambda name: name == node)
+        made = made & columns.index.field("name").where(lambda name: name == node)
         return Waiting(key, size, (), made & enough, made & ~enough)
     uid = wire.text(meta, "uid")
     mine = [(name, body) for name, body in storage.volumes.items() if _whose(body, key, uid)]

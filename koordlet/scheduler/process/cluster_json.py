@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from koordlet.model import resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.queue import QueuedPod, QueuePlace
@@ -79,10 +80,7 @@ def reservations(cache: ReservationCache) -> list[Body]:
 
 def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
     node = columns.nodes[row]
-    holding: dict[str, int] = {}
-    for info in cache.on(row):
-        for resource, much in info.held().items():
-            holding[resource] = holding.get(resource, 0) + much
+    holding = resources.total(info.held() for info in cache.on(row))
     found = {}
     for resource, line in columns.resources.items():
         room = int(columns.allocatable[line, row])

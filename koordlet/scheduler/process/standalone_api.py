@@ -165,7 +165,7 @@ class StandaloneApi:
             )
 
     async def _pod(self, body: dict[str, Any]) -> dict[str, Any]:
-        spec = dict(_part(body, "spec"))
+        spec = dict(objects.part(body, "spec"))
         served = self._loop.core.cycles
         usual = profile.SERVED[-1]
         spec.setdefault("schedulerName", usual if usual in served else next(iter(served)))
@@ -175,7 +175,7 @@ class StandaloneApi:
         runtime = spec.get("runtimeClassName")
         if runtime:
             found = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
-            overhead = _part(found, "overhead").get("podFixed")
+            overhead = objects.part(found, "overhead").get("podFixed")
             if isinstance(overhead, Mapping):
                 spec["overhead"] = dict(overhead)
         return {**body, "spec": spec}
@@ -223,17 +223,17 @@ class StandaloneApi:
 
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
-    notes = _part(objects.metadata(body), "annotations")
+    notes = objects.part(objects.metadata(body), "annotations")
     status = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
     drawn = json_annotations.body(notes.get(keys.ALLOCATED))
-    labels = _part(objects.metadata(body), "labels")
+    labels = objects.part(objects.metadata(body), "labels")
     return placing.Assigned(
         verb=verb,
         revision=revision,
         namespace=objects.text(body, "namespace"),
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
-        node=str(_part(body, "spec").get("nodeName") or ""),
+        node=str(objects.part(body, "spec").get("nodeName") or ""),
         cpus=str(status.get("cpuset") or ""),
         reservation=str(drawn.get("name") or ""),
         qos=str(labels.get(peer_keys.QOS) or ""),
@@ -245,7 +245,7 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
     """Whether a pod is best-effort: no container requests or limits anything."""
     several = (*_list(spec, "containers"), *_list(spec, "initContainers"))
     return not any(
-        _part(_part(container, "resources"), key)
+        objects.part(objects.part(container, "resources"), key)
         for container in several
         for key in ("requests", "limits")
     )
@@ -269,11 +269,6 @@ def _decoded(manifest: str) -> dict[str, Any]:
     if not isinstance(whole, dict) or not objects.text(whole, "name"):
         raise refusals.Invalid("the object has no name")
     return whole
-
-
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _quantity(name: str, much: int) -> str:

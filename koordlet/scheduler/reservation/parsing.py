@@ -304,22 +304,18 @@ def _owner(body: Body, place: int) -> ReservationOwner:
 
 def _object(body: Body) -> ObjectOwner:
     return ObjectOwner(
-        wire.text(body, "namespace"),
-        wire.text(body, "name"),
-        wire.text(body, "uid"),
-        wire.text(body, "apiVersion"),
+        *(wire.text(body, key) for key in ("namespace", "name", "uid", "apiVersion"))
     )
 
 
 def _controller(body: Body) -> ControllerOwner:
-    flag = body.get("controller")
     return ControllerOwner(
         wire.text(body, "namespace"),
         wire.text(body, "apiVersion"),
         wire.text(body, "kind"),
         wire.text(body, "name"),
         wire.text(body, "uid"),
-        wire.flag(body, "controller") if flag is not None else None,
+        None if body.get("controller") is None else wire.flag(body, "controller"),
     )
 
 
@@ -333,13 +329,14 @@ def read_status(body: Body) -> ReservationStatus:
         phase=Phase(phase),
         node=wire.text(status, "nodeName"),
         conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
-        allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},
-        allocated={str(k): str(v) for k, v in wire.mapping(status, "allocated").items()},
-        owners=tuple(
-            {str(k): str(v) for k, v in owner.items()}
-            for owner in wire.bodies(status, "currentOwners")
-        ),
+        allocatable=_spelled(wire.mapping(status, "allocatable")),
+        allocated=_spelled(wire.mapping(status, "allocated")),
+        owners=tuple(map(_spelled, wire.bodies(status, "currentOwners"))),
     )
+
+
+def _spelled(body: Body) -> dict[str, str]:
+    return {str(key): str(value) for key, value in body.items()}
 
 
 def _condition(body: Body) -> Condition:

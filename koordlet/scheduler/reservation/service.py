@@ -61,7 +61,7 @@ class ReservationService:
             return await self._store.create(kinds.RESERVATIONS, wanted, dry_run=dry_run)
         except refusals.AlreadyExists as error:
             there = await self.get(name)
-            notes = _part(objects.metadata(there), "annotations")
+            notes = objects.part(objects.metadata(there), "annotations")
             if token and notes.get(keys.CLIENT_TOKEN) == token:
                 return there
             if _wish(there) == _wish(wanted):
@@ -111,12 +111,12 @@ class ReservationService:
         return [
             ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
             for item in collect.items
-            if _part(item, "regarding").get("uid") == uid and uid
+            if objects.part(item, "regarding").get("uid") == uid and uid
         ]
 
 
 def _when(event: Mapping[str, Any]) -> str:
-    series = _part(event, "series")
+    series = objects.part(event, "series")
     spelled = series.get("lastObservedTime") or event.get("eventTime")
     spelled = spelled or objects.text(event, "creationTimestamp")
     try:
@@ -154,19 +154,14 @@ def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
         **{key: value for key, value in body.items() if key != "status"},
     }
     if token:
-        meta = dict(_part(wanted, "metadata"))
-        meta["annotations"] = {**_part(meta, "annotations"), keys.CLIENT_TOKEN: token}
+        meta = dict(objects.part(wanted, "metadata"))
+        meta["annotations"] = {**objects.part(meta, "annotations"), keys.CLIENT_TOKEN: token}
         wanted["metadata"] = meta
     return wanted
 
 
 def _wish(body: objects.Object) -> Mapping[str, Any]:
-    return {**_FILLED, **_part(body, "spec")}
-
-
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
+    return {**_FILLED, **objects.part(body, "spec")}
 
 
 def admit(ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
