@@ -96,8 +96,8 @@ class DeviceRoom:
                 room.take(part)
             loose += wants
         for want in loose:
-            for one in room.picked(want) or room.picked(want, partial=True) or ():
-                room.take(one)
+            for part in room.picked(want) or room.picked(want, partial=True) or ():
+                room.take(part)
         return room
 
     def take(self, part: Slice) -> None:
@@ -202,17 +202,17 @@ def rest(info: ReservationInfo, devices: Devices) -> Left:
     known = {(device.kind, device.minor): device for device in devices.several}
     found: Left = {}
     reserved = info.spec.allocatable
-    for one in info.reserve_pod.devices if info.reserve_pod is not None else ():
-        device = known.get((one.kind, one.minor))
-        amounts = one.amounts if device is None else device.kept(one.amounts, reserved)
-        part = found.setdefault((one.kind, one.minor), {})
+    for slice_ in info.reserve_pod.devices if info.reserve_pod is not None else ():
+        device = known.get((slice_.kind, slice_.minor))
+        amounts = slice_.amounts if device is None else device.kept(slice_.amounts, reserved)
+        part = found.setdefault((slice_.kind, slice_.minor), {})
         for name, much in amounts.items():
             part[name] = part.get(name, 0) + much
     for owner in info.owners.values():
-        for one in owner.devices:
-            part = found.get((one.kind, one.minor), {})
-            device = known.get((one.kind, one.minor))
-            taken = dict(one.amounts) if device is None else device.filled(one.amounts)
+        for slice_ in owner.devices:
+            part = found.get((slice_.kind, slice_.minor), {})
+            device = known.get((slice_.kind, slice_.minor))
+            taken = dict(slice_.amounts) if device is None else device.filled(slice_.amounts)
             for name in part.keys() & taken.keys():
                 part[name] = max(0, part[name] - taken[name])
     return found

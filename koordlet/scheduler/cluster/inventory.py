@@ -154,7 +154,7 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
 
 def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    found = _guarded(body, warnings, lambda one: deployments.pods(one, pods))
+    found = _guarded(body, warnings, lambda deployment: deployments.pods(deployment, pods))
     made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(
@@ -166,7 +166,7 @@ def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Bod
 def _namespaces(
     bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
 ) -> dict[str, Mapping[str, str]]:
-    found = [one for body in bodies for one in _guarded(body, warnings, namespace)]
+    found = [decoded for body in bodies for decoded in _guarded(body, warnings, namespace)]
     for name, _, quota in found:
         judge.quotas.name(name, quota)
     return {name: labels for name, labels, _ in found}
@@ -181,9 +181,9 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
 
 
 def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> None:
-    for one in _guarded(body, warnings, unserved.quota):
-        judge.quotas.put(one)
-        warnings += [one.warning] if one.warning else []
+    for quota in _guarded(body, warnings, unserved.quota):
+        judge.quotas.put(quota)
+        warnings += [quota.warning] if quota.warning else []
 
 
 def _node(body: Body, cluster: Cluster) -> None:

@@ -65,13 +65,13 @@ class Cycle:
         if pod_class is None:
             pod_class = self.class_for(pod)
         hidden = [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
-        for one in hidden:
-            self.columns.conceal(one)
+        for concealed in hidden:
+            self.columns.conceal(concealed)
         try:
             yield self.view(pod_class)
         finally:
-            for one in hidden:
-                self.columns.reveal(one)
+            for concealed in hidden:
+                self.columns.reveal(concealed)
 
     def view(self, pod_class: PodClass) -> View:
         """The view of a class, up to date."""

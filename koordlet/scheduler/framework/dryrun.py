@@ -75,11 +75,11 @@ def importance(pod: Pod) -> tuple[int, str, int]:
     return -pod.priority, pod.started or "~", pod.position
 
 
-def _may_go(one: Pod, pod: Pod) -> bool:
+def _may_go(victim: Pod, pod: Pod) -> bool:
     """Whether a pod may be a victim: less important, running, not exempt by Koordinator's label."""
-    if one.priority >= pod.priority or one.reserve_pod_of:
+    if victim.priority >= pod.priority or victim.reserve_pod_of:
         return False
-    return one.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
+    return victim.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
 
 
 @contextlib.contextmanager
@@ -93,9 +93,9 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in guests:
-            columns.remove(one)
-            one.node = ""
+        for guest in guests:
+            columns.remove(guest)
+            guest.node = ""
 
 
 class DryRunCache:
@@ -192,8 +192,8 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
     lower = _lower(columns, row, pod)
     if not lower:
         return _NOBODY
-    for one in lower:
-        columns.remove(one)
+    for victim in lower:
+        columns.remove(victim)
     victims: list[Pod] = []
     try:
         refusal = view.verdict(row)
@@ -203,11 +203,11 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
         violating, others = protection.split(lower)
         violations = 0
         for group, counts in ((violating, True), (others, False)):
-            for one in group:
-                columns.place(one, row)
+            for victim in group:
+                columns.place(victim, row)
                 if not view.passes(row):
-                    columns.remove(one)
-                    victims.append(one)
+                    columns.remove(victim)
+                    victims.append(victim)
                     violations += counts
     finally:
         for victim in victims:

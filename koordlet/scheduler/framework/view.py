@@ -90,10 +90,10 @@ class View:
                 return
             if made is not None:
                 self.filters.append((plugin.name, made))
-        for one, weight in self._profile.scores:
-            score = one.score(self.pod_class, columns)
+        for plugin, weight in self._profile.scores:
+            score = plugin.score(self.pod_class, columns)
             if score is not None:
-                self.scores.append((one.name, weight, score))
+                self.scores.append((plugin.name, weight, score))
         self._keep()
 
     def _narrow(self, name: str, only: frozenset[str] | None) -> None:
@@ -134,8 +134,10 @@ class View:
                 self._varying.append((weight, score, raw))
             else:
                 self._fixed += weight * raw
-        self._loaded = [one for _, one in self.filters if one.kind is Kind.LOAD]
-        self._context = [one for _, one in self.filters if one.kind is Kind.CONTEXT]
+        self._loaded = [filtering for _, filtering in self.filters if filtering.kind is Kind.LOAD]
+        self._context = [
+            filtering for _, filtering in self.filters if filtering.kind is Kind.CONTEXT
+        ]
         self._moving = [
             (weight, score)
             for _, weight, score in self.scores
@@ -228,7 +230,7 @@ class View:
 
     def having_a_say(self) -> list[Filter]:
         """The filters that may refuse a node at this moment."""
-        return [one for _, one in self.filters if not getattr(one, "idle", False)]
+        return [filtering for _, filtering in self.filters if not getattr(filtering, "idle", False)]
 
     def passes(self, row: int, but: Filter | None = None) -> bool:
         """Whether one node passes all filters (but one) now, whatever is remembered."""
@@ -249,11 +251,11 @@ class View:
             for place in np.flatnonzero(~self._inside[rows]).tolist():
                 found[place] = outside
             left &= self._inside[rows]
-        for name, one in self.filters:
-            codes = np.where(left, one.codes(rows), 0)
+        for name, filtering in self.filters:
+            codes = np.where(left, filtering.codes(rows), 0)
             places = np.flatnonzero(codes)
             known = {
-                int(code): replace(one.verdict(int(code)), plugin=name)
+                int(code): replace(filtering.verdict(int(code)), plugin=name)
                 for code in np.unique(codes[places])
             }
             for place in places.tolist():

@@ -138,8 +138,8 @@ class Agents:
         columns = self._core.pod_cache.columns
         for plugin in self._loads:
             edge = plugin.wall() - plugin.expiration
-            for name, one in self.usages.items():
-                if one.updated is not None and edge - seconds <= one.updated <= edge:
+            for name, usage in self.usages.items():
+                if usage.updated is not None and edge - seconds <= usage.updated <= edge:
                     row = columns.rows.get(name)
                     if row is not None:
                         columns.touch(row)

@@ -107,10 +107,10 @@ class Binder:
 
     async def _lane(self) -> None:
         while True:
-            one = await self._due.get()
+            bind = await self._due.get()
             self._busy += 1
             try:
-                await self._settle(one)
+                await self._settle(bind)
             finally:
                 self._busy -= 1
 

@@ -80,12 +80,12 @@ def _read(body: Body, where: str) -> Configuration:
     warnings: list[str] = []
     warnings += _stray(body, _TOP, where)
     found: dict[str, profile.Profile] = {}
-    for one in wire.bodies(body, "profiles") or [{}]:
-        made = _Reader({**_shared(body), **one}, where, warnings).profile()
+    for spec in wire.bodies(body, "profiles") or [{}]:
+        made = _Reader({**_shared(body), **spec}, where, warnings).profile()
         if made.name in found:
             raise BadObjectError(f"two profiles are named {made.name!r}")
         found[made.name] = made
-    if len({one.sorter.name if one.sorter else "" for one in found.values()}) > 1:
+    if len({served.sorter.name if served.sorter else "" for served in found.values()}) > 1:
         raise BadObjectError(
             "queueSort: all profiles must enable the same plugin, as they share one queue"
         )
@@ -187,7 +187,7 @@ class _Reader:
             name,
             tuple(made.values()),
             tuple(made[name] for name in at["filter"] if name in made),
-            tuple((one, weight or 1) for one, weight in scores),
+            tuple((plugin, weight or 1) for plugin, weight in scores),
             preempts=self._preempts(),
             sorter=self._sorter(made),
             share=self._share(),
@@ -239,9 +239,9 @@ class _Reader:
         # That there is one order of the queue is said in words of its own.
         if twice and point != "queueSort":
             raise BadObjectError(f"{point}: plugin {min(twice)!r} is enabled more than once")
-        for name, one in zip(several, wire.bodies(body, "enabled"), strict=True):
+        for name, entry in zip(several, wire.bodies(body, "enabled"), strict=True):
             self._judge(name, enabled=True)
-            weight = wire.integer(one, "weight") or base.get(name, 0)
+            weight = wire.integer(entry, "weight") or base.get(name, 0)
             if not 0 <= weight < _WEIGHTS:
                 raise BadObjectError(f"{point}: a weight of {weight} for plugin {name!r}")
             if name not in registry.BUILT_IN:

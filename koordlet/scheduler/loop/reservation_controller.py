@@ -113,9 +113,15 @@ class ReservationController:
         for info in due:
             reservation_events.step(self._core, info, self._steady(), wall)
         wanted = [(info, cache.status(info, wall)) for info in due]
-        await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
+        await self._all([self._write(info, now) for info, now in wanted if now != info.stored])
         rejected = [(rejected, rejected.status(wall)) for rejected in cache.rejected.values()]
-        await self._all([self._reject(one.name, one, s) for one, s in rejected if s != one.stored])
+        await self._all(
+            [
+                self._reject(rejection.name, rejection, s)
+                for rejection, s in rejected
+                if s != rejection.stored
+            ]
+        )
         if self._steady() - self._collected >= self._arguments.gc_interval:
             self._collected = self._steady()
             await self.collect(wall)
@@ -149,13 +155,13 @@ class ReservationController:
             ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
             await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
-    async def _reject(self, name: str, one: Any, status: ReservationStatus) -> None:
+    async def _reject(self, name: str, rejection: Any, status: ReservationStatus) -> None:
         try:
-            await self._patch(name, one.stored, status)
+            await self._patch(name, rejection.stored, status)
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
         else:
-            one.stored = status
+            rejection.stored = status
 
     async def _patch(
         self, name: str, old: ReservationStatus, new: ReservationStatus, revision: str = ""

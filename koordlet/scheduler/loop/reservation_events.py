@@ -50,12 +50,12 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
     node = core.pod_cache.columns.nodes[row]
     assert node is not None  # noqa: S101 -- it was chosen
     try:
-        for one in cycle.profile.plugins:
-            one.prepare(pod, node.name)
+        for asked in cycle.profile.plugins:
+            asked.prepare(pod, node.name)
         core.reservations.placed(pod, row, plugin.adopts(info.spec, row))
-        for one in cycle.profile.plugins:
-            one.reserve(pod, info.node)
-            marks |= one.marks(pod, info.node)
+        for asked in cycle.profile.plugins:
+            asked.reserve(pod, info.node)
+            marks |= asked.marks(pod, info.node)
     except (BadObjectError, RefusedError) as error:
         release(cycle, info, pod)
         core.reservations.unplaced(info)

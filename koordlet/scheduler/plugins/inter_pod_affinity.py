@@ -126,8 +126,8 @@ class _Existing:
 
     def _look(self, other: PodClass) -> None:
         for kind in self._kinds:
-            for one in getattr(other, kind):
-                weight, term = one if isinstance(one, tuple) else (0, one)
+            for wish in getattr(other, kind):
+                weight, term = wish if isinstance(wish, tuple) else (0, wish)
                 key = kind, weight, term
                 if key not in self._found and term.matches(
                     self._pod_class.namespace, self._pod_class.labels, self._columns.namespaces

@@ -100,10 +100,12 @@ class NodeNUMAResource(Plugin):
         asked = pod_class.requests.real
         wanted = spec.get("requiredCPUBindPolicy")
         liked = spec.get("preferredCPUBindPolicy")
-        named = next((one for one in (wanted, liked) if one and one != "Default"), self._default)
+        named = next(
+            (policy for policy in (wanted, liked) if policy and policy != "Default"), self._default
+        )
         cpu = asked.get(requests.CPU, 0)
         exclusive = str(spec.get("preferredCPUExclusivePolicy") or "None")
-        known = {one.value for one in accumulator.Exclusive}
+        known = {policy.value for policy in accumulator.Exclusive}
         return TopologyRequest(
             cpu=cpu,
             bound=_exclusive(pod_class) and named in _BINDS and cpu > 0,

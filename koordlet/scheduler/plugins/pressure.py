@@ -94,7 +94,7 @@ class _Pressed(Filter):
 
     def _code(self, name: str) -> int:
         several = self._pressures.get(name, frozenset())
-        places = (place for place, one in enumerate(self._refusing, 1) if one in several)
+        places = (place for place, name in enumerate(self._refusing, 1) if name in several)
         return next(places, 0)
 
     def allows(self, row: int) -> bool:

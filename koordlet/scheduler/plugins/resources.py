@@ -44,7 +44,7 @@ def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
     found = tuple(
         Weighted(wire.text(body, "name"), wire.integer(body, "weight", 1) or 1) for body in bodies
     )
-    if any(not 1 <= one.weight <= 100 for one in found):
+    if any(not 1 <= resource.weight <= 100 for resource in found):
         raise BadObjectError("a weight of a resource is from 1 to 100")
     return found or (Weighted(requests.CPU, 1), Weighted(requests.MEMORY, 1))
 
@@ -207,8 +207,11 @@ class Chosen:
             for resource in resources
             if resource.name in fixed or asked.get(resource.name, 0)
         ]
-        self.rows = [columns.resource(one.name) for one in used]
-        weights, amounts = [one.weight for one in used], [asked.get(one.name, 0) for one in used]
+        self.rows = [columns.resource(resource.name) for resource in used]
+        weights, amounts = (
+            [resource.weight for resource in used],
+            [asked.get(resource.name, 0) for resource in used],
+        )
         self.weights: Ints = np.array(weights, np.int64).reshape(-1, 1)
         self.asked: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
@@ -368,9 +371,9 @@ class Balanced(Score):
         return 50 + (50 + after - before) // 2
 
 
-def _pair(one: float, other: float) -> int:
+def _pair(share: float, other: float) -> int:
     """The same for two shares."""
-    return int((1 - abs(min(one, 1.0) - min(other, 1.0)) / 2) * 100.0)
+    return int((1 - abs(min(share, 1.0) - min(other, 1.0)) / 2) * 100.0)
 
 
 def evenness(wanted: Ints, room: Ints) -> Ints:

@@ -166,11 +166,11 @@ class Hard(Filter):
 
     def _open(self, counted: _Counted) -> Bools:
         """By domain, and False behind them for nodes without the key."""
-        totals, one = counted.sums.totals(), counted.constraint
+        totals, constraint = counted.sums.totals(), counted.constraint
         least = 0
-        if counted.domains.size >= one.min_domains:
+        if counted.domains.size >= constraint.min_domains:
             least = int(totals[counted.domains].min())
-        found: Bools = totals + (counted.itself - least) <= one.skew
+        found: Bools = totals + (counted.itself - least) <= constraint.skew
         found[-1] = False
         return found
 
@@ -216,9 +216,9 @@ class Soft(ContextScore):
         counted = self._keyed[rows]
         total: Floats = np.zeros(rows.size, np.float64)
         candidates = int(counted.sum())
-        for one, tally, sums in self._parts:
+        for constraint, tally, sums in self._parts:
             domains = sums.domains[rows]
-            if one.key == terms.HOSTNAME:
+            if constraint.key == terms.HOSTNAME:
                 weight = math.log(candidates + 2)
                 matching = tally.upto(self._size)[rows]
             else:
@@ -227,7 +227,7 @@ class Soft(ContextScore):
                 seen[domains[counted]] = True
                 weight = math.log(int(seen.sum()) + 2)
                 matching = sums.totals()[domains]
-            part = matching * weight + float(one.skew - 1)
+            part = matching * weight + float(constraint.skew - 1)
             total += np.where(domains >= 0, part, 0.0)
         whole = np.floor(total)
         score = (whole + (total - whole >= 0.5)).astype(np.int64)

@@ -146,7 +146,7 @@ class VolumeBinding(WithStorage):
             if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
             and not self._volume_of(*key)
         ]
-        return sorted(found, key=lambda one: one.size)
+        return sorted(found, key=lambda claim: claim.size)
 
     def prepare(self, pod: Pod, node: str) -> None:
         columns = self._columns
@@ -218,11 +218,11 @@ class _Choice(_Reach):
     def codes(self, rows: Rows) -> Ints:
         several, found = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
         if len(several) == 1:
-            one = several[0]
-            served = one.made[rows]
-            for volume in one.volumes:
+            claim = several[0]
+            served = claim.made[rows]
+            for volume in claim.volumes:
                 served = served | volume.reach[rows]
-            return found | np.where(served, 0, np.where(one.short[rows], _SHORT, _NOTHING))
+            return found | np.where(served, 0, np.where(claim.short[rows], _SHORT, _NOTHING))
         # Each may find something; whether all do is asked node by node.
         more = [outcome(several, row) for row in rows.tolist()]
         return found | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
@@ -234,12 +234,12 @@ def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] 
     First all claims look for volumes, then those that found none are made, in the same order.
     """
     found: dict[tuple[str, str], str] = {}
-    for one in several:
-        free = (v.name for v in one.volumes if v.reach[row] and v.name not in found.values())
-        found[one.key] = next(free, "")
-    for one in several:
-        if not found[one.key] and not one.made[row]:
-            return _SHORT if one.short[row] else _NOTHING
+    for claim in several:
+        free = (v.name for v in claim.volumes if v.reach[row] and v.name not in found.values())
+        found[claim.key] = next(free, "")
+    for claim in several:
+        if not found[claim.key] and not claim.made[row]:
+            return _SHORT if claim.short[row] else _NOTHING
     return found
 
 
@@ -249,7 +249,7 @@ def reach(volume: Body, columns: Columns) -> Bools:
     if affinity.get("required") is None:
         return np.ones(columns.size, np.bool_)
     several = wire.bodies(wire.mapping(affinity, "required"), "nodeSelectorTerms")
-    return columns.index.any_term([terms.node_term(one) for one in several])
+    return columns.index.any_term([terms.node_term(term) for term in several])
 
 
 def _waiting(
@@ -276,7 +276,8 @@ def _waiting(
         if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
     ]
     free = sorted(
-        (volume for volume in free if volume.size >= size), key=lambda one: (one.size, one.name)
+        (volume for volume in free if volume.size >= size),
+        key=lambda volume: (volume.size, volume.name),
     )
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 

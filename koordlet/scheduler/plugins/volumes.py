@@ -210,7 +210,7 @@ class _Attached(Filter):
         """Only volumes that come count: what is there already is attached."""
         new, every = self._wanted - there, self._wanted | there
         return any(
-            sum(one == driver for one, _ in every) > most
+            sum(name == driver for name, _ in every) > most
             for driver, most in limits.items()
-            if any(one == driver for one, _ in new)
+            if any(name == driver for name, _ in new)
         )

@@ -61,7 +61,8 @@ def document(
         "nodeCount": len(nodes),
         "totals": _sums(nodes),
         "pending": [
-            _waiting(one, now, cache) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
+            _waiting(queued, now, cache)
+            for queued in sorted(waiting, key=lambda queued: queued.first)[:MOST]
         ],
         "queues": {place.value: core.queue.count(place) for place in QueuePlace},
         "pods": sum(node["pods"] for node in nodes),
@@ -74,7 +75,8 @@ def document(
 def reservations(cache: ReservationCache) -> list[Body]:
     """All of them, by name."""
     return [
-        _reservation(one) for one in sorted(cache.by_uid.values(), key=lambda one: one.spec.name)
+        _reservation(info)
+        for info in sorted(cache.by_uid.values(), key=lambda info: info.spec.name)
     ]
 
 

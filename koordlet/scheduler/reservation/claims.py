@@ -80,12 +80,12 @@ class Index:
         found: dict[str, ReservationInfo] = {}
         for key in _pod_keys(pod):
             found |= self._by_key.get(key, {})
-        return sorted(found.values(), key=lambda one: one.position)
+        return sorted(found.values(), key=lambda info: info.position)
 
     def everyone(self) -> list[ReservationInfo]:
         """All of them."""
         found = {uid: info for several in self._by_key.values() for uid, info in several.items()}
-        return sorted(found.values(), key=lambda one: one.position)
+        return sorted(found.values(), key=lambda info: info.position)
 
 
 def _keys(info: ReservationInfo) -> set[_Key]:
@@ -174,7 +174,7 @@ class Claim:
         several = self.rows.setdefault(info.row, {})
         several[info.spec.uid] = info
         if len(several) > 1:
-            ordered = sorted(several.values(), key=lambda one: one.position)
+            ordered = sorted(several.values(), key=lambda known: known.position)
             self.rows[info.row] = {known.spec.uid: known for known in ordered}
         if _shows(info, self.pod.pod_class):
             self.hides[info.spec.uid] = info

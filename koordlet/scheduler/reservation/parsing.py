@@ -133,14 +133,14 @@ def warnings(body: Body) -> list[str]:
             near = difflib.get_close_matches(str(key), _FIELDS, 1)
             found.append(f"spec.{key} is unknown{f'; did you mean {near[0]}?' if near else ''}")
     owners = spec.get("owners")
-    for place, one in enumerate(owners if isinstance(owners, list) else []):
-        if not isinstance(one, Mapping):
+    for place, owner in enumerate(owners if isinstance(owners, list) else []):
+        if not isinstance(owner, Mapping):
             continue
-        if unknown := _unknown(one):
+        if unknown := _unknown(owner):
             found.append(
                 f"spec.owners[{place}] has the unknown field {unknown!r} and matches no pod"
             )
-        elif _everybody(one):
+        elif _everybody(owner):
             found.append(f"spec.owners[{place}] matches every pod")
     return found
 
@@ -283,7 +283,7 @@ def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:
 
 def owners_of(bodies: list[Body]) -> tuple[ReservationOwner, ...]:
     """Owner entries; ``BadObjectError`` names the one that cannot be read."""
-    return tuple(_owner(one, place) for place, one in enumerate(bodies))
+    return tuple(_owner(owner, place) for place, owner in enumerate(bodies))
 
 
 def _owner(body: Body, place: int) -> ReservationOwner:

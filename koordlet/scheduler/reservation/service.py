@@ -94,13 +94,17 @@ class ReservationService:
         """One reservation, what became of it and when."""
         body = await self.get(name)
         entries = _own_entries(body) + await self._events(body)
-        ordered = sorted(dict.fromkeys(entries), key=lambda one: one.at)
+        ordered = sorted(dict.fromkeys(entries), key=lambda entry: entry.at)
         return Description(body, tuple(ordered), tuple(parsing.warnings(body)))
 
     async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
         """The same in plain parts."""
         found = await self.describe(name)
-        return found.body, [(one.at, one.what) for one in found.timeline], list(found.warnings)
+        return (
+            found.body,
+            [(entry.at, entry.what) for entry in found.timeline],
+            list(found.warnings),
+        )
 
     async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")

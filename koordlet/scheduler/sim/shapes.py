@@ -57,7 +57,7 @@ def _tainted(number: int, node: Made) -> None:
 
 
 def _featured(_number: int, node: Made) -> None:
-    node["status"]["declaredFeatures"] = [f"Feature{one}" for one in range(20)]
+    node["status"]["declaredFeatures"] = [f"Feature{number}" for number in range(20)]
 
 
 def _cordoned(number: int, node: Made) -> None:

@@ -233,8 +233,8 @@ class Store:
     def _admitted(
         self, ref: objects.Ref, old: dict[str, Any] | None, new: dict[str, Any]
     ) -> dict[str, Any]:
-        for one in self._admit:
-            new = one(ref, old, new)
+        for admit in self._admit:
+            new = admit(ref, old, new)
         return new
 
     def _changed(

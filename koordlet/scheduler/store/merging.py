@@ -62,7 +62,7 @@ def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
         return
     if field.startswith(_DELETE_FROM):
         name = field.removeprefix(_DELETE_FROM)
-        result[name] = [one for one in result.get(name) or () if one not in value]
+        result[name] = [item for item in result.get(name) or () if item not in value]
     elif value is None:
         result.pop(field, None)
     elif field == "finalizers" and isinstance(value, list):

@@ -60,7 +60,7 @@ class Damage:
     others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join((*(f"lost: {one}" for one in self.lost), *self.others))
+        return "; ".join((*(f"lost: {name}" for name in self.lost), *self.others))
 
     def __bool__(self) -> bool:
         return bool(self.lost or self.others)
@@ -68,11 +68,11 @@ class Damage:
 
 def look(db: sqlite3.Connection) -> Damage:
     """Verify a whole file; ``DatabaseError`` where the objects cannot be saved."""
-    others = [f"pages: {one}" for one in _structure(db)]
+    others = [f"pages: {problem}" for problem in _structure(db)]
     if others:
-        for one in _structure(db, "objects"):
-            if not _VALUE.match(one):
-                raise sqlite3.DatabaseError(one)
+        for problem in _structure(db, "objects"):
+            if not _VALUE.match(problem):
+                raise sqlite3.DatabaseError(problem)
     count, lost = 0, []
     for row in db.execute("SELECT * FROM objects"):
         count += 1
