@@ -57,9 +57,9 @@ def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
     if NAMES.isdisjoint(real):
         return ()
     asked = {name: real[name] for name in sorted(NAMES & real.keys()) if real[name] > 0}
-    found = [_gpus({name: amount for name, amount in asked.items() if name in _GPU})]
-    found += [_single(name, asked[name]) for name in _SINGLE if name in asked]
-    return tuple(request for request in found if request is not None)
+    wants = [_gpus({name: amount for name, amount in asked.items() if name in _GPU})]
+    wants += [_single(name, asked[name]) for name in _SINGLE if name in asked]
+    return tuple(request for request in wants if request is not None)
 
 
 def rough(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:

@@ -93,7 +93,7 @@ class Zones:
 
     def free(self) -> _Parts:
         """What is left of each; only what a reservation keeps where it gives nothing else."""
-        found = {
+        free = {
             number: {
                 name: max(0, much - self.held[number].get(name, 0)) for name, much in zone.items()
             }
@@ -102,11 +102,11 @@ class Zones:
         mine = handover.rest(self._draws) if self._draws is not None else None
         if self._draws is not None and mine is not None and mine.parts:
             inside = dict(self._amounts(mine))
-            for number, zone in found.items():
+            for number, zone in free.items():
                 for name in zone:
                     if handover.exclusive(self._draws, name):
                         zone[name] = min(zone[name], inside.get(number, {}).get(name, 0))
-        return found
+        return free
 
     def barred(self, nodes: Sequence[int]) -> bool:
         """Whether who insists on being alone may not have such a set."""

@@ -92,27 +92,27 @@ class LabelIndex:
         """Nodes that satisfy all of a term; none for an empty or broken one."""
         if term.broken or term.empty:
             return np.zeros(self.size, np.bool_)
-        found = np.ones(self.size, np.bool_)
+        passing = np.ones(self.size, np.bool_)
         for label in term.labels:
-            found &= self.requirement(label)
+            passing &= self.requirement(label)
         for field in term.fields:
             equal = self.field("name").where(functools.partial(operator.contains, field.values))
-            found &= equal if field.operator == "In" else ~equal
-        return found
+            passing &= equal if field.operator == "In" else ~equal
+        return passing
 
     def any_term(self, several: Sequence[terms.NodeTerm]) -> Bools:
         """Nodes that satisfy at least one term."""
-        found = np.zeros(self.size, np.bool_)
+        passing = np.zeros(self.size, np.bool_)
         for term in several:
-            found |= self.term(term)
-        return found
+            passing |= self.term(term)
+        return passing
 
     def selected(self, wanted: dict[str, str]) -> Bools:
         """Nodes with all of these labels."""
-        found = np.ones(self.size, np.bool_)
+        passing = np.ones(self.size, np.bool_)
         for key, value in wanted.items():
-            found &= self.requirement(terms.NodeRequirement(key, "In", (value,)))
-        return found
+            passing &= self.requirement(terms.NodeRequirement(key, "In", (value,)))
+        return passing
 
 
 def counts(table: Sequence[int], column: LabelColumn) -> Ints:

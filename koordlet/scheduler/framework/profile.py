@@ -64,7 +64,7 @@ class Profile:
 
 def plugins(profiles: Mapping[str, Profile], kind: type[_Plugin]) -> list[_Plugin]:
     """The plugins of a class in all profiles."""
-    return [found for profile in profiles.values() if (found := profile.find(kind)) is not None]
+    return [plugin for profile in profiles.values() if (plugin := profile.find(kind)) is not None]
 
 
 def deciding(profiles: Iterable[Profile]) -> frozenset[str]:

@@ -207,15 +207,15 @@ class View:
             return row
         totals = self._totals[few] + weight * score.final(np.zeros(few.size, np.int64), few)
         place = int(totals.argmax())
-        found, best = int(few[place]), int(totals[place])
+        chosen, best = int(few[place]), int(totals[place])
         alone = int(self._totals[row])
-        return min(found, row) if best == alone else (found if best > alone else row)
+        return min(chosen, row) if best == alone else (chosen if best > alone else row)
 
     def _passing(self, filters: list[Filter]) -> Bools:
-        found = self._totals >= 0
+        passing = self._totals >= 0
         for filtering in filters:
-            found &= filtering.allowed(self._every)
-        return found
+            passing &= filtering.allowed(self._every)
+        return passing
 
     def scored(self, only: Rows | None = None) -> Scored:
         """Every feasible node (of these) and its total."""
@@ -244,12 +244,12 @@ class View:
 
     def verdicts(self, rows: Rows) -> list[Verdict | None]:
         """The first refusal of each of these nodes; ``None`` where all pass."""
-        found: list[Verdict | None] = [None] * rows.size
+        verdicts: list[Verdict | None] = [None] * rows.size
         left = np.ones(rows.size, np.bool_)
         if self.outside:
             outside = Verdict((self.outside,), resolvable=False, plugin=self._narrowed[0])
             for place in np.flatnonzero(~self._inside[rows]).tolist():
-                found[place] = outside
+                verdicts[place] = outside
             left &= self._inside[rows]
         for name, filtering in self.filters:
             codes = np.where(left, filtering.codes(rows), 0)
@@ -259,6 +259,6 @@ class View:
                 for code in np.unique(codes[places])
             }
             for place in places.tolist():
-                found[place] = known[int(codes[place])]
+                verdicts[place] = known[int(codes[place])]
             left[places] = False
-        return found
+        return verdicts

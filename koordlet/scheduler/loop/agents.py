@@ -155,8 +155,8 @@ class Agents:
         _keep(self.usages, name, self._usage(name, record))
         pressures = pressure.conditions(report.pressures) if report is not None else frozenset()
         _keep(self.pressures, name, pressures or None)
-        found = bool(self.machines), bool(self.usages), bool(self.pressures)
-        if kept != found or self.machines.get(name) != machine:
+        keeps = bool(self.machines), bool(self.usages), bool(self.pressures)
+        if kept != keeps or self.machines.get(name) != machine:
             # Whether a plugin has anything to say at all is decided when a view is built.
             self._core.forget_views(lambda _: True)
         columns = self._core.pod_cache.columns
@@ -228,8 +228,8 @@ def _machine_of(found: topology.Topology) -> Machine:
 
 
 def _by_node(cpus: Iterable[topology.Cpu]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for cpu in cpus:
         if cpu.online and cpu.node is not None:
-            found[cpu.node] = found.get(cpu.node, 0) + 1
-    return found
+            counts[cpu.node] = counts.get(cpu.node, 0) + 1
+    return counts

@@ -304,14 +304,14 @@ def arguments(profiles: Mapping[str, profile.Profile]) -> Arguments:
 def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:
     """The merge patch from one status to another; what is missing in the new one is removed."""
     before, after = old.body(), new.body()
-    found: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
+    patch: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
     for key in ("allocatable", "allocated"):
         was, now = before.get(key), after.get(key)
         if isinstance(was, dict):
-            found[key] = {
+            patch[key] = {
                 **dict.fromkeys(was),
                 **(now if isinstance(now, dict) else {}),
             }
     if new.phase is Phase.PENDING:
-        found.setdefault("phase", Phase.PENDING.value)
-    return found
+        patch.setdefault("phase", Phase.PENDING.value)
+    return patch

@@ -65,7 +65,7 @@ class Arguments:
         ignored = frozenset(wire.strings(args, "ignoredResources"))
         if ignored & _NATIVE:
             raise BadObjectError(f"ignoredResources: {min(ignored & _NATIVE)} cannot be ignored")
-        found = cls(
+        arguments = cls(
             preempts=wire.flag(args, "enablePreemption"),
             percentage=wire.integer(args, "minCandidateNodesPercentage", 10),
             least=wire.integer(args, "minCandidateNodesAbsolute", 100),
@@ -77,9 +77,9 @@ class Arguments:
             ignored=ignored,
             groups=frozenset(wire.strings(args, "ignoredResourceGroups")),
         )
-        if min(found.gc_seconds, found.gc_interval, found.resync_seconds) < 0:
+        if min(arguments.gc_seconds, arguments.gc_interval, arguments.resync_seconds) < 0:
             raise BadObjectError("ReservationArgs: a number of seconds is negative")
-        return found
+        return arguments
 
     def ignores(self, name: str) -> bool:
         """Whether the amount of a resource is none of the plugin's business."""

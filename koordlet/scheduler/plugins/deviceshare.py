@@ -103,10 +103,10 @@ class DeviceShare(Plugin):
             return
         context = DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
         wants = wanted(pod.pod_class)
-        found = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
-        if isinstance(found, DeviceRefusal):
-            raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
-        pod.devices = found
+        chosen = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
+        if isinstance(chosen, DeviceRefusal):
+            raise RefusedError(", ".join(chosen.reasons), resolvable=not chosen.final)
+        pod.devices = chosen
 
     def unreserve(self, pod: Pod, node: str) -> None:
         pod.devices = ()
@@ -123,10 +123,10 @@ def wanted(pod_class: PodClass) -> _Wants:
     if device_requests.NAMES.isdisjoint(pod_class.requests.real):
         return ()
     try:
-        found = device_requests.of(pod_class.requests.real)
+        requests = device_requests.of(pod_class.requests.real)
     except BadObjectError as error:
         raise RefusedError(str(error)) from error
-    return () if pod_class.adopts else found
+    return () if pod_class.adopts else requests
 
 
 def marks(pod: Pod) -> dict[str, str]:
@@ -186,5 +186,5 @@ class Spare(_Asked, ScoreByNode):
         if reported is None:
             return 0
         room = DeviceRoom.of(reported, columns, row, self._apart(row))
-        found = [room.share(want, self._plugin.taste) for want in self._wants]
-        return max(0, min(MAX_SCORE, sum(found) // len(found)))
+        shares = [room.share(want, self._plugin.taste) for want in self._wants]
+        return max(0, min(MAX_SCORE, sum(shares) // len(shares)))

@@ -159,21 +159,21 @@ class Required(Filter):
         """Nothing can be refused at this moment."""
         return not self._near and not self._far and not self._others.items()
 
-    def _far_from(self, sums: DomainSums, rows: Rows, found: Bools) -> None:
+    def _far_from(self, sums: DomainSums, rows: Rows, passing: Bools) -> None:
         totals = sums.totals()
         if totals.any():
-            found &= (totals == 0)[sums.domains[rows]]
+            passing &= (totals == 0)[sums.domains[rows]]
 
     def _near_to(self, rows: Rows) -> Bools:
-        found = np.ones(rows.size, np.bool_)
+        passing = np.ones(rows.size, np.bool_)
         lonely = self._first and not any(sums.totals().any() for sums in self._near)
         for sums in self._near:
             table = sums.totals() > 0
             if lonely:
                 table = np.ones(table.size, np.bool_)
             table[-1] = False
-            found &= table[sums.domains[rows]]
-        return found
+            passing &= table[sums.domains[rows]]
+        return passing
 
     def allowed(self, rows: Rows) -> Bools:
         near_to = self._near_to(rows)
@@ -182,13 +182,13 @@ class Required(Filter):
         return near_to
 
     def codes(self, rows: Rows) -> Ints:
-        found = np.where(self._near_to(rows), 0, 1).astype(np.int64)
+        codes = np.where(self._near_to(rows), 0, 1).astype(np.int64)
         for code, group in ((2, self._far), (3, list(self._others.items().values()))):
             passing = np.ones(rows.size, np.bool_)
             for sums in group:
                 self._far_from(sums, rows, passing)
-            found = np.where((found == 0) & ~passing, code, found)
-        return found
+            codes = np.where((codes == 0) & ~passing, code, codes)
+        return codes
 
 
 class Preferred(ContextScore):
@@ -210,16 +210,16 @@ class Preferred(ContextScore):
         return not self._own and not self._others.items()
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
-        found = np.zeros(rows.size, np.int64)
+        sum_of = np.zeros(rows.size, np.int64)
         for weight, sums in self._parts():
             totals = sums.totals()
             if totals.any():
-                found += (weight * totals)[sums.domains[rows]]
-        low, high = (int(found.min()), int(found.max())) if found.size else (0, 0)
+                sum_of += (weight * totals)[sums.domains[rows]]
+        low, high = (int(sum_of.min()), int(sum_of.max())) if sum_of.size else (0, 0)
         if low == high:
             return np.zeros(rows.size, np.int64)
         # In floating point and in this order, as the peer: it is cut at the same places.
-        return (float(framework.MAX_SCORE) * ((found - low) / float(high - low))).astype(np.int64)
+        return (float(framework.MAX_SCORE) * ((sum_of - low) / float(high - low))).astype(np.int64)
 
     def _parts(self) -> list[tuple[int, DomainSums]]:
         parts = list(self._own)

@@ -46,8 +46,8 @@ class NodeName(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.node_name:
             return None
-        found = columns.index.field("name").where(lambda name: name == pod_class.node_name)
-        return masked(found, "node(s) didn't match the requested node name")
+        passing = columns.index.field("name").where(lambda name: name == pod_class.node_name)
+        return masked(passing, "node(s) didn't match the requested node name")
 
 
 def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
@@ -116,10 +116,10 @@ class PreferredAffinity(StaticScore):
 
 def matching(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes that a class's own nodeSelector and required affinity accept."""
-    found = columns.index.selected(dict(pod_class.node_selector))
+    passing = columns.index.selected(dict(pod_class.node_selector))
     if pod_class.required is not None:
-        found &= columns.index.any_term(pod_class.required)
-    return found
+        passing &= columns.index.any_term(pod_class.required)
+    return passing
 
 
 class NodeAffinity(Plugin):
@@ -175,10 +175,10 @@ class NodeAffinity(Plugin):
         wishes = [*self._preferred, *pod_class.preferred]
         if not wishes:
             return None
-        found = np.zeros(columns.size, np.int64)
+        weights = np.zeros(columns.size, np.int64)
         for weight, term in wishes:
-            found += weight * columns.index.term(term)
-        return PreferredAffinity(found)
+            weights += weight * columns.index.term(term)
+        return PreferredAffinity(weights)
 
 
 class NodeDeclaredFeatures(Plugin):
@@ -190,10 +190,10 @@ class NodeDeclaredFeatures(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.features:
             return None
-        found = columns.index.field("features").where(
+        passing = columns.index.field("features").where(
             lambda declared: isinstance(declared, frozenset) and pod_class.features <= declared
         )
-        return masked(found, "node(s) didn't match Pod's required features")
+        return masked(passing, "node(s) didn't match Pod's required features")
 
 
 _SMALL = 23 << 20
@@ -208,14 +208,14 @@ class ImageLocality(Plugin):
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         most = _LARGE * pod_class.containers
         alive = len(columns.rows)
-        found = np.zeros(columns.size, np.int64)
+        bytes_there = np.zeros(columns.size, np.int64)
         for image in pod_class.images:
             sizes = columns.index.image(image)
             having = int((sizes >= 0).sum())
             if having:
                 # As the peer: a fraction in floating point, times the size, cut.
-                found += (np.maximum(sizes, 0) * (having / alive)).astype(np.int64)
-        if not found.any() or most <= _SMALL:
+                bytes_there += (np.maximum(sizes, 0) * (having / alive)).astype(np.int64)
+        if not bytes_there.any() or most <= _SMALL:
             return None
-        clipped = np.clip(found, _SMALL, most)
+        clipped = np.clip(bytes_there, _SMALL, most)
         return StaticScore(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))

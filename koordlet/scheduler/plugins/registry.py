@@ -73,10 +73,10 @@ _GROUP = "koordlet.scheduler.plugins"
 
 def known() -> dict[str, tuple[type[framework.Plugin], int]]:
     """Ours and those installed beside us."""
-    found = {plugin.name: (plugin, weight) for plugin, weight in DEFAULT}
+    plugins = {plugin.name: (plugin, weight) for plugin, weight in DEFAULT}
     for entry in importlib.metadata.entry_points(group=_GROUP):
         loaded: Any = entry.load()
         if not (isinstance(loaded, type) and issubclass(loaded, framework.Plugin)):
             loaded = external.adapt(entry.name, loaded)
-        found.setdefault(entry.name, (loaded, 1))
-    return found
+        plugins.setdefault(entry.name, (loaded, 1))
+    return plugins

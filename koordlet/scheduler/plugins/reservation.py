@@ -252,12 +252,12 @@ class ClaimScore(ContextScore):
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         self._catch_up()
-        found = self._values[rows]
+        scores = self._values[rows]
         if self._ordered:
             orders = self._orders[rows]
             if orders.size and int(orders.min()) < _NO_ORDER:
-                found[int(orders.argmin())] = _PREFERRED
-        return framework.scaled(found)
+                scores[int(orders.argmin())] = _PREFERRED
+        return framework.scaled(scores)
 
 
 class ReservePodFilter(Filter):
@@ -302,12 +302,12 @@ class PreAllocationFilter(Filter):
         self._adopting = adopting
 
     def codes(self, rows: Rows) -> Ints:
-        found = self._placing.codes(rows)
-        left = np.flatnonzero(found == 0)
+        codes = self._placing.codes(rows)
+        left = np.flatnonzero(codes == 0)
         # The codes of adoption follow those of placing.
         more = self._adopting.codes(rows[left])
-        found[left] = np.where(more, more + _PLACING, 0)
-        return found
+        codes[left] = np.where(more, more + _PLACING, 0)
+        return codes
 
     def allows(self, row: int) -> bool:
         return self._placing.allows(row) and self._adopting.allows(row)

@@ -115,19 +115,19 @@ def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodCl
 def _eligible(
     pod_class: PodClass, columns: Columns, constraint: terms.SpreadConstraint, keyed: Bools
 ) -> Bools:
-    found = keyed & columns.alive
+    eligible = keyed & columns.alive
     if constraint.honor_affinity:
-        found &= node.matching(pod_class, columns)
+        eligible &= node.matching(pod_class, columns)
     if constraint.honor_taints:
-        found &= ~node.untolerated(pod_class, columns)
-    return found
+        eligible &= ~node.untolerated(pod_class, columns)
+    return eligible
 
 
 def _keyed(columns: Columns, constraints: Sequence[terms.SpreadConstraint]) -> Bools:
-    found = np.ones(columns.size, np.bool_)
+    keyed = np.ones(columns.size, np.bool_)
     for constraint in constraints:
-        found &= columns.index.label(constraint.key).ids >= 0
-    return found
+        keyed &= columns.index.label(constraint.key).ids >= 0
+    return keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +170,23 @@ class Hard(Filter):
         least = 0
         if counted.domains.size >= constraint.min_domains:
             least = int(totals[counted.domains].min())
-        found: Bools = totals + (counted.itself - least) <= constraint.skew
-        found[-1] = False
-        return found
+        passing: Bools = totals + (counted.itself - least) <= constraint.skew
+        passing[-1] = False
+        return passing
 
     def allowed(self, rows: Rows) -> Bools:
-        found = np.ones(rows.size, np.bool_)
+        passing = np.ones(rows.size, np.bool_)
         for counted in self._counted:
-            found &= self._open(counted)[counted.sums.domains[rows]]
-        return found
+            passing &= self._open(counted)[counted.sums.domains[rows]]
+        return passing
 
     def codes(self, rows: Rows) -> Ints:
-        found = np.zeros(rows.size, np.int64)
+        codes = np.zeros(rows.size, np.int64)
         for counted in self._counted:
             domains = counted.sums.domains[rows]
             code = np.where(domains < 0, 2, np.where(self._open(counted)[domains], 0, 1))
-            found = np.where(found, found, code)
-        return found
+            codes = np.where(codes, codes, code)
+        return codes
 
 
 class Soft(ContextScore):

@@ -140,24 +140,24 @@ class VolumeBinding(WithStorage):
     def waiting(self, pod_class: PodClass) -> list[Waiting]:
         """The claims of a class that wait, the smallest first (rule 1)."""
         assert self._columns is not None  # noqa: S101 -- the filter was made before
-        found = [
+        waiting = [
             _waiting(key, claim, self.storage, self._columns, self._promised)
             for name in claim_names(pod_class)
             if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
             and not self._volume_of(*key)
         ]
-        return sorted(found, key=lambda claim: claim.size)
+        return sorted(waiting, key=lambda claim: claim.size)
 
     def prepare(self, pod: Pod, node: str) -> None:
         columns = self._columns
         if columns is None or not pod.pod_class.volumes or node not in columns.rows:
             return
-        found = outcome(self.waiting(pod.pod_class), columns.rows[node])
-        if isinstance(found, int):
-            raise RefusedError(_Reach.reasons_of(found)[0])
-        if found:
-            self._chosen[pod.uid] = found
-            self._promised |= {volume: key for key, volume in found.items() if volume}
+        chosen = outcome(self.waiting(pod.pod_class), columns.rows[node])
+        if isinstance(chosen, int):
+            raise RefusedError(_Reach.reasons_of(chosen)[0])
+        if chosen:
+            self._chosen[pod.uid] = chosen
+            self._promised |= {volume: key for key, volume in chosen.items() if volume}
 
     def unreserve(self, pod: Pod, node: str) -> None:
         for volume in self._chosen.pop(pod.uid, {}).values():
@@ -168,7 +168,7 @@ class VolumeBinding(WithStorage):
         self.unreserve(pod, node)
 
     def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
-        found: list[tuple[objects.Ref, objects.Object]] = []
+        patches: list[tuple[objects.Ref, objects.Object]] = []
         for (namespace, name), volume in self._chosen.get(pod.uid, {}).items():
             if volume:
                 meta = wire.mapping(self.storage.claims.get((namespace, name), {}), "metadata")
@@ -180,11 +180,11 @@ class VolumeBinding(WithStorage):
                     "uid": wire.text(meta, "uid"),
                 }
                 ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
-                found.append((ref, {"spec": {"claimRef": whose}}))
+                patches.append((ref, {"spec": {"claimRef": whose}}))
             else:
                 ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
-                found.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
-        return found
+                patches.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
+        return patches
 
 
 def _owns(pod: Body, claim: Body) -> bool:
@@ -216,16 +216,16 @@ class _Choice(_Reach):
         self._plugin, self._pod_class = plugin, pod_class
 
     def codes(self, rows: Rows) -> Ints:
-        several, found = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
+        several, codes = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
         if len(several) == 1:
             claim = several[0]
             served = claim.made[rows]
             for volume in claim.volumes:
                 served = served | volume.reach[rows]
-            return found | np.where(served, 0, np.where(claim.short[rows], _SHORT, _NOTHING))
+            return codes | np.where(served, 0, np.where(claim.short[rows], _SHORT, _NOTHING))
         # Each may find something; whether all do is asked node by node.
         more = [outcome(several, row) for row in rows.tolist()]
-        return found | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
+        return codes | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
 
 
 def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | int:
@@ -233,14 +233,14 @@ def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] 
 
     First all claims look for volumes, then those that found none are made, in the same order.
     """
-    found: dict[tuple[str, str], str] = {}
+    chosen: dict[tuple[str, str], str] = {}
     for claim in several:
-        free = (v.name for v in claim.volumes if v.reach[row] and v.name not in found.values())
-        found[claim.key] = next(free, "")
+        free = (v.name for v in claim.volumes if v.reach[row] and v.name not in chosen.values())
+        chosen[claim.key] = next(free, "")
     for claim in several:
-        if not found[claim.key] and not claim.made[row]:
+        if not chosen[claim.key] and not claim.made[row]:
             return _SHORT if claim.short[row] else _NOTHING
-    return found
+    return chosen
 
 
 def reach(volume: Body, columns: Columns) -> Bools:
@@ -317,7 +317,7 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     allowed = wire.bodies(kind, "allowedTopologies")
     if not allowed:
         return np.ones(columns.size, np.bool_)
-    found = np.zeros(columns.size, np.bool_)
+    served = np.zeros(columns.size, np.bool_)
     for topology in allowed:
         inside = np.ones(columns.size, np.bool_)
         for want in wire.bodies(topology, "matchLabelExpressions"):
@@ -325,8 +325,8 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
                 wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
             )
             inside &= columns.index.requirement(needed)
-        found |= inside
-    return found
+        served |= inside
+    return served
 
 
 def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
@@ -334,14 +334,14 @@ def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
     if wire.text(kind, "provisioner") not in storage.reporting:
         return np.ones(columns.size, np.bool_)
     name = wire.text(wire.mapping(kind, "metadata"), "name")
-    found = np.zeros(columns.size, np.bool_)
+    roomy = np.zeros(columns.size, np.bool_)
     for capacity in storage.capacities.values():
         if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:
             continue
         key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
         if capacity.get(key) is not None and _size({"": {"storage": capacity[key]}}, "") >= size:
-            found |= _inside(terms.selector(capacity, "nodeTopology"), columns)
-    return found
+            roomy |= _inside(terms.selector(capacity, "nodeTopology"), columns)
+    return roomy
 
 
 def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:

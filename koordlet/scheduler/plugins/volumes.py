@@ -82,7 +82,7 @@ class Disk:
 
 def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
     """Disks by name."""
-    found = {}
+    disks = {}
     for volume in pod_class.volumes:
         for kind, keys in _DISKS.items():
             if volume.get(kind) is not None:
@@ -90,8 +90,8 @@ def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
                 name = (kind, *(wire.text(body, key) for key in keys))
                 # An EBS volume is exclusive even for readers.
                 reads = body.get("readOnly") is True and kind != "awsElasticBlockStore"
-                found[name] = Disk(reads, frozenset(wire.strings(body, "monitors")))
-    return found
+                disks[name] = Disk(reads, frozenset(wire.strings(body, "monitors")))
+    return disks
 
 
 class _InUse(Filter):

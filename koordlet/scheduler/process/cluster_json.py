@@ -83,21 +83,21 @@ def reservations(cache: ReservationCache) -> list[Body]:
 def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
     node = columns.nodes[row]
     holding = resources.total(info.held() for info in cache.on(row))
-    found = {}
+    shown = {}
     for resource, line in columns.resources.items():
         room = int(columns.allocatable[line, row])
         if not room:
             continue
         # What is requested holds the rest of reservations, too (rule 2 of the reservation cache).
         taken, held = int(columns.requested[line, row]), holding.get(resource, 0)
-        found[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
+        shown[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
     return {
         "name": name,
         # Reserve pods do not run.
         "pods": sum(not pod.reserve_pod_of for pod in columns.pods[row].values()),
         "unschedulable": node is not None and node.unschedulable,
         "taints": [] if node is None else [f"{taint.key}:{taint.effect}" for taint in node.taints],
-        "resources": found,
+        "resources": shown,
     }
 
 
@@ -108,13 +108,13 @@ def _tightness(node: Body) -> tuple[float, str]:
 
 
 def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    totals: dict[str, dict[str, int]] = {}
     for node in nodes:
         for resource, amounts in node["resources"].items():
-            sums = found.setdefault(resource, dict.fromkeys(amounts, 0))
+            sums = totals.setdefault(resource, dict.fromkeys(amounts, 0))
             for what, much in amounts.items():
                 sums[what] += much
-    return found
+    return totals
 
 
 def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:

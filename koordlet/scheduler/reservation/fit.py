@@ -132,7 +132,7 @@ class ReservationFit:
             return []
         affinity = self._claim.wish.affinity
         named = affinity is not None and bool(affinity.name)
-        found = []
+        lacking = []
         for name in sorted(info.spec.restricted):
             used = info.allocated.get(name, 0)
             room = info.spec.allocatable[name] - info.spec.kept.get(name, 0)
@@ -140,16 +140,16 @@ class ReservationFit:
             if asked and asked > room - used:
                 what = "Too many pods" if name == requests.PODS else f"Insufficient {name}"
                 more = f", requested: {asked}, used: {used}, capacity: {room}" if named else ""
-                found.append(f"Reservation(s) {what}{more}")
-        return found
+                lacking.append(f"Reservation(s) {what}{more}")
+        return lacking
 
     def _without_devices(self, info: ReservationInfo, row: int) -> list[str]:
         """What of single devices cannot be had with it."""
         if not self._devices:
             return []
         apart = device_room.DrawContext(info)
-        found = device_room.admit(self._devices, self._columns, row, apart)
-        several = found.reasons if isinstance(found, device_room.DeviceRefusal) else ()
+        chosen = device_room.admit(self._devices, self._columns, row, apart)
+        several = chosen.reasons if isinstance(chosen, device_room.DeviceRefusal) else ()
         return [f"Reservation(s) {reason}" for reason in several]
 
 

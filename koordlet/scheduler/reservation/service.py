@@ -99,11 +99,11 @@ class ReservationService:
 
     async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
         """The same in plain parts."""
-        found = await self.describe(name)
+        description = await self.describe(name)
         return (
-            found.body,
-            [(entry.at, entry.what) for entry in found.timeline],
-            list(found.warnings),
+            description.body,
+            [(entry.at, entry.what) for entry in description.timeline],
+            list(description.warnings),
         )
 
     async def _events(self, body: objects.Object) -> list[ReservationEntry]:
@@ -131,24 +131,24 @@ def _when(event: Mapping[str, Any]) -> str:
 
 def _own_entries(body: objects.Object) -> list[ReservationEntry]:
     """What the object itself tells."""
-    found = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
+    entries = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
     try:
         spec, status = parsing.read(body), parsing.read_status(body)
     except BadObjectError as error:
-        return [*found, ReservationEntry(found[0].at, f"cannot be read: {error}")]
+        return [*entries, ReservationEntry(entries[0].at, f"cannot be read: {error}")]
     for condition in status.conditions:
         verdict = "" if condition.status else "not "
         message = f": {condition.message}" if condition.message else ""
-        found.append(
+        entries.append(
             ReservationEntry(
                 condition.changed, f"{verdict}{condition.type} ({condition.reason}){message}"
             )
         )
         if condition.probed > condition.changed:
-            found.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
+            entries.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
     if spec.expires_at is not None and not status.phase.over:
-        found.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
-    return [entry for entry in found if entry.at]
+        entries.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
+    return [entry for entry in entries if entry.at]
 
 
 def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
@@ -185,8 +185,8 @@ def admit(ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]) 
 def check(body: Mapping[str, Any], culprit: str) -> None:
     """``Invalid`` names what cannot be meant."""
     try:
-        found = parsing.read(body)
+        spec = parsing.read(body)
     except BadObjectError as error:
         raise refusals.Invalid(str(error), culprit=culprit, reason="Invalid") from error
-    if found.fault:
-        raise refusals.Invalid(found.fault, culprit=culprit, reason="Invalid")
+    if spec.fault:
+        raise refusals.Invalid(spec.fault, culprit=culprit, reason="Invalid")

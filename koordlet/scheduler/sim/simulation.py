@@ -249,18 +249,18 @@ def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
 def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
     columns = cycle.columns
     rows: Rows = np.flatnonzero(columns.alive)
-    found: dict[str, dict[str, Any]] = {
+    explained: dict[str, dict[str, Any]] = {
         node.name: {"filters": {}, "scores": {}, "total": None}
         for node in columns.nodes
         if node is not None
     }
-    names = list(found)
+    names = list(explained)
     for name, filtering in view.filters:
         for place, code in enumerate(filtering.codes(rows).tolist()):
             reason = list(filtering.verdict(code).reasons) if code else []
-            found[names[place]]["filters"][name] = reason
-    _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), found)
-    return found
+            explained[names[place]]["filters"][name] = reason
+    _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), explained)
+    return explained
 
 
 def _explain_scores(

@@ -52,16 +52,16 @@ Owned = dict[FieldManager, frozenset[Path]]
 
 def fields(body: Mapping[str, Any], keys: merging.Keys) -> dict[Path, Any]:
     """Every field that can have an owner, with its value."""
-    found: dict[Path, Any] = {}
+    by_path: dict[Path, Any] = {}
     for name, value in body.items():
         if name in _NOBODYS:
             continue
         if name == "metadata" and isinstance(value, Mapping):
             known = {key: field for key, field in value.items() if key not in _NOBODYS_METADATA}
-            found.update(_below(("metadata",), known, keys) if known else ())
+            by_path.update(_below(("metadata",), known, keys) if known else ())
         else:
-            found.update(_below((name,), value, keys))
-    return found
+            by_path.update(_below((name,), value, keys))
+    return by_path
 
 
 def _below(path: Path, value: Any, keys: merging.Keys) -> Iterator[tuple[Path, Any]]:

@@ -77,8 +77,8 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
     phase = objects.part(pod, "status").get("phase")
     if phase in {*_ENDED, "Pending"} or objects.text(pod, "deletionTimestamp"):
         return None
-    found = [budget for budget in budgets if _covers(budget, pod)]
-    if len(found) > 1:
+    covering = [budget for budget in budgets if _covers(budget, pod)]
+    if len(covering) > 1:
         raise refusals.Failed(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
             " not support.",
@@ -86,9 +86,9 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
             fix="keep only one budget for the pod",
             reason="InternalError",
         )
-    if not found or _unready_is_free(pod, found[0]):
+    if not covering or _unready_is_free(pod, covering[0]):
         return None
-    return found[0]
+    return covering[0]
 
 
 def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
@@ -127,15 +127,15 @@ def _why_none(status: Mapping[str, Any], name: str) -> str:
     """The first reason that applies for a budget that allows no disruption."""
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
-    found = [condition for condition in _conditions(status) if condition.get("status") == "False"]
-    failed = next((each for each in found if each.get("reason") == "SyncFailed"), None)
+    false = [condition for condition in _conditions(status) if condition.get("status") == "False"]
+    failed = next((each for each in false if each.get("reason") == "SyncFailed"), None)
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
     if healthy <= desired:
         return (
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
-    explained = next((condition for condition in found if condition.get("message")), None)
+    explained = next((condition for condition in false if condition.get("message")), None)
     if explained is None:
         return refused
     return f"{refused} ({explained.get('reason')}): {explained['message']}"
@@ -164,13 +164,17 @@ def _unready_is_free(pod: Body, budget: Body) -> bool:
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The conditions that are objects; status patches are not validated."""
-    found = status.get("conditions")
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    conditions = status.get("conditions")
+    return (
+        [each for each in conditions if isinstance(each, Mapping)]
+        if isinstance(conditions, list)
+        else []
+    )
 
 
 def _number(status: Mapping[str, Any], name: str) -> int:
-    found = status.get(name)
-    return found if isinstance(found, int) else 0
+    number = status.get(name)
+    return number if isinstance(number, int) else 0
 
 
 def _conflict(ref: objects.Ref, why: str) -> refusals.Conflict:

@@ -141,10 +141,10 @@ def seal(db: sqlite3.Connection) -> None:
 def _is_object(body: object) -> bool:
     """Whether a row without a checksum holds an object; a replaced byte says that it does not."""
     try:
-        found = json.loads(body) if isinstance(body, str) and "\ufffd" not in body else None
+        decoded = json.loads(body) if isinstance(body, str) and "\ufffd" not in body else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("metadata"), dict)
+    return isinstance(decoded, dict) and isinstance(decoded.get("metadata"), dict)
 
 
 def _structure(db: sqlite3.Connection, table: str = "100") -> Iterator[str]:

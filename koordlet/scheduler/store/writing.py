@@ -253,8 +253,8 @@ def _marks(metadata: Mapping[str, Any]) -> Body:
 
 
 def _keys(ref: objects.Ref) -> merging.Keys:
-    found = rules.of(ref.kind).list_keys
-    return rules.OWN_KEYS if found is None else found
+    keys = rules.of(ref.kind).list_keys
+    return rules.OWN_KEYS if keys is None else keys
 
 
 def _wish(body: Body) -> Body:
