@@ -321,9 +321,10 @@ class Core:
             message = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, message, node=pod.nominated)
         self.measures.preemptions += 1
-        attempt = preemption.attempt(
-            cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)
-        )
+        # Asked for each node: at no cost where nobody was promised any room.
+        promised = functools.partial(self._before, pod) if self.nominated else preemption.nobody
+        budgets = tuple(self.budgets.at(now))
+        attempt = preemption.attempt(cycle, pod, failure, budgets, promised)
         if not isinstance(attempt, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))
