@@ -34,7 +34,7 @@ def read(path: str, most: int = _MAX_BYTES) -> list[object]:
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
         raise errors.ConfigError(why, culprit=path, fix=documents.FIX) from error
-    return documents.of_file(raw, path, most)
+    return documents.of_file(raw, path, most, unique=True)
 
 
 def unfold(

@@ -195,10 +195,20 @@ async def collect(pages: AsyncGenerator[Page, None]) -> Listing:
     return Listing(items, revision)
 
 
+def part(body: Object, name: str) -> Mapping[str, Any]:
+    """A field that is an object; empty where it is none."""
+    found = body.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
 def metadata(body: Object) -> Mapping[str, Any]:
-    """The metadata; empty where they are missing or not an object."""
-    inner = body.get("metadata")
-    return inner if isinstance(inner, Mapping) else {}
+    """The object's metadata; empty where there is none."""
+    return part(body, "metadata")
+
+
+def ref(kind: kinds.Kind, body: Object) -> Ref:
+    """An object as the store names it."""
+    return Ref(kind, text(body, "name"), text(body, "namespace"))
 
 
 def text(body: Object, key: str) -> str:

@@ -11,11 +11,12 @@ Rules, for each resource by itself:
 3. Requests of the pod itself replace the result for cpu, memory and huge pages.
 4. The overhead of the runtime class comes on top; on limits only where there is one.
 5. A limit without a request is its own request, as the API server fills it in; a limit of the pod
-   itself only where no container asks for that resource.
+   itself only where no container asks for that resource. Beside limits of the pod the sums of its
+   containers are its own requests, but for huge pages.
 6. In-place resize: a request is the largest of spec, what is allocated and what is in force, since
    each may be true for a moment; where the resize is infeasible the spec is only a wish and does
-   not count. A limit is what is in force where the status says it, else the spec's. Init containers
-   but sidecars have no such status.
+   not count. A limit is what is in force where the status says it, else the spec's. The same holds
+   for the pod itself. Init containers but sidecars have no such status.
 7. Amounts of ``extended-resource-spec`` fill in what a container's spec lacks.
 8. Ephemeral containers ask for nothing.
 """
@@ -77,9 +78,21 @@ def of_container(row: Row, extended: Extended, resizing: str, problems: list[str
         requests = {**limits, **requests}
     if status is None or kind is pod.Kind.INIT:
         return requests, limits
-    if status.resources is None and not status.allocated_resources:
-        return requests, limits
     where = f"status of container {container.name[:80]}"
+    return _resized((requests, limits), status, resizing, problems, where)
+
+
+def _resized(
+    spec: Demand,
+    status: podwire.ContainerStatus | podwire.WireStatus,
+    resizing: str,
+    problems: list[str],
+    where: str,
+) -> Demand:
+    """Rule 6, of a container and of the pod as a whole."""
+    requests, limits = spec
+    if status.resources is None and not status.allocated_resources:
+        return spec
     in_force = demand(status.resources, problems, where)
     allocated = resources.read(status.allocated_resources or {}, problems, where)
     known = resources.most((in_force[0], allocated))
@@ -99,13 +112,19 @@ def demand(body: podwire.WireResources | None, problems: list[str], where: str) 
 
 
 def of_pod(
-    spec: podwire.WireDemand, rows: Sequence[pod.Container], problems: list[str]
+    spec: podwire.WireDemand,
+    status: podwire.WireStatus,
+    rows: Sequence[pod.Container],
+    problems: list[str],
 ) -> tuple[Demand, dict[str, int]]:
     """Pod-level requests and limits, and the overhead."""
     own, limits = demand(spec.resources, problems, "spec.resources")
     if limits:
         summed = aggregate(rows, lambda row: row.requests)
-        own = {**{name: summed.get(name, limits[name]) for name in limits}, **own}
+        plain = {name: value for name, value in summed.items() if not _is_huge(name)}
+        own = {**limits, **plain, **own}
+    if own:
+        own, limits = _resized((own, limits), status, resize(status), problems, "status")
     return (own, limits), resources.read(spec.overhead or {}, problems, "spec.overhead")
 
 
@@ -178,5 +197,9 @@ def _pod_level(own: resources.Amounts) -> dict[str, int]:
     return {
         name: value
         for name, value in own.items()
-        if name in (resources.CPU, resources.MEMORY) or name.startswith("hugepages-")
+        if name in (resources.CPU, resources.MEMORY) or _is_huge(name)
     }
+
+
+def _is_huge(name: str) -> bool:
+    return name.startswith("hugepages-")

@@ -114,6 +114,9 @@ class WireStatus(msgspec.Struct, rename="camel", gc=False):
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
     pod_ips: list[Address] | None = msgspec.field(default=None, name="podIPs")
     resize: str | None = None
+    #: Of the pod as a whole.
+    resources: WireResources | None = None
+    allocated_resources: dict[str, Any] | None = None
     conditions: list[WireCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from koordlet.kubeapi import labels
 from koordlet.model.record import dataclass
 
 
@@ -116,7 +117,14 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
     """``app=web,tier in (a,b),!old``; empty: everything."""
     if not text.strip():
         return ()
-    return tuple(_requirement(part.strip()) for part in _BETWEEN.split(text))
+    return tuple(_checked(_requirement(part.strip())) for part in _BETWEEN.split(text))
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    """``ValueError`` where no object can have such a label."""
+    if fault := labels.fault(requirement.key, sorted(requirement.values)):
+        raise ValueError(f"not a requirement of a label selector: {fault}")
+    return requirement
 
 
 def _requirement(part: str) -> Requirement:
@@ -165,7 +173,7 @@ def from_object(selector: object) -> Compiled | None:
         Requirement(str(key), Operator.IN, frozenset((str(value),)))
         for key, value in wanted.items()
     ]
-    return Compiled((*exact, *map(_expression, expressions)))
+    return Compiled(tuple(map(_checked, (*exact, *map(_expression, expressions)))))
 
 
 def _expression(expression: object) -> Requirement:

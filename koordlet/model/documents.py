@@ -25,29 +25,29 @@ MAX_DEPTH = 100
 _FACTOR, _MORE = 10, 10_000
 
 
-def of_file(raw: bytes, path: str, most: int) -> list[object]:
+def of_file(raw: bytes, path: str, most: int, *, unique: bool = False) -> list[object]:
     """The documents of a file; ``ConfigError`` naming it where it holds none.
 
     The file was read up to one byte more than ``most``: a pipe or a device does not tell its size,
-    and one byte is enough to know.
+    and one byte is enough to know. ``unique``: YAML in which an object has a key twice is none.
     """
     if len(raw) > most:
         why = f"larger than {most >> 20} MiB"
         raise errors.ConfigError(why, culprit=path, fix="split the file")
     try:
-        return load(raw.decode("utf-8-sig"))
+        return load(raw.decode("utf-8-sig"), unique=unique)
     except ValueError as error:
         why = f"cannot be read: {error}" if isinstance(error, UnicodeDecodeError) else str(error)
         raise errors.ConfigError(why, culprit=path, fix=FIX) from error
 
 
-def load(text: str) -> list[object]:
+def load(text: str, *, unique: bool = False) -> list[object]:
     """The documents; ``ValueError`` says in one line why there are none."""
-    found = _load(text)
+    found = _load(text, unique=unique)
     return surrogates.whole(found) if surrogates.suspect(text) else found
 
 
-def _load(text: str) -> list[object]:
+def _load(text: str, *, unique: bool) -> list[object]:
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def _load(text: str) -> list[object]:
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _Bounds().walk(yaml.parse(text, Loader=loader))
+        _Bounds(unique=unique).walk(yaml.parse(text, Loader=loader))
         return list(yaml.load_all(text, Loader=loader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -73,7 +73,10 @@ def _load(text: str) -> list[object]:
 class _Bounds:
     """Counts what the events of a text would become."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unique: bool) -> None:
+        self._unique = unique
+        #: Of each open collection the keys so far, and whether a key comes next; no keys: a list.
+        self._keys: list[tuple[set[str] | None, bool]] = []
         #: The anchor and the number of nodes of each collection that is open.
         self._open: list[tuple[str | None, int]] = []
         self._sizes: dict[str, int] = {}
@@ -87,17 +90,33 @@ class _Bounds:
                 self._sizes.clear()
             elif kind in ("MappingStartEvent", "SequenceStartEvent"):
                 self._open.append((event.anchor, 1))
+                self._keys.append((set() if kind == "MappingStartEvent" else None, True))
                 if len(self._open) > MAX_DEPTH:
                     raise ValueError(f"nested more than {MAX_DEPTH} deep")
             elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+                self._keys.pop()
+                self._count(None, event)
                 self._add(*self._open.pop())
             elif kind == "ScalarEvent":
                 self._plain += 1
+                self._count(event.value, event)
                 self._add(event.anchor, 1)
             elif kind == "AliasEvent":
                 if any(event.anchor == anchor for anchor, _ in self._open):
                     raise ValueError(f"{event.anchor} contains itself")
+                self._count(None, event)
                 self._add(None, self._sizes.get(event.anchor, 1))
+
+    def _count(self, scalar: str | None, event: Any) -> None:
+        """Note a node of the innermost mapping: its keys and values take turns."""
+        keys, is_key = self._keys[-1] if self._keys else (None, False)
+        if keys is None:
+            return
+        if is_key and scalar is not None:
+            if self._unique and scalar in keys:
+                raise ValueError(f"line {event.start_mark.line + 1}: the key {scalar!r} is twice")
+            keys.add(scalar)
+        self._keys[-1] = keys, not is_key
 
     def _add(self, anchor: str | None, size: int) -> None:
         if anchor is not None:

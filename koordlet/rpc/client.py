@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Self, TypeVar
 import grpc
 from google.protobuf import message as protobuf
 
+from koordlet.http import limits
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import errors
 from koordlet.rpc import tls
@@ -130,9 +131,15 @@ class PlacingClient(RpcClient):
     def submit(
         self, manifests: Sequence[str], *, dry_run: bool = False
     ) -> Sequence[scheduler_pb2.SubmitResult]:
-        """Hand objects in."""
-        request = scheduler_pb2.SubmitRequest(manifests=manifests, dry_run=dry_run)
-        return self._ask("Submit", request, scheduler_pb2.SubmitResponse).results
+        """Hand objects in, in as many requests as the scheduler's bound makes of them."""
+        taken: list[scheduler_pb2.SubmitResult] = []
+        for piece in _pieces(manifests):
+            if len(piece[0].encode()) > _MOST:
+                taken.append(_too_large(piece[0]))
+                continue
+            request = scheduler_pb2.SubmitRequest(manifests=piece, dry_run=dry_run)
+            taken += self._ask("Submit", request, scheduler_pb2.SubmitResponse).results
+        return taken
 
     def why(self, namespace: str, name: str) -> scheduler_pb2.ExplainResponse:
         """Explanation of a pod's placement."""
@@ -152,6 +159,38 @@ class PlacingClient(RpcClient):
                     fix="start one: koordlet scheduler --standalone",
                 ) from error
             raise errors.HostError(f"{words}", culprit=f"{method} ({code.name})") from error
+
+
+#: Bytes of manifests in one request: what a server takes, less what the message adds.
+_MOST = limits.CallLimits().body_bytes - 256
+#: What the message adds to each.
+_EACH = 8
+
+
+def _pieces(manifests: Sequence[str]) -> Iterator[list[str]]:
+    """Lists of manifests that fit into one request; one that does not is alone."""
+    piece: list[str] = []
+    size = 0
+    for manifest in manifests:
+        length = len(manifest.encode()) + _EACH
+        if piece and size + length > _MOST:
+            yield piece
+            piece, size = [], 0
+        piece.append(manifest)
+        size += length
+    if piece:
+        yield piece
+
+
+def _too_large(manifest: str) -> scheduler_pb2.SubmitResult:
+    body = json.loads(manifest)
+    meta = body.get("metadata") or {}
+    return scheduler_pb2.SubmitResult(
+        kind=str(body.get("kind") or ""),
+        namespace=str(meta.get("namespace") or ""),
+        name=str(meta.get("name") or ""),
+        error=f"the object has {len(manifest.encode())} bytes, a scheduler takes {_MOST}",
+    )
 
 
 #: What a status code of ours means to a client.

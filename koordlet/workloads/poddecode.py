@@ -66,7 +66,7 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
         _container(row, pod_amounts.of_container(row, extended, resize, problems))
         for row in pod_amounts.containers(spec, status)
     )
-    own, overhead = pod_amounts.of_pod(spec, containers, problems)
+    own, overhead = pod_amounts.of_pod(spec, status, containers, problems)
     kube = classes.kube_qos(status.qos_class, classes.counted(containers, own))
     raw = classes.raw_qos(labels, problems)
     kind = raw or qos.DEFAULT_OF_KUBE[kube]

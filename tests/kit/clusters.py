@@ -37,6 +37,11 @@ def pod(name: str, *, on: str = "", labels: Body | None = None, **more: Any) -> 
     return {"kind": "Pod", "metadata": meta, "spec": spec, "status": more.pop("status", {})}
 
 
+def stored(body: Body) -> Body:
+    """The same as an API server has taken it, one that lets more pass than ours."""
+    return {**body, "metadata": {**body["metadata"], "uid": f"uid-{body['metadata']['name']}"}}
+
+
 def tried(*bodies: Body, config: Body | None = None) -> Body:
     """The document of a simulation with scores."""
     found = configuration.read(config, "test") if config is not None else None
@@ -60,7 +65,7 @@ def message(name: str, *bodies: Body, config: Body | None = None) -> str:
     """Why a pod is pending, without what preemption says."""
     document = tried(*bodies, config=config)
     [found] = [one["message"] for one in document["pending"] if one["pod"] == f"d/{name}"]
-    return str(found).partition(" preemption:")[0]
+    return str(found).partition(" no new claims")[0]
 
 
 def spread(key: str, when: str = "DoNotSchedule", **more: Any) -> Body:

@@ -74,7 +74,7 @@ def message(pod: str, *bodies: Body) -> str:
 
 def counted(pod: str, *bodies: Body) -> str:
     """What is said of reservations in it."""
-    return _pending(pod, *bodies).partition(". ")[2].partition(", preemption:")[0]
+    return _pending(pod, *bodies).partition(". ")[2].partition(", no new claims")[0]
 
 
 def _pending(pod: str, *bodies: Body) -> str:

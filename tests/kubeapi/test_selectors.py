@@ -40,7 +40,9 @@ def test_labels(text: str, matching: Mapping[str, str], other: Mapping[str, str]
     assert not compiled.matches(labelled(**other))
 
 
-@pytest.mark.parametrize("text", ["a b", "a in b", "=a", "a=(b)", "a,,b", "a in (b", "-a=b"])
+@pytest.mark.parametrize(
+    "text", ["a b", "a in b", "=a", "a=(b)", "a,,b", "a in (b", "-a=b", "a/b/c=d", "a in (b c)"]
+)
 def test_labels_that_cannot_be_read(text: str) -> None:
     """A selector with a mistake is refused when it is made, not when it is used."""
     with pytest.raises(ValueError, match="label selector"):

@@ -83,3 +83,25 @@ def test_a_file_of_windows() -> None:
     """A mark of byte order says nothing, and as much as is permitted is read."""
     assert documents.of_file(b"\xef\xbb\xbf{}", "a.json", 1 << 20) == [{}]
     assert documents.of_file(b" " * ((1 << 20) - 2) + b"{}", "a.json", 1 << 20) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\na: 2\n", 2),
+        ("spec:\n  x: [{y: 1,\n    y: 2}]\n", 3),
+        ("a:\n- b: {c: 1}\n  b: 2\n", 3),
+    ],
+)
+def test_a_key_that_is_twice_is_an_error_where_keys_are_unique(text: str, line: int) -> None:
+    """Of two values nobody knows which was meant; elsewhere the last one counts, as in YAML 1.1."""
+    with pytest.raises(ValueError, match=f"line {line}: the key '.' is twice"):
+        documents.load(text, unique=True)
+    assert len(documents.load(text)) == 1
+
+
+def test_equal_keys_of_several_objects_are_not_twice() -> None:
+    """Keys and values take turns, whatever the values are."""
+    text = "a: {b: 1}\nb: [{a: b, b: a}, {a: b}]\nc: &x {b: 1}\nd: *x\n---\na: a\n"
+
+    assert len(documents.load(text, unique=True)) == 2

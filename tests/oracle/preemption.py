@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tests.oracle.filters import check
 from tests.oracle.messages import histogram
-from tests.oracle.objects import Body, labels, name, namespace, priority, selects
+from tests.oracle.objects import Body, labels, name, namespace, priority, selects, terminating
 from tests.oracle.world import World
 
 #: A start later than any that is written down.
@@ -36,7 +36,9 @@ def protects(budget: Body, pod: Body) -> bool:
 
 
 def count_down(world: World, victim: Body) -> None:
-    """A victim leaves: its budgets allow one less from now on."""
+    """A victim leaves: its budgets allow one less, unless it was on its way already."""
+    if terminating(victim):
+        return
     for budget in world.budgets:
         if protects(budget, victim):
             status = budget["status"]

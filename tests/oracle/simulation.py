@@ -18,25 +18,33 @@ class Oracle:
     def __init__(self, bodies: list[Body], now: float = 0.0) -> None:
         self._world = World(copy.deepcopy(bodies), now)
         self.placements: dict[str, Body] = {}
-        self.pending: dict[str, str] = {}
+        #: Every message of a pod without a node, the newest last.
+        self.pending: dict[str, list[str]] = {}
         self.preemptions: dict[str, Body] = {}
 
     def run(self) -> None:
-        """By priority, then age, then input; a round with evictions is followed by another."""
-        waiting = sorted(
+        """By priority, then age, then input; who failed has another turn when any was placed."""
+        ordered = sorted(
             self._world.pending,
             key=lambda one: (-priority(one), one["metadata"].get("creationTimestamp", "")),
         )
-        while waiting:
-            before = len(self.preemptions)
-            failed = [pod for pod in waiting if not self._try(pod)]
-            waiting = failed if len(self.preemptions) > before else []
+        again: list[Body] = []
+        failed: list[Body] = []
+        while ordered or again:
+            pod = (ordered or again).pop(0)
+            if self._try(pod):
+                again = sorted(again + failed, key=self._world.pending.index)
+                again.sort(
+                    key=lambda one: (-priority(one), one["metadata"].get("creationTimestamp", ""))
+                )
+                failed = []
+            else:
+                failed.append(pod)
 
     def _try(self, pod: Body) -> bool:
         """Place it, over the bodies of others if need be."""
-        self.pending.pop(key(pod), None)
         if gates := [one["name"] for one in pod["spec"].get("schedulingGates", [])]:
-            self.pending[key(pod)] = f"waiting for scheduling gates: [{' '.join(gates)}]"
+            self.pending[key(pod)] = [f"waiting for scheduling gates: [{' '.join(gates)}]"]
             return False
         world = self._world
         verdicts = [check(world, pod, node) for node in world.nodes]
@@ -51,10 +59,13 @@ class Oracle:
                     told = f"0/{len(world.nodes)} nodes are available: pod affinity terms conflict."
                 elif reason := volumes.refusal(world, pod):
                     told = f"0/{len(world.nodes)} nodes are available: {reason}."
-                self.pending[key(pod)] = f"{told} {chosen}"
+                self.pending.setdefault(key(pod), []).append(
+                    f"{told} no new claims to deallocate, {chosen}"
+                )
                 return False
             feasible = [self._evict(pod, chosen)]
         self._place(pod, feasible)
+        self.pending.pop(key(pod), None)
         return True
 
     def _evict(self, pod: Body, chosen: preemption.Candidate) -> Body:

@@ -116,7 +116,8 @@ def scores(world: World, pod: Body, nodes: list[Body]) -> dict[str, int]:
             key = one["topologyKey"]
             if key not in labels(node):
                 continue
-            values = {labels(other)[key] for other in heard if key in labels(other)}
+            # Where not every key is needed, to have no value is one more.
+            values = {labels(other).get(key) for other in heard}
             size = len(heard) if key == HOST else len(values)
             count = domain_count(world, pod, node, one, wanted if own else None)
             total += count * math.log(size + 2) + (one["maxSkew"] - 1)

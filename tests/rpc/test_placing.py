@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -61,3 +62,26 @@ def test_nobody_listens(ram: Path) -> None:
         pytest.raises(errors.HostError, match="koordlet scheduler --standalone"),
     ):
         client.why("d", "a")
+
+
+def test_a_client_hands_in_more_than_one_request_takes(ram: Path) -> None:
+    """It sends pieces in their order; an object that is too large for any is refused by name."""
+
+    async def body() -> None:
+        serving = server.RpcServer(ram / "s.sock", (placing.PlacingService(Desk()),))
+        await serving.start()
+        large = {"kind": "Pod", "metadata": {"name": "large", "note": "x" * (64 << 10)}}
+        several = [f"{number}{'y' * 20_000}" for number in range(9)]
+
+        def ask() -> None:
+            with rpc_client.PlacingClient(ram / "s.sock") as client:
+                taken = client.submit([*several, json.dumps(large), "last"])
+                assert [one.name for one in taken] == [*several, "large", "last"]
+                errors_of = [one.error for one in taken]
+                assert "a scheduler takes" in errors_of.pop(-2)
+                assert not any(errors_of)
+
+        await asyncio.to_thread(ask)
+        await serving.stop()
+
+    asyncio.run(asyncio.wait_for(body(), 30))

@@ -51,8 +51,9 @@ def test_node_affinity(
     label: str | None, operator: str, values: list[str], *, passes: bool
 ) -> None:
     """Numbers are 64-bit integers or nothing; an absent key satisfies the negative operators."""
-    one = node("a", labels={} if label is None else {"n": label})
-    found = clusters.places(one, pod("p", affinity=expression(operator, *values)))
+    one = clusters.stored(node("a", labels={} if label is None else {"n": label}))
+    taken = clusters.stored(pod("p", affinity=expression(operator, *values)))
+    found = clusters.places(one, taken)
 
     assert found == ({"p": "a"} if passes else {})
 
@@ -85,8 +86,9 @@ def test_one_unreadable_term_leaves_the_others() -> None:
 )
 def test_taints(taint: str, toleration: Body, *, borne: bool) -> None:
     """Comparisons need canonical integers of 64 bits on both sides."""
-    one = node("a", spec={"taints": [{"key": "k", "value": taint, "effect": "NoExecute"}]})
-    found = clusters.places(one, pod("p", tolerations=[{"key": "k", **toleration}]))
+    tainted = {"taints": [{"key": "k", "value": taint, "effect": "NoExecute"}]}
+    taken = clusters.stored(pod("p", tolerations=[{"key": "k", **toleration}]))
+    found = clusters.places(clusters.stored(node("a", spec=tainted)), taken)
 
     assert found == ({"p": "a"} if borne else {})
 

@@ -38,7 +38,7 @@ from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
-from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import keys, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import AllocatePolicy, Phase
@@ -89,7 +89,7 @@ class Scheduler:
         self.profile = profile.default()
         ready = conversion.Chooser({self.profile.name: self.profile}).ready
         self.reservations = ReservationCache(self.columns, self.decoder, ready)
-        found = reservation_of(self.profile.plugins)
+        found = self.profile.find(Reservation)
         assert found is not None
         self.plugin: Reservation = found
         self.plugin.attach(self.reservations)

@@ -57,9 +57,9 @@ def of(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
     if NAMES.isdisjoint(real):
         return ()
     asked = {name: real[name] for name in sorted(NAMES & real.keys()) if real[name] > 0}
-    found = [_gpus({name: amount for name, amount in asked.items() if name in _GPU})]
-    found += [_single(name, asked[name]) for name in _SINGLE if name in asked]
-    return tuple(one for one in found if one is not None)
+    wants = [_gpus({name: amount for name, amount in asked.items() if name in _GPU})]
+    wants += [_single(name, asked[name]) for name in _SINGLE if name in asked]
+    return tuple(request for request in wants if request is not None)
 
 
 def rough(real: Mapping[str, int]) -> tuple[DeviceRequest, ...]:
@@ -98,11 +98,11 @@ def _gpus(asked: Mapping[str, int]) -> DeviceRequest | None:
     shared = asked.get(SHARED, 0)
     per_cent = [rest[name] for name in (CORE, RATIO) if name in rest]
     if shared:
-        if any(one % shared or one // shared > 100 for one in per_cent):
+        if any(share % shared or share // shared > 100 for share in per_cent):
             raise _unfit(asked)
         count = shared
     else:
-        if any(one > 100 and one % 100 for one in per_cent):
+        if any(share > 100 and share % 100 for share in per_cent):
             raise _unfit(asked)
         count = max(1, rest.get(RATIO, 0) // 100)
     return DeviceRequest(GPU, count, {name: -(-amount // count) for name, amount in rest.items()})

@@ -96,8 +96,8 @@ class DeviceRoom:
                 room.take(part)
             loose += wants
         for want in loose:
-            for one in room.picked(want) or room.picked(want, partial=True) or ():
-                room.take(one)
+            for part in room.picked(want) or room.picked(want, partial=True) or ():
+                room.take(part)
         return room
 
     def take(self, part: Slice) -> None:
@@ -121,7 +121,7 @@ class DeviceRoom:
         partial: bool = False,
     ) -> list[Slice] | None:
         """The devices that serve a request best; ``None``: there are not enough."""
-        found: list[tuple[bool, int, int, Slice]] = []
+        ranked: list[tuple[bool, int, int, Slice]] = []
         for device in self._devices.of(want.kind):
             key = device.kind, device.minor
             left, asked = self.left.get(key), device.filled(want.each)
@@ -134,10 +134,10 @@ class DeviceRoom:
                 continue
             rank = _score(device.room, left, want.each, taste)
             made = Slice(device.kind, device.minor, device.id, asked)
-            found.append((device.minor not in preferred, -rank, device.minor, made))
-        if len(found) < want.count and not partial:
+            ranked.append((device.minor not in preferred, -rank, device.minor, made))
+        if len(ranked) < want.count and not partial:
             return None
-        return [made for *_, made in sorted(found, key=lambda each: each[:3])[: want.count]]
+        return [made for *_, made in sorted(ranked, key=lambda each: each[:3])[: want.count]]
 
     def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
         """How empty or how full a node's healthy devices would be, from 0 to 100."""
@@ -178,7 +178,7 @@ def admit(
     room = DeviceRoom.of(devices, columns, row, apart)
     draws = apart.draws
     kept = rest(draws, devices) if draws is not None else {}
-    found: list[Slice] = []
+    slices: list[Slice] = []
     refused: list[DeviceRequest] = []
     for want in wants:
         kept_minors = {minor for kind, minor in kept if kind == want.kind}
@@ -190,32 +190,32 @@ def admit(
         if part is None:
             refused.append(want)
         else:
-            found += part
+            slices += part
     if refused:
         reasons = tuple(f"Insufficient {want.kind} devices" for want in refused)
         return DeviceRefusal(reasons, final=any(room.hopeless(want) for want in refused))
-    return tuple(found)
+    return tuple(slices)
 
 
 def rest(info: ReservationInfo, devices: Devices) -> Left:
     """What its owners have left of a reservation's devices."""
     known = {(device.kind, device.minor): device for device in devices.several}
-    found: Left = {}
+    left: Left = {}
     reserved = info.spec.allocatable
-    for one in info.reserve_pod.devices if info.reserve_pod is not None else ():
-        device = known.get((one.kind, one.minor))
-        amounts = one.amounts if device is None else device.kept(one.amounts, reserved)
-        part = found.setdefault((one.kind, one.minor), {})
+    for slice_ in info.reserve_pod.devices if info.reserve_pod is not None else ():
+        device = known.get((slice_.kind, slice_.minor))
+        amounts = slice_.amounts if device is None else device.kept(slice_.amounts, reserved)
+        part = left.setdefault((slice_.kind, slice_.minor), {})
         for name, much in amounts.items():
             part[name] = part.get(name, 0) + much
     for owner in info.owners.values():
-        for one in owner.devices:
-            part = found.get((one.kind, one.minor), {})
-            device = known.get((one.kind, one.minor))
-            taken = dict(one.amounts) if device is None else device.filled(one.amounts)
+        for slice_ in owner.devices:
+            part = left.get((slice_.kind, slice_.minor), {})
+            device = known.get((slice_.kind, slice_.minor))
+            taken = dict(slice_.amounts) if device is None else device.filled(slice_.amounts)
             for name in part.keys() & taken.keys():
                 part[name] = max(0, part[name] - taken[name])
-    return found
+    return left
 
 
 def _restricts(info: ReservationInfo, kind: str) -> bool:

@@ -115,8 +115,8 @@ def decode(body: Body) -> tuple[str, Devices]:
     if not name:
         raise BadObjectError("metadata.name is missing")
     found: dict[tuple[str, int], Device] = {}
-    for one in wire.sequence(wire.mapping(body, "spec"), "devices")[:_MOST_DEVICES]:
-        made = _device(one) if isinstance(one, Mapping) else None
+    for device in wire.sequence(wire.mapping(body, "spec"), "devices")[:_MOST_DEVICES]:
+        made = _device(device) if isinstance(device, Mapping) else None
         if made is not None:
             found.setdefault((made.kind, made.minor), made)
     partitioned = wire.mapping(meta, "labels").get(_PARTITIONS) == "Honor"

@@ -73,8 +73,8 @@ def shares(
         if not (pod.cpus or pod.parts):
             continue
         info: ReservationInfo | None = columns.kept_reservation(pod)
-        found = rest(info) if info is not None else None
-        if found is None:
+        left = rest(info) if info is not None else None
+        if left is None:
             yield ChosenShare(pod, pod.cpus or cpuset.CPUSet(), pod.parts)
         elif info is not without:
-            yield found
+            yield left

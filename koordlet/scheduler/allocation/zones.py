@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from koordlet.model import cpuset
+from koordlet.model import cpuset, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import handover
 from koordlet.scheduler.cluster.columns import Columns
@@ -89,13 +89,11 @@ class Zones:
     def _add(self, parts: Mapping[int, Amounts]) -> None:
         (self._shared if len(parts) > 1 else self._single).update(parts)
         for number, part in parts.items():
-            held = self.held.setdefault(number, {})
-            for name, much in part.items():
-                held[name] = held.get(name, 0) + much
+            self.held[number] = resources.total((self.held.get(number, {}), part))
 
     def free(self) -> _Parts:
         """What is left of each; only what a reservation keeps where it gives nothing else."""
-        found = {
+        free = {
             number: {
                 name: max(0, much - self.held[number].get(name, 0)) for name, much in zone.items()
             }
@@ -104,11 +102,11 @@ class Zones:
         mine = handover.rest(self._draws) if self._draws is not None else None
         if self._draws is not None and mine is not None and mine.parts:
             inside = dict(self._amounts(mine))
-            for number, zone in found.items():
+            for number, zone in free.items():
                 for name in zone:
                     if handover.exclusive(self._draws, name):
                         zone[name] = min(zone[name], inside.get(number, {}).get(name, 0))
-        return found
+        return free
 
     def barred(self, nodes: Sequence[int]) -> bool:
         """Whether who insists on being alone may not have such a set."""
@@ -130,11 +128,7 @@ class Zones:
 
 
 def _sum(parts: Mapping[int, Amounts], nodes: Sequence[int]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for node in nodes:
-        for name, much in parts.get(node, {}).items():
-            found[name] = found.get(name, 0) + much
-    return found
+    return resources.total(parts.get(node, {}) for node in nodes)
 
 
 def worth(room: Amounts, held: Amounts, asked: Amounts, weights: Weights) -> int:

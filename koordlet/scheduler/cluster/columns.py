@@ -28,7 +28,7 @@ import numpy as np
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster.label_index import LabelIndex
 from koordlet.scheduler.cluster.vectors import Bools, ChangeLog, Ints, Tally
-from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -64,11 +64,11 @@ class Columns:
 
     def __init__(
         self,
-        namespaces: terms.Namespaces | None = None,
+        namespaces: dict[str, Mapping[str, str]] | None = None,
         reported: dict[str, devices.Devices] | None = None,
     ) -> None:
         #: The caller's own, also while it is empty: names that come later are seen.
-        self.namespaces: terms.Namespaces = {} if namespaces is None else namespaces
+        self.namespaces: dict[str, Mapping[str, str]] = {} if namespaces is None else namespaces
         #: Devices one by one, by name of the node that told of them.
         self.devices: dict[str, devices.Devices] = {} if reported is None else reported
         self.nodes: list[Node | None] = []

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
+from koordlet.kubeapi import validation
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.allocation.devices import Devices
@@ -36,10 +37,8 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
-from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.reservation.cache import ReservationCache
 
 _T = TypeVar("_T")
 
@@ -68,15 +67,13 @@ class Cluster:
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
-    def equip(self, profile: Profile, reservations: ReservationCache, now: float) -> None:
+    def equip(self, profile: Profile, now: float) -> None:
         """Give a profile's plugins the objects that they ask for."""
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
                 self._each(self.owners, plugin.owners.add)
             elif isinstance(plugin, WithStorage):
                 self._each(self.storage, plugin.storage.add)
-            elif isinstance(plugin, Reservation):
-                plugin.attach(reservations)
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, DeviceShare):
@@ -157,7 +154,7 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
 
 def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    found = _guarded(body, warnings, lambda one: deployments.pods(one, pods))
+    found = _guarded(body, warnings, lambda deployment: deployments.pods(deployment, pods))
     made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(
@@ -168,8 +165,8 @@ def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Bod
 
 def _namespaces(
     bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
-) -> dict[str, dict[str, str]]:
-    found = [one for body in bodies for one in _guarded(body, warnings, namespace)]
+) -> dict[str, Mapping[str, str]]:
+    found = [decoded for body in bodies for decoded in _guarded(body, warnings, namespace)]
     for name, _, quota in found:
         judge.quotas.name(name, quota)
     return {name: labels for name, labels, _ in found}
@@ -184,14 +181,14 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
 
 
 def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> None:
-    for one in _guarded(body, warnings, unserved.quota):
-        judge.quotas.put(one)
-        warnings += [one.warning] if one.warning else []
+    for quota in _guarded(body, warnings, unserved.quota):
+        judge.quotas.put(quota)
+        warnings += [quota.warning] if quota.warning else []
 
 
 def _node(body: Body, cluster: Cluster) -> None:
     try:
-        node = nodes.decode(body)
+        node = nodes.decode(_validated(body))
         _only_once(node.name, cluster.columns.rows)
         cluster.columns.put(node)
     except BadObjectError as error:
@@ -211,10 +208,17 @@ def budget(body: Body) -> disruption.DisruptionBudget:
 
 def priority(body: Body) -> tuple[str, Priority]:
     """The name and value of a PriorityClass."""
-    name = wire.text(wire.mapping(body, "metadata"), "name")
+    name = wire.text(wire.mapping(_validated(body), "metadata"), "name")
     preempts = wire.text(body, "preemptionPolicy") != "Never"
     default = wire.flag(body, "globalDefault")
     return name, Priority(wire.integer(body, "value"), preempts, default)
+
+
+def _validated(body: Body) -> Body:
+    """``BadObjectError`` where an API server would refuse an object."""
+    if faults := validation.faults(body):
+        raise BadObjectError("; ".join(faults))
+    return body
 
 
 def _pods(bodies: list[Body], cluster: Cluster) -> None:
@@ -225,6 +229,8 @@ def _pods(bodies: list[Body], cluster: Cluster) -> None:
             continue
         try:
             pod = cluster.decoder.decode(body, position)
+            if not pod.node:
+                _validated(body)
             _only_once(pod.key, seen)
             seen.add(pod.key)
             if pod.node:

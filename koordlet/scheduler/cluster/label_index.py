@@ -57,21 +57,9 @@ class LabelIndex:
         """The values of one label."""
         return self._column(f"label {key}", lambda node: node.labels.get(key))
 
-    def taints(self) -> LabelColumn:
-        """The list of taints."""
-        return self._column("taints", lambda node: node.taints)
-
-    def features(self) -> LabelColumn:
-        """The declared features."""
-        return self._column("features", lambda node: node.features)
-
-    def unschedulable(self) -> LabelColumn:
-        """Which nodes are cordoned."""
-        return self._column("unschedulable", lambda node: node.unschedulable)
-
-    def name(self) -> LabelColumn:
-        """The name."""
-        return self._column("name", lambda node: node.name)
+    def field(self, name: str) -> LabelColumn:
+        """A field of the nodes, such as ``name`` or ``taints``."""
+        return self._column(name, operator.attrgetter(name))
 
     def _column(self, key: str, of: Callable[[Node], Hashable]) -> LabelColumn:
         known = self._columns.get(key)
@@ -104,27 +92,27 @@ class LabelIndex:
         """Nodes that satisfy all of a term; none for an empty or broken one."""
         if term.broken or term.empty:
             return np.zeros(self.size, np.bool_)
-        found = np.ones(self.size, np.bool_)
+        passing = np.ones(self.size, np.bool_)
         for label in term.labels:
-            found &= self.requirement(label)
+            passing &= self.requirement(label)
         for field in term.fields:
-            equal = self.name().where(functools.partial(operator.contains, field.values))
-            found &= equal if field.operator == "In" else ~equal
-        return found
+            equal = self.field("name").where(functools.partial(operator.contains, field.values))
+            passing &= equal if field.operator == "In" else ~equal
+        return passing
 
     def any_term(self, several: Sequence[terms.NodeTerm]) -> Bools:
         """Nodes that satisfy at least one term."""
-        found = np.zeros(self.size, np.bool_)
+        passing = np.zeros(self.size, np.bool_)
         for term in several:
-            found |= self.term(term)
-        return found
+            passing |= self.term(term)
+        return passing
 
     def selected(self, wanted: dict[str, str]) -> Bools:
         """Nodes with all of these labels."""
-        found = np.ones(self.size, np.bool_)
+        passing = np.ones(self.size, np.bool_)
         for key, value in wanted.items():
-            found &= self.requirement(terms.NodeRequirement(key, "In", (value,)))
-        return found
+            passing &= self.requirement(terms.NodeRequirement(key, "In", (value,)))
+        return passing
 
 
 def counts(table: Sequence[int], column: LabelColumn) -> Ints:

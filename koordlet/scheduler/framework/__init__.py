@@ -74,6 +74,8 @@ class Filter:
     kind: ClassVar[Kind] = Kind.STATIC
     #: Whether it says the same of a node whoever is on it.
     blind: ClassVar[bool] = False
+    #: By code, from 1 on.
+    verdicts: Sequence[Verdict] = ()
 
     def codes(self, rows: Rows) -> Ints:
         """0 where a node passes, else a code that ``verdict`` can read."""
@@ -81,12 +83,12 @@ class Filter:
 
     def verdict(self, code: int) -> Verdict:
         """The verdict of a code."""
-        raise NotImplementedError
+        return self.verdicts[code - 1]
 
     def allowed(self, rows: Rows) -> Bools:
         """Which rows pass; overridden where that is faster than ``codes``."""
-        found: Bools = self.codes(rows) == 0
-        return found
+        allowed: Bools = self.codes(rows) == 0
+        return allowed
 
     def allows(self, row: int) -> bool:
         """Whether one node passes; a filter of kind ``LOAD`` says it without arrays."""
@@ -94,17 +96,30 @@ class Filter:
 
 
 class ByNode(Filter):
-    """A filter that looks at one node after the other."""
+    """A filter that looks at one node after the other; each verdict ever given gets a code."""
+
+    def __init__(self) -> None:
+        self._given: list[Verdict] = []
+        self.verdicts = self._given
+
+    def refusal(self, row: int) -> Verdict | None:
+        """Why a node is refused; ``None``: it passes."""
+        raise NotImplementedError
 
     def code(self, row: int) -> int:
-        """0 where the node passes, else a code that ``verdict`` can read."""
-        raise NotImplementedError
+        """0 where the node passes, else the code of its verdict."""
+        verdict = self.refusal(row)
+        if verdict is None:
+            return 0
+        if verdict not in self._given:
+            self._given.append(verdict)
+        return 1 + self._given.index(verdict)
 
     def codes(self, rows: Rows) -> Ints:
         return np.array([self.code(row) for row in rows.tolist()], np.int64)
 
     def allows(self, row: int) -> bool:
-        return self.code(row) == 0
+        return self.refusal(row) is None
 
 
 class Score:
@@ -128,6 +143,38 @@ class Score:
     def constant(self, raw: Ints) -> int | None:
         """The score of every node whatever the feasible set, or ``None``."""
         return None if raw.size == 0 or raw.any() else 0
+
+
+class StaticScore(Score):
+    """A static score from one array."""
+
+    def __init__(self, values: Ints) -> None:
+        self._values = values
+
+    def raw(self, rows: Rows) -> Ints:
+        return self._values[rows]
+
+
+class ScoreByNode(Score):
+    """A score that looks at one node after the other: ``one`` says it."""
+
+    kind = Kind.LOAD
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.array([self.one(row) for row in rows.tolist()], np.int64)
+
+
+class ContextScore(Score):
+    """A score that is computed for each pod alone: ``final`` says it."""
+
+    kind = Kind.CONTEXT
+    normalised = True
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.zeros(rows.size, np.int64)
+
+    def constant(self, raw: Ints) -> int | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,18 +272,30 @@ class Plugin:
         """Take note that the pod is bound."""
 
 
-class Masked(Filter):
-    """A static filter with one reason, from one array of booleans."""
+def hopeless(*reasons: str) -> Sequence[Verdict]:
+    """Verdicts of one reason each, against which fewer pods do not help."""
+    return [Verdict((reason,), resolvable=False) for reason in reasons]
 
-    def __init__(self, passing: Bools, reason: str) -> None:
-        self._passing = passing
-        self._reason = reason
+
+def hopeful(*reasons: str) -> Sequence[Verdict]:
+    """Verdicts of one reason each, against which fewer pods may help."""
+    return [Verdict((reason,), resolvable=True) for reason in reasons]
+
+
+class Coded(Filter):
+    """A static filter: a code for each node, and a reason for each code, from 1 on."""
+
+    def __init__(self, codes: Ints, *reasons: str) -> None:
+        self._codes = codes
+        self.verdicts = hopeless(*reasons)
 
     def codes(self, rows: Rows) -> Ints:
-        return (~self._passing[rows]).astype(np.int64)
+        return self._codes[rows]
 
-    def verdict(self, code: int) -> Verdict:
-        return Verdict((self._reason,), resolvable=False)
+
+def masked(passing: Bools, reason: str) -> Coded:
+    """A static filter with one reason, from one array of booleans."""
+    return Coded((~passing).astype(np.int64), reason)
 
 
 def scaled(raw: Ints, *, reverse: bool = False) -> Ints:
@@ -244,5 +303,5 @@ def scaled(raw: Ints, *, reverse: bool = False) -> Ints:
     most = int(raw.max(initial=0))
     if most == 0:
         return np.full(raw.size, MAX_SCORE if reverse else 0, np.int64)
-    found = raw * MAX_SCORE // most
-    return MAX_SCORE - found if reverse else found
+    share = raw * MAX_SCORE // most
+    return MAX_SCORE - share if reverse else share

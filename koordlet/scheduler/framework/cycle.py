@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework import Failure, Plugin, messages
+from koordlet.scheduler.framework import Failure, Rescue, Verdict, messages
 from koordlet.scheduler.framework.dryrun import DryRunCache
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
@@ -46,12 +46,10 @@ class Cycle:
         self.reserving = profile.having("reserve", "marks", "permit")
         self.binding = profile.having("permit", "pre_bind", "bind", "writes")
         self.after = profile.having("post_bind")
-        self._refining = [
-            plugin for plugin in profile.plugins if type(plugin).refine is not Plugin.refine
-        ]
-        self._hiding = [
-            plugin for plugin in profile.plugins if type(plugin).hidden is not Plugin.hidden
-        ]
+        self.gates = profile.having("pre_enqueue")
+        self._rescuing = profile.having("post_filter")
+        self._refining = profile.having("refine")
+        self._hiding = profile.having("hidden")
 
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
@@ -67,13 +65,13 @@ class Cycle:
         if pod_class is None:
             pod_class = self.class_for(pod)
         hidden = [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
-        for one in hidden:
-            self.columns.conceal(one)
+        for concealed in hidden:
+            self.columns.conceal(concealed)
         try:
             yield self.view(pod_class)
         finally:
-            for one in hidden:
-                self.columns.reveal(one)
+            for concealed in hidden:
+                self.columns.reveal(concealed)
 
     def view(self, pod_class: PodClass) -> View:
         """The view of a class, up to date."""
@@ -125,10 +123,10 @@ class Cycle:
         row = self.columns.rows.get(pod.nominated) if pod.nominated else None
         return row if row is not None and view.passes(row) else None
 
-    def admits(self, pod: Pod, row: int) -> bool:
-        """Whether one node passes all filters now."""
+    def verdict(self, pod: Pod, row: int) -> Verdict | None:
+        """The first refusal of one node; ``None``: it passes all filters now."""
         with self.sight(pod) as view:
-            return view.passes(row)
+            return None if view.passes(row) else view.verdict(row)
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""
@@ -143,16 +141,39 @@ class Cycle:
             row = self._nominated(pod, view)
             return view.scored() if row is None else view.scored(np.array([row], np.intp))
 
-    def failure(self, pod: Pod) -> Failure:
-        """Why no node is feasible; computed once while nothing changes."""
+    def failure(self, pod: Pod, promised: Mapping[int, Verdict] | None = None) -> Failure:
+        """Why no node is feasible; computed once while nothing changes.
+
+        ``promised``: nodes that are feasible but for the pods that are nominated there.
+        """
         pod_class, version = self.class_for(pod), self.columns.version
         known = self._failures.get(pod_class)
         if known is None or known[0] != version:
             if len(self._failures) > _FAILURES:
                 self._failures.clear()
-            explain = self._explain(pod)
-            known = self._failures[pod_class] = self.columns.version, explain
-        return known[1]
+            failure = self._explain(pod)
+            known = self._failures[pod_class] = self.columns.version, failure
+        alone = known[1].verdicts
+        if not promised or alone is None:
+            return known[1]
+        return _counted(len(self.columns.rows), {**alone, **promised})
+
+    def rescue(self, pod: Pod, failure: Failure) -> Rescue:
+        """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
+        columns = self.columns
+        refused = {
+            node.name: verdict
+            for row, verdict in (failure.verdicts or {}).items()
+            if (node := columns.nodes[row]) is not None
+        }
+        answers: list[str] = []
+        for plugin in self._rescuing:
+            rescue = plugin.post_filter(pod, refused)
+            if rescue is not None and rescue.message:
+                answers.append(rescue.message)
+            if rescue is not None and rescue.node in columns.rows:
+                return Rescue(", ".join(answers), rescue.node)
+        return Rescue(", ".join(answers))
 
     def _explain(self, pod: Pod) -> Failure:
         total = len(self.columns.rows)
@@ -163,11 +184,11 @@ class Cycle:
                 who, why = view.refused
                 return Failure(messages.refused(total, why.reason), None, frozenset((who,)))
             rows = np.flatnonzero(self.columns.alive)
-            found = {
-                row: verdict
-                for row, verdict in zip(rows.tolist(), view.verdicts(rows), strict=True)
-                if verdict is not None
-            }
-        reasons = (reason for verdict in found.values() for reason in verdict.reasons)
-        by = frozenset(verdict.plugin for verdict in found.values())
-        return Failure(messages.histogram(total, reasons), found, by)
+            verdicts = zip(rows.tolist(), view.verdicts(rows), strict=True)
+            return _counted(total, {row: verdict for row, verdict in verdicts if verdict})
+
+
+def _counted(total: int, verdicts: dict[int, Verdict]) -> Failure:
+    reasons = (reason for verdict in verdicts.values() for reason in verdict.reasons)
+    by = frozenset(verdict.plugin for verdict in verdicts.values())
+    return Failure(messages.histogram(total, reasons), verdicts, by)

@@ -75,11 +75,11 @@ def importance(pod: Pod) -> tuple[int, str, int]:
     return -pod.priority, pod.started or "~", pod.position
 
 
-def _may_go(one: Pod, pod: Pod) -> bool:
+def _may_go(victim: Pod, pod: Pod) -> bool:
     """Whether a pod may be a victim: less important, running, not exempt by Koordinator's label."""
-    if one.priority >= pod.priority or one.reserve_pod_of:
+    if victim.priority >= pod.priority or victim.reserve_pod_of:
         return False
-    return one.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
+    return victim.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
 
 
 @contextlib.contextmanager
@@ -93,9 +93,9 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in guests:
-            columns.remove(one)
-            one.node = ""
+        for guest in guests:
+            columns.remove(guest)
+            guest.node = ""
 
 
 class DryRunCache:
@@ -115,11 +115,11 @@ class DryRunCache:
         if self._generation != self._columns.generation:
             self.clear()
             self._generation = self._columns.generation
-        found = self._known.setdefault((pod_class, priority), {})
+        results = self._known.setdefault((pod_class, priority), {})
         self._known.move_to_end((pod_class, priority))
         while len(self._known) > max(1, self._entries // max(1, self._columns.size)):
             self._known.popitem(last=False)
-        return found
+        return results
 
     def clear(self) -> None:
         """Forget all results: objects that verdicts depend on have changed."""
@@ -147,9 +147,9 @@ class DryRuns:
             known = None if guests else self._memory.get(row)
             if known is not None and self._holds(known, row):
                 return known.found
-            found = self._by_sums(self._sums, row, guests)
-            if found is not None:
-                return found
+            tried = self._by_sums(self._sums, row, guests)
+            if tried is not None:
+                return tried
         with joined(self._columns, row, guests):
             return in_columns(self._columns, self._view, self._pod, row, self._protection)
 
@@ -163,11 +163,11 @@ class DryRuns:
         lower = _lower(self._columns, row, self._pod)
         if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
             return None
-        found = self._sum(sums, row, guests, lower) if lower else _NOBODY
+        tried = self._sum(sums, row, guests, lower) if lower else _NOBODY
         classes = tuple({pod.pod_class: None for pod in lower})
         if not guests and not any(map(self._protection.of, classes)):
-            self._memory[row] = CachedDryRun(self._columns.looks[row], classes, found)
-        return found
+            self._memory[row] = CachedDryRun(self._columns.looks[row], classes, tried)
+        return tried
 
     def _sum(
         self, sums: ResourceSums, row: int, guests: Sequence[Pod], lower: Sequence[Pod]
@@ -192,8 +192,8 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
     lower = _lower(columns, row, pod)
     if not lower:
         return _NOBODY
-    for one in lower:
-        columns.remove(one)
+    for victim in lower:
+        columns.remove(victim)
     victims: list[Pod] = []
     try:
         refusal = view.verdict(row)
@@ -203,11 +203,11 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
         violating, others = protection.split(lower)
         violations = 0
         for group, counts in ((violating, True), (others, False)):
-            for one in group:
-                columns.place(one, row)
+            for victim in group:
+                columns.place(victim, row)
                 if not view.passes(row):
-                    columns.remove(one)
-                    victims.append(one)
+                    columns.remove(victim)
+                    victims.append(victim)
                     violations += counts
     finally:
         for victim in victims:
@@ -245,12 +245,12 @@ class ResourceSums:
 
     def spare(self, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> list[int]:
         """What is left of each amount with the guests and the pod, and without ``lower``."""
-        found = self._fit.spare(row)
+        spare = self._fit.spare(row)
         for several, sign in ((guests, -1), (lower, 1)):
             for pod in several:
                 for place, amount in enumerate(self._amounts(pod.pod_class)):
-                    found[place] += sign * amount
-        return found
+                    spare[place] += sign * amount
+        return spare
 
     def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
         """Why the pod does not fit although all victims have left."""

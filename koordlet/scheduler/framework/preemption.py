@@ -30,8 +30,8 @@ def awaited(cycle: Cycle, pod: Pod, failure: Failure) -> bool:
     if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
         return False
     return any(
-        one.terminating and one.preempted and one.priority < pod.priority
-        for one in cycle.columns.pods[row].values()
+        other.terminating and other.preempted and other.priority < pod.priority
+        for other in cycle.columns.pods[row].values()
     )
 
 
@@ -47,8 +47,8 @@ def attempt(
         return "preemption: not eligible due to preemptionPolicy=Never."
     total = len(cycle.columns.rows)
     if failure.verdicts is None:
-        found = dict.fromkeys(range(total), messages.NOT_HELPFUL)
-        return _message(total, list(found.values()))
+        reasons_by_row = dict.fromkeys(range(total), messages.NOT_HELPFUL)
+        return _message(total, list(reasons_by_row.values()))
     potential = [row for row, verdict in failure.verdicts.items() if verdict.resolvable]
     reasons = [messages.NOT_HELPFUL] * (total - len(potential))
     wanted = cycle.profile.candidates.of(len(potential))
@@ -66,7 +66,7 @@ def attempt(
             if harmless and len(candidates) >= wanted:
                 break
     if candidates:
-        return min(candidates, key=lambda one: one.cost)
+        return min(candidates, key=lambda candidate: candidate.cost)
     return _message(total, reasons)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeVar
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework import Failure, Plugin, Rescue
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.plugins import registry
+
+_Plugin = TypeVar("_Plugin", bound=Plugin)
 
 DEFAULT_NAME = "default-scheduler"
 #: Whom pods ask for when they mean us; never the cluster's own scheduler, unless configured.
@@ -49,26 +49,9 @@ class Profile:
     share: int = 100
     candidates: Candidates = field(default_factory=Candidates)
 
-    def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
-        """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
-        asked = [
-            plugin for plugin in self.plugins if type(plugin).post_filter is not Plugin.post_filter
-        ]
-        if not asked:
-            return Rescue()
-        refused = {
-            node.name: verdict
-            for row, verdict in (failure.verdicts or {}).items()
-            if (node := columns.nodes[row]) is not None
-        }
-        messages: list[str] = []
-        for plugin in asked:
-            found = plugin.post_filter(pod, refused)
-            if found is not None and found.message:
-                messages.append(found.message)
-            if found is not None and found.node in columns.rows:
-                return Rescue(", ".join(messages), found.node)
-        return Rescue(", ".join(messages))
+    def find(self, kind: type[_Plugin]) -> _Plugin | None:
+        """The profile's plugin of a class."""
+        return next((plugin for plugin in self.plugins if isinstance(plugin, kind)), None)
 
     def having(self, *points: str) -> tuple[Plugin, ...]:
         """The plugins that take part at one of these points, in their order."""
@@ -78,11 +61,10 @@ class Profile:
             if any(getattr(type(plugin), point) is not getattr(Plugin, point) for point in points)
         )
 
-    def gates(self) -> tuple[Plugin, ...]:
-        """The plugins that may keep a pod out of the queue."""
-        return tuple(
-            plugin for plugin in self.plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue
-        )
+
+def plugins(profiles: Mapping[str, Profile], kind: type[_Plugin]) -> list[_Plugin]:
+    """The plugins of a class in all profiles."""
+    return [plugin for profile in profiles.values() if (plugin := profile.find(kind)) is not None]
 
 
 def deciding(profiles: Iterable[Profile]) -> frozenset[str]:

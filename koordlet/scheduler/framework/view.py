@@ -90,10 +90,10 @@ class View:
                 return
             if made is not None:
                 self.filters.append((plugin.name, made))
-        for one, weight in self._profile.scores:
-            score = one.score(self.pod_class, columns)
+        for plugin, weight in self._profile.scores:
+            score = plugin.score(self.pod_class, columns)
             if score is not None:
-                self.scores.append((one.name, weight, score))
+                self.scores.append((plugin.name, weight, score))
         self._keep()
 
     def _narrow(self, name: str, only: frozenset[str] | None) -> None:
@@ -134,8 +134,10 @@ class View:
                 self._varying.append((weight, score, raw))
             else:
                 self._fixed += weight * raw
-        self._loaded = [one for _, one in self.filters if one.kind is Kind.LOAD]
-        self._context = [one for _, one in self.filters if one.kind is Kind.CONTEXT]
+        self._loaded = [filtering for _, filtering in self.filters if filtering.kind is Kind.LOAD]
+        self._context = [
+            filtering for _, filtering in self.filters if filtering.kind is Kind.CONTEXT
+        ]
         self._moving = [
             (weight, score)
             for _, weight, score in self.scores
@@ -205,15 +207,15 @@ class View:
             return row
         totals = self._totals[few] + weight * score.final(np.zeros(few.size, np.int64), few)
         place = int(totals.argmax())
-        found, best = int(few[place]), int(totals[place])
+        chosen, best = int(few[place]), int(totals[place])
         alone = int(self._totals[row])
-        return min(found, row) if best == alone else (found if best > alone else row)
+        return min(chosen, row) if best == alone else (chosen if best > alone else row)
 
     def _passing(self, filters: list[Filter]) -> Bools:
-        found = self._totals >= 0
+        passing = self._totals >= 0
         for filtering in filters:
-            found &= filtering.allowed(self._every)
-        return found
+            passing &= filtering.allowed(self._every)
+        return passing
 
     def scored(self, only: Rows | None = None) -> Scored:
         """Every feasible node (of these) and its total."""
@@ -228,7 +230,7 @@ class View:
 
     def having_a_say(self) -> list[Filter]:
         """The filters that may refuse a node at this moment."""
-        return [one for _, one in self.filters if not getattr(one, "idle", False)]
+        return [filtering for _, filtering in self.filters if not getattr(filtering, "idle", False)]
 
     def passes(self, row: int, but: Filter | None = None) -> bool:
         """Whether one node passes all filters (but one) now, whatever is remembered."""
@@ -242,21 +244,21 @@ class View:
 
     def verdicts(self, rows: Rows) -> list[Verdict | None]:
         """The first refusal of each of these nodes; ``None`` where all pass."""
-        found: list[Verdict | None] = [None] * rows.size
+        verdicts: list[Verdict | None] = [None] * rows.size
         left = np.ones(rows.size, np.bool_)
         if self.outside:
             outside = Verdict((self.outside,), resolvable=False, plugin=self._narrowed[0])
             for place in np.flatnonzero(~self._inside[rows]).tolist():
-                found[place] = outside
+                verdicts[place] = outside
             left &= self._inside[rows]
-        for name, one in self.filters:
-            codes = np.where(left, one.codes(rows), 0)
+        for name, filtering in self.filters:
+            codes = np.where(left, filtering.codes(rows), 0)
             places = np.flatnonzero(codes)
             known = {
-                int(code): replace(one.verdict(int(code)), plugin=name)
+                int(code): replace(filtering.verdict(int(code)), plugin=name)
                 for code in np.unique(codes[places])
             }
             for place in places.tolist():
-                found[place] = known[int(codes[place])]
+                verdicts[place] = known[int(codes[place])]
             left[places] = False
-        return found
+        return verdicts

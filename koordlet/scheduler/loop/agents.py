@@ -24,7 +24,7 @@ from koordlet.model import cpuset, ledger, nodereport, topology
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shape
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.machines import Machine
@@ -56,7 +56,7 @@ class Agents:
     def __init__(
         self,
         core: Core,
-        profiles: Mapping[str, Profile],
+        profiles: Mapping[str, profile.Profile],
         steady: Callable[[], float],
         wall: Callable[[], float],
         silence: float = SILENCE,
@@ -71,16 +71,14 @@ class Agents:
         self._described: dict[str, Machine] = {}
         self._measured: dict[str, NodeUsage] = {}
         self._records: dict[str, _Record] = {}
-        self._loads: list[LoadAwareScheduling] = []
         self._next = 0.0
-        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
-            if isinstance(plugin, NodeNUMAResource):
-                plugin.machines = self.machines
-            elif isinstance(plugin, LoadAwareScheduling):
-                plugin.usages = self.usages
-                self._loads.append(plugin)
-            elif isinstance(plugin, pressure.NodePressure):
-                plugin.pressures = self.pressures
+        for numa in profile.plugins(profiles, NodeNUMAResource):
+            numa.machines = self.machines
+        self._loads = profile.plugins(profiles, LoadAwareScheduling)
+        for load in self._loads:
+            load.usages = self.usages
+        for pressed in profile.plugins(profiles, pressure.NodePressure):
+            pressed.pressures = self.pressures
 
     def reporting(self) -> Mapping[str, nodereport.NodeReport]:
         """The reports that are valid now."""
@@ -140,8 +138,8 @@ class Agents:
         columns = self._core.pod_cache.columns
         for plugin in self._loads:
             edge = plugin.wall() - plugin.expiration
-            for name, one in self.usages.items():
-                if one.updated is not None and edge - seconds <= one.updated <= edge:
+            for name, usage in self.usages.items():
+                if usage.updated is not None and edge - seconds <= usage.updated <= edge:
                     row = columns.rows.get(name)
                     if row is not None:
                         columns.touch(row)
@@ -157,8 +155,8 @@ class Agents:
         _keep(self.usages, name, self._usage(name, record))
         pressures = pressure.conditions(report.pressures) if report is not None else frozenset()
         _keep(self.pressures, name, pressures or None)
-        found = bool(self.machines), bool(self.usages), bool(self.pressures)
-        if kept != found or self.machines.get(name) != machine:
+        keeps = bool(self.machines), bool(self.usages), bool(self.pressures)
+        if kept != keeps or self.machines.get(name) != machine:
             # Whether a plugin has anything to say at all is decided when a view is built.
             self._core.forget_views(lambda _: True)
         columns = self._core.pod_cache.columns
@@ -230,8 +228,8 @@ def _machine_of(found: topology.Topology) -> Machine:
 
 
 def _by_node(cpus: Iterable[topology.Cpu]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for cpu in cpus:
         if cpu.online and cpu.node is not None:
-            found[cpu.node] = found.get(cpu.node, 0) + 1
-    return found
+            counts[cpu.node] = counts.get(cpu.node, 0) + 1
+    return counts

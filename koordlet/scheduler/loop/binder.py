@@ -107,10 +107,10 @@ class Binder:
 
     async def _lane(self) -> None:
         while True:
-            one = await self._due.get()
+            bind = await self._due.get()
             self._busy += 1
             try:
-                await self._settle(one)
+                await self._settle(bind)
             finally:
                 self._busy -= 1
 
@@ -121,7 +121,7 @@ class Binder:
             self._failed(bind, refused)
             return
         while self._core.awaits(pod):
-            if not self._core.stands(bind.node):
+            if bind.node not in self._core.pod_cache.columns.rows:
                 self._failed(
                     bind, refusals.Unavailable("the node was deleted", culprit=f"node {bind.node}")
                 )

@@ -79,20 +79,20 @@ def _read(body: Body, where: str) -> Configuration:
         raise BadObjectError("parallelism: must be above 0")
     warnings: list[str] = []
     warnings += _stray(body, _TOP, where)
-    found: dict[str, profile.Profile] = {}
-    for one in wire.bodies(body, "profiles") or [{}]:
-        made = _Reader({**_shared(body), **one}, where, warnings).profile()
-        if made.name in found:
+    profiles: dict[str, profile.Profile] = {}
+    for spec in wire.bodies(body, "profiles") or [{}]:
+        made = _Reader({**_shared(body), **spec}, where, warnings).profile()
+        if made.name in profiles:
             raise BadObjectError(f"two profiles are named {made.name!r}")
-        found[made.name] = made
-    if len({one.sorter.name if one.sorter else "" for one in found.values()}) > 1:
+        profiles[made.name] = made
+    if len({served.sorter.name if served.sorter else "" for served in profiles.values()}) > 1:
         raise BadObjectError(
             "queueSort: all profiles must enable the same plugin, as they share one queue"
         )
     if wire.bodies(body, "extenders"):
         warnings.append(f"{where}: extenders are not supported and are ignored")
     election = _election(wire.mapping(body, "leaderElection"))
-    return Configuration(found, tuple(warnings), election, _backoff(body))
+    return Configuration(profiles, tuple(warnings), election, _backoff(body))
 
 
 def _shared(body: Body) -> Body:
@@ -187,7 +187,7 @@ class _Reader:
             name,
             tuple(made.values()),
             tuple(made[name] for name in at["filter"] if name in made),
-            tuple((one, weight or 1) for one, weight in scores),
+            tuple((plugin, weight or 1) for plugin, weight in scores),
             preempts=self._preempts(),
             sorter=self._sorter(made),
             share=self._share(),
@@ -209,12 +209,12 @@ class _Reader:
         """The plugin that orders the queue; another author's replaces ours."""
         body = wire.mapping(self._sets, "queueSort")
         names = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
-        found = [made[name] for name in names if name in made]
-        if any(type(plugin).queue_key is Plugin.queue_key for plugin in found) or len(names) > 1:
+        sorters = [made[name] for name in names if name in made]
+        if any(type(plugin).queue_key is Plugin.queue_key for plugin in sorters) or len(names) > 1:
             raise BadObjectError(
                 "queueSort: exactly one plugin that orders the queue must be enabled"
             )
-        return found[0] if found else None
+        return sorters[0] if sorters else None
 
     def _preempts(self) -> bool:
         for point in ("multiPoint", "postFilter"):
@@ -227,26 +227,26 @@ class _Reader:
 
     def _apply(self, point: str, base: Mapping[str, int]) -> dict[str, int]:
         body = wire.mapping(self._sets, point)
-        found = dict(base)
+        weights = dict(base)
         for entry in wire.bodies(body, "disabled"):
             name = wire.text(entry, "name")
             self._judge(name, enabled=False)
             if name == "*":
-                found.clear()
-            found.pop(name, None)
+                weights.clear()
+            weights.pop(name, None)
         several = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
         twice = {name for name in several if several.count(name) > 1}
         # That there is one order of the queue is said in words of its own.
         if twice and point != "queueSort":
             raise BadObjectError(f"{point}: plugin {min(twice)!r} is enabled more than once")
-        for name, one in zip(several, wire.bodies(body, "enabled"), strict=True):
+        for name, entry in zip(several, wire.bodies(body, "enabled"), strict=True):
             self._judge(name, enabled=True)
-            weight = wire.integer(one, "weight") or base.get(name, 0)
+            weight = wire.integer(entry, "weight") or base.get(name, 0)
             if not 0 <= weight < _WEIGHTS:
                 raise BadObjectError(f"{point}: a weight of {weight} for plugin {name!r}")
             if name not in registry.BUILT_IN:
-                found[name] = weight or self._known[name][1]
-        return found
+                weights[name] = weight or self._known[name][1]
+        return weights
 
     def _judge(self, name: str, *, enabled: bool) -> None:
         if name in self._known or name in registry.BUILT_IN or (name == "*" and not enabled):
@@ -260,7 +260,7 @@ class _Reader:
         )
 
     def _arguments(self) -> dict[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+        arguments: dict[str, Mapping[str, Any]] = {}
         for entry in wire.bodies(self._body, "pluginConfig"):
             name = wire.text(entry, "name")
             if name in registry.LACKING:
@@ -269,7 +269,7 @@ class _Reader:
                 )
             elif name not in self._known and name not in registry.BUILT_IN:
                 raise BadObjectError(f"pluginConfig of the unknown plugin {name!r}")
-            if name in found:
+            if name in arguments:
                 raise BadObjectError(f"pluginConfig: repeated config for plugin {name}")
-            found[name] = wire.mapping(entry, "args")
-        return found
+            arguments[name] = wire.mapping(entry, "args")
+        return arguments

@@ -17,8 +17,9 @@ import functools
 import time
 from collections.abc import Callable, Container, Mapping
 
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, difference
-from koordlet.scheduler.framework import Plugin, RefusedError, dryrun, messages, preemption, profile
+from koordlet.scheduler.framework import dryrun, messages, preemption, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
@@ -47,28 +48,34 @@ class Core:
         spent: Callable[[], float] = time.perf_counter,
         backoff: Backoff | None = None,
         judge: unserved.UnservedKeys | None = None,
+        *,
+        decoder: Decoder | None = None,
+        pod_cache: PodCache | None = None,
+        decisions: RecentDecisions | None = None,
     ) -> None:
         self.measures = SchedulerMetrics() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
-        self.decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
-        self.pod_cache = PodCache()
+        if decoder is None:
+            decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
+        self.decoder = decoder
+        self.pod_cache = PodCache() if pod_cache is None else pod_cache
         self.reservations = ReservationCache(
             self.pod_cache.columns, self.decoder, conversion.Chooser(profiles).ready
         )
-        sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
+        sorters = (served.sorter for served in profiles.values())
+        sorter = next((sorter for sorter in sorters if sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
         self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
-        self.decisions = RecentDecisions()
+        self.decisions = decisions or RecentDecisions()
         self._profiles = profiles
         self._spent = spent
         #: UIDs of victims that the store is being told of.
         self._victims: set[str] = set()
-        self._plugins: dict[str, Plugin] = {
-            plugin.name: plugin for one in profiles.values() for plugin in one.plugins
-        }
-        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+        self._plugins: dict[str, framework.Plugin] = {}
+        for plugin in (plugin for served in profiles.values() for plugin in served.plugins):
+            self._plugins[plugin.name] = plugin
             if isinstance(plugin, Reservation):
                 plugin.attach(self.reservations)
         self._begin()
@@ -130,11 +137,16 @@ class Core:
         if known is None or assumed is not None:
             self.nominated.drop(new.key)
             self._placed(new, now)
-        if known is None or known.pod_class.labels != new.pod_class.labels:
-            self.wake(ClusterEvent(ActionType.POD_NEW, pod=new), now)
-        elif known.pod_class.requests != new.pod_class.requests:
-            # It may have been made smaller.
+        after = new.pod_class
+        if known is not None and known.pod_class is not after:
+            # It may have been made smaller, and terms may mean it no longer.
             self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
+        if (
+            known is None
+            or known.pod_class.labels != after.labels
+            or known.operates != new.operates
+        ):
+            self.wake(ClusterEvent(ActionType.POD_NEW, pod=new), now)
 
     def _seen_waiting(self, new: Pod, now: float) -> None:
         known = self.pod_cache.get(new.key)
@@ -151,16 +163,16 @@ class Core:
             return
         entry = self.queue.get(new.key)
         self.nominated.put(new, new.nominated)
-        if entry is None or entry.pod.uid != new.uid or _differs(entry.pod, new):
+        if entry is None or _decisive(entry.pod) != _decisive(new):
             self._enqueue(new, now)
         else:
             self.queue.renew(new)
 
     def _enqueue(self, pod: Pod, now: float) -> None:
         if pod.terminating:
-            self.queue.gate(pod, "the pod is being deleted", now)
+            self.queue.gate(pod, f"skip schedule deleting pod: {pod.key}", now)
             return
-        plugins = self._profiles[pod.pod_class.scheduler].gates()
+        plugins = self.cycles[pod.pod_class.scheduler].gates
         why = next((message for plugin in plugins if (message := plugin.pre_enqueue(pod))), "")
         if why:
             # The API server says so itself: SchedulingGated.
@@ -213,45 +225,48 @@ class Core:
     def step(self, now: float) -> Outcome | None:
         """Try the next pod; ``None``: the queue is empty."""
         pod = self.queue.pop(now)
-        if pod is None:
-            return None
+        return None if pod is None else self.attempt(pod, now)
+
+    def attempt(self, pod: Pod, now: float) -> Outcome:
+        """Try a pod that was taken from the queue."""
         if why := self.decoder.judge.why(pod):
             self.nominated.drop(pod.key)
             self.queue.gate(pod, why, now)
             return Refusal(pod, why)
         cycle = self.cycles[pod.pod_class.scheduler]
         began = self._spent()
-        row = self._choose(cycle, pod)
+        row, promised = self._choose(cycle, pod)
         ranking = None
         if row >= 0:
             ranking = self.decisions.ranking(cycle, pod, now)
-            found = (
+            outcome = (
                 reservation_events.hold(self, cycle, pod, row, now)
                 if pod.reserve_pod_of
                 else self._assume(cycle, pod, row, now)
             )
         else:
-            found = self._refuse(cycle, pod, now)
-        self.decisions.note(found, ranking, now)
-        result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
+            outcome = self._refuse(cycle, pod, cycle.failure(pod, promised), now)
+        self.decisions.note(outcome, ranking, now)
+        result = "unschedulable" if isinstance(outcome, Refusal) else "scheduled"
         self.measures.attempted(pod.pod_class.scheduler, result, self._spent() - began)
-        return found
+        return outcome
 
-    def _choose(self, cycle: Cycle, pod: Pod) -> int:
-        """The best node that stays feasible with the pods that are nominated for it."""
-        shunned: set[int] = set()
+    def _choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
+        """The best node that stays feasible with the pods that are nominated for it.
+
+        Those that do not, with the reason, are among the nodes that preemption may help.
+        """
+        promised: dict[int, framework.Verdict] = {}
         while True:
-            row = cycle.choose(pod, shunned)
-            if row < 0 or not self.nominated or self._still_right(cycle, pod, row):
-                return row
-            shunned.add(row)
-
-    def _still_right(self, cycle: Cycle, pod: Pod, row: int) -> bool:
-        guests = self._before(pod, row)
-        if not guests:
-            return True
-        with dryrun.joined(cycle.columns, row, guests):
-            return cycle.admits(pod, row)
+            row = cycle.choose(pod, promised)
+            guests = self._before(pod, row) if row >= 0 and self.nominated else ()
+            if not guests:
+                return row, promised
+            with dryrun.joined(cycle.columns, row, guests):
+                verdict = cycle.verdict(pod, row)
+            if verdict is None:
+                return row, promised
+            promised[row] = verdict
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
         node = self.pod_cache.columns.nodes[row]
@@ -265,7 +280,7 @@ class Core:
             for plugin in cycle.preparing:
                 plugin.prepare(pod, node)
             self.pod_cache.assume(pod, row)
-        except (BadObjectError, RefusedError) as error:
+        except (BadObjectError, framework.RefusedError) as error:
             self._undo(pod)
             pod.node = ""
             self.queue.failed(pod, now)
@@ -276,9 +291,10 @@ class Core:
                 plugin.reserve(pod, node)
                 marks |= plugin.marks(pod, node)
                 patience = max(patience, plugin.permit(pod, node))
-            except RefusedError as refusal:
+            except framework.RefusedError as refusal:
                 self._undo(pod)
-                self._return(pod)
+                self.pod_cache.leave(pod)
+                pod.node = ""
                 self.queue.failed(pod, now, frozenset((plugin.name,)))
                 return Refusal(pod, refusal.reason)
         self.nominated.drop(pod.key)
@@ -290,28 +306,25 @@ class Core:
         for plugin in reversed(its.plugins if its is not None else ()):
             plugin.unreserve(pod, pod.node)
 
-    def _return(self, pod: Pod) -> None:
-        self.pod_cache.leave(pod)
-        pod.node = ""
-
-    def _refuse(self, cycle: Cycle, pod: Pod, now: float) -> Refusal:
-        failure = cycle.failure(pod)
+    def _refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
         self.queue.failed(pod, now, failure.by)
-        rescue = cycle.profile.rescue(pod, failure, cycle.columns)
+        rescue = cycle.rescue(pod, failure)
         if rescue.node:
             pod.nominated = rescue.node
             self.nominated.put(pod, rescue.node)
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
-        if not self.pod_cache.columns.rows or not cycle.profile.preempts:
+        preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)
+        if not (preempts and self.pod_cache.columns.rows):
             return Refusal(pod, messages.joined(failure.message, rescue.message))
         if preemption.awaited(cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             message = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, message, node=pod.nominated)
         self.measures.preemptions += 1
-        attempt = preemption.attempt(
-            cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)
-        )
+        # Asked for each node: at no cost where nobody was promised any room.
+        promised = functools.partial(self._before, pod) if self.nominated else preemption.nobody
+        budgets = tuple(self.budgets.at(now))
+        attempt = preemption.attempt(cycle, pod, failure, budgets, promised)
         if not isinstance(attempt, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))
@@ -332,7 +345,7 @@ class Core:
             other.nominated = ""
         pod.nominated = node.name
         self.nominated.put(pod, node.name)
-        return Refusal(pod, message, node=node.name, victims=fresh)
+        return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
 
     # What the store answers.
 
@@ -340,10 +353,6 @@ class Core:
         """Whether a pod is still assumed on its node."""
         known = self.pod_cache.assumed.get(pod.key)
         return known is not None and (known.uid, known.node) == (pod.uid, pod.node)
-
-    def stands(self, node: str) -> bool:
-        """Whether a node exists."""
-        return node in self.pod_cache.columns.rows
 
     def bound(self, pod: Pod, now: float) -> None:
         """Confirm a binding that the store has taken, or already had."""
@@ -366,7 +375,8 @@ class Core:
             return False
         known = self.pod_cache.assumed[pod.key]
         self._undo(known)
-        self._return(known)
+        self.pod_cache.leave(known)
+        known.node = ""
         self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
         if again:
             self.queue.erred(known, now)
@@ -385,11 +395,6 @@ class Core:
             self.wake(ClusterEvent(ActionType.POD_NEW, pod=known), now)
 
 
-def _differs(known: Pod, new: Pod) -> bool:
-    """Whether a change of a waiting pod can change the result of an attempt."""
-    return (
-        known.pod_class is not new.pod_class
-        or known.priority != new.priority
-        or known.gates != new.gates
-        or known.terminating != new.terminating
-    )
+def _decisive(pod: Pod) -> tuple[object, ...]:
+    """What of a waiting pod can change the result of an attempt."""
+    return pod.uid, pod.pod_class, pod.priority, pod.gates, pod.terminating

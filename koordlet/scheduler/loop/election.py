@@ -149,11 +149,11 @@ class Election:
 
 
 def _spec(body: objects.Object) -> dict[str, Any]:
-    found = body.get("spec")
-    return dict(found) if isinstance(found, dict) else {}
+    spec = body.get("spec")
+    return dict(spec) if isinstance(spec, dict) else {}
 
 
 def _seconds(spec: dict[str, Any], default: float) -> float:
     """The duration of a lease record; ours where the record makes no sense."""
-    found = spec.get("leaseDurationSeconds")
-    return float(found) if isinstance(found, int) and 0 < found < 86_400 else default
+    seconds = spec.get("leaseDurationSeconds")
+    return float(seconds) if isinstance(seconds, int) and 0 < seconds < 86_400 else default

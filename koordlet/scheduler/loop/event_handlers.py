@@ -22,7 +22,7 @@ from koordlet.kubeapi import informer, kinds, objects, selectors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
@@ -60,7 +60,7 @@ class EventHandlers:
         self,
         store: objects.Objects,
         core: Core,
-        profiles: Mapping[str, Profile],
+        profiles: Mapping[str, profile.Profile],
         clock: Callable[[], float],
         moved: Callable[[], None],
         *,
@@ -94,17 +94,18 @@ class EventHandlers:
             kinds.PODS: self._informer(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
 
-    def _equip(self, profiles: Mapping[str, Profile]) -> None:
-        for plugin in (plugin for profile in profiles.values() for plugin in profile.plugins):
+    def _equip(self, profiles: Mapping[str, profile.Profile]) -> None:
+        for plugin in (plugin for served in profiles.values() for plugin in served.plugins):
             if isinstance(plugin, PodTopologySpread):
                 plugin.owners = self._owners
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
 
-    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Informer[Any]]:
+    def _shared(
+        self, profiles: Mapping[str, profile.Profile]
+    ) -> dict[kinds.Kind, informer.Informer[Any]]:
         """The informer of Devices, where a plugin allocates them."""
-        plugins = (plugin for profile in profiles.values() for plugin in profile.plugins)
-        if not any(isinstance(plugin, DeviceShare) for plugin in plugins):
+        if not profile.plugins(profiles, DeviceShare):
             return {}
         return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
 
@@ -264,7 +265,10 @@ def _stored(body: Body) -> Body:
     """The fields of a storage object that plugins read."""
     storage.check(body)
     meta = wire.mapping(body, "metadata")
-    kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")
+    kept = (
+        *("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp"),
+        "ownerReferences",
+    )
     phase = wire.mapping(body, "status").get("phase")
     return {
         **{key: value for key, value in body.items() if key not in {"metadata", "status"}},

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from koordlet.kubeapi import kinds
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects.pods import Pod
@@ -67,51 +68,43 @@ class EventBuilder:
 
     def event(self, note: EventMessage) -> Body:
         """An object of ``events.k8s.io/v1``."""
-        pod = note.pod
-        about = note.regarding
-        regarding = (
-            {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
-            if about is None
-            else {"apiVersion": _KINDS.get(about.kind, ""), "kind": about.kind, "name": about.name}
-        )
-        name = regarding["name"]
-        return {
-            "metadata": {
-                "name": f"{name[:200]}.{uuid.uuid4().hex[:16]}",
-                "namespace": pod.namespace,
-            },
-            "eventTime": self.moment(),
-            "reportingController": pod.pod_class.scheduler,
-            "reportingInstance": f"{pod.pod_class.scheduler}-{self.instance}"[:128],
-            "action": note.action,
-            "reason": note.reason,
-            "regarding": {**regarding, "namespace": pod.namespace},
-            "note": cut(note.text),
-            "type": "Warning" if note.warning else "Normal",
-        }
+        pod, about = note.pod, note.regarding
+        regarding = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+        if about is not None:
+            version = _KINDS.get(about.kind, "")
+            regarding = {"apiVersion": version, "kind": about.kind, "name": about.name}
+        regarding["namespace"] = pod.namespace
+        kind = "Warning" if note.warning else "Normal"
+        scheduler = pod.pod_class.scheduler
+        return self._body(regarding, scheduler, note.action, note.reason, kind, note.text)
 
     def about_reservation(
         self, spec: ReservationSpec, reason: str, text: str, *, warning: bool = False
     ) -> Body:
         """An event about a Reservation, which has no namespace: it goes to the default one."""
+        regarding = {
+            "apiVersion": kinds.RESERVATIONS.api_version,
+            "kind": kinds.RESERVATIONS.name,
+            "name": spec.name,
+            "uid": spec.uid,
+        }
+        kind = "Warning" if warning else "Normal"
+        return self._body(regarding, spec.scheduler, "Scheduling", reason, kind, text)
+
+    def _body(  # noqa: PLR0917 -- the fields of an event
+        self, regarding: Body, scheduler: str, action: str, reason: str, kind: str, text: str
+    ) -> Body:
+        name = f"{regarding['name'][:200]}.{uuid.uuid4().hex[:16]}"
         return {
-            "metadata": {
-                "name": f"{spec.name[:200]}.{uuid.uuid4().hex[:16]}",
-                "namespace": "default",
-            },
+            "metadata": {"name": name, "namespace": regarding.get("namespace", "default")},
             "eventTime": self.moment(),
-            "reportingController": spec.scheduler,
-            "reportingInstance": f"{spec.scheduler}-{self.instance}"[:128],
-            "action": "Scheduling",
+            "reportingController": scheduler,
+            "reportingInstance": f"{scheduler}-{self.instance}"[:128],
+            "action": action,
             "reason": reason,
-            "regarding": {
-                "apiVersion": "scheduling.koordinator.sh/v1alpha1",
-                "kind": "Reservation",
-                "name": spec.name,
-                "uid": spec.uid,
-            },
+            "regarding": regarding,
             "note": cut(text),
-            "type": "Warning" if warning else "Normal",
+            "type": kind,
         }
 
     def condition(self, refusal: Refusal, before: tuple[str, str, str]) -> Body:

@@ -9,7 +9,9 @@ counted but handed over when the text is made.
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 _Labels = tuple[tuple[str, str], ...]
 
@@ -49,13 +51,14 @@ class SchedulerMetrics:
 
     def __init__(self) -> None:
         self._attempts: dict[tuple[str, str], Histogram] = {}
-        self._incoming: dict[tuple[str, str], int] = {}
+        #: Pods that came to a queue, by event and queue.
+        self._incoming: Counter[tuple[str, str]] = Counter()
         self._placed = Histogram(_steps(1, 5))
         self._waited = Histogram(_steps(0.01, 20))
         self.victims = Histogram(_steps(1, 7))
         self.preemptions = 0
         #: Requests to the store by what they were for and how they ended.
-        self.requests: dict[tuple[str, str], int] = {}
+        self.requests: Counter[tuple[str, str]] = Counter()
 
     def attempted(self, profile: str, result: str, seconds: float) -> None:
         """Record an attempt."""
@@ -66,8 +69,7 @@ class SchedulerMetrics:
 
     def incoming(self, queue: str, event: str, number: int = 1) -> None:
         """Count pods that were added to a queue."""
-        key = queue, event
-        self._incoming[key] = self._incoming.get(key, 0) + number
+        self._incoming[event, queue] += number
 
     def placed(self, attempts: int, seconds: float) -> None:
         """Record a bound pod."""
@@ -76,8 +78,7 @@ class SchedulerMetrics:
 
     def asked(self, what: str, result: str) -> None:
         """Count a request to the store by its result."""
-        key = what, result
-        self.requests[key] = self.requests.get(key, 0) + 1
+        self.requests[what, result] += 1
 
     def text(self, gauges: Mapping[tuple[str, _Labels], float]) -> str:
         """Everything in Prometheus' text format."""
@@ -94,17 +95,17 @@ class SchedulerMetrics:
 
     def _families(self) -> Iterator[str]:
         attempts = {
-            (("profile", profile), ("result", result)): one
-            for (profile, result), one in sorted(self._attempts.items())
+            (("profile", profile), ("result", result)): histogram
+            for (profile, result), histogram in sorted(self._attempts.items())
         }
         name = "scheduler_schedule_attempts_total"
         yield f"# TYPE {name} counter"
-        for labels, one in attempts.items():
-            yield _sample(name, labels, sum(one._counts))  # noqa: SLF001 -- one noun, two classes
+        for labels, histogram in attempts.items():
+            yield _sample(name, labels, sum(histogram._counts))  # noqa: SLF001 -- one noun, two classes
         name = "scheduler_scheduling_attempt_duration_seconds"
         yield f"# TYPE {name} histogram"
-        for labels, one in attempts.items():
-            yield from one.lines(name, labels)
+        for labels, histogram in attempts.items():
+            yield from histogram.lines(name, labels)
         for name, histogram in (
             ("scheduler_pod_scheduling_attempts", self._placed),
             ("scheduler_pod_scheduling_sli_duration_seconds", self._waited),
@@ -112,26 +113,24 @@ class SchedulerMetrics:
         ):
             yield f"# TYPE {name} histogram"
             yield from histogram.lines(name)
-        incoming: dict[_Labels, float] = {
-            (("event", event), ("queue", queue)): count
-            for (queue, event), count in sorted(self._incoming.items())
-        }
-        yield from _plain("scheduler_queue_incoming_pods_total", "counter", incoming)
-        requests: dict[_Labels, float] = {
-            (("call", what), ("result", result)): count
-            for (what, result), count in sorted(self.requests.items())
-        }
-        yield from _plain("scheduler_store_requests_total", "counter", requests)
+        for name, keys, counts in (
+            ("scheduler_queue_incoming_pods_total", ("event", "queue"), self._incoming),
+            ("scheduler_store_requests_total", ("call", "result"), self.requests),
+        ):
+            values = {
+                tuple(zip(keys, key, strict=True)): count for key, count in sorted(counts.items())
+            }
+            yield from _plain(name, "counter", values)
 
 
-def _plain(name: str, kind: str, values: Mapping[_Labels, float]) -> Iterator[str]:
+def _plain(name: str, kind: str, values: Mapping[Any, float]) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
     for labels, value in values.items():
         yield _sample(name, labels, value)
 
 
 def _sample(name: str, labels: _Labels, value: float) -> str:
-    spelled = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels)
+    spelled = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels)
     number = str(value) if isinstance(value, int) else f"{value:.9g}"
     return f"{name}{{{spelled}}} {number}" if spelled else f"{name} {number}"
 

@@ -37,7 +37,10 @@ class Refusal:
     reason: str = "Unschedulable"
     #: Where it shall go when the victims have left.
     node: str = ""
+    #: Those that have yet to be sent away.
     victims: tuple[Pod, ...] = ()
+    #: All whose room it shall have, those that end by themselves among them.
+    leaving: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

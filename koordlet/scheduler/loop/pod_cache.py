@@ -14,9 +14,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from koordlet.scheduler.allocation.devices import Devices
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -29,13 +28,14 @@ _SLACK = 64
 class PodCache:
     """All nodes, and all pods that have a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Columns | None = None) -> None:
+        #: Whatever nodes and pods are in them is known from the start.
+        self.columns = Columns() if columns is None else columns
         #: Labels by namespace; the columns read from it.
-        self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.devices: dict[str, Devices] = {}
-        self.columns = Columns(self.namespaces, self.devices)
+        self.namespaces = self.columns.namespaces
+        self.devices = self.columns.devices
         self.assumed: dict[str, Pod] = {}
-        self._pods: dict[str, Pod] = {}
+        self._pods = {pod.key: pod for pods in self.columns.pods for pod in pods.values()}
         self._homeless: dict[str, dict[str, Pod]] = {}
 
     def __len__(self) -> int:

@@ -66,15 +66,15 @@ class RecentDecisions:
         if now - self._ranked < PAUSE:
             return None
         self._ranked = now
-        found = cycle.scored(pod)
+        scored = cycle.scored(pod)
         nodes = cycle.columns.nodes
         # Of equal totals the lowest row is the better one.
         best = tuple(
-            (node.name, int(found.totals[each]))
-            for each in (-found.totals).argsort(kind="stable")[:RANKED].tolist()
-            if (node := nodes[int(found.rows[each])]) is not None
+            (node.name, int(scored.totals[each]))
+            for each in (-scored.totals).argsort(kind="stable")[:RANKED].tolist()
+            if (node := nodes[int(scored.rows[each])]) is not None
         )
-        return Ranking(best=best, feasible=int(found.rows.size))
+        return Ranking(best=best, feasible=int(scored.rows.size))
 
     def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
         """Record an attempt."""

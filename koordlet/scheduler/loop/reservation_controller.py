@@ -24,14 +24,14 @@ from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import event_messages, reservation_events
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Hold
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.adoption import Arguments
-from koordlet.scheduler.plugins.reservation import reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import lifecycle, preallocation
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase, ReservationStatus
@@ -113,9 +113,15 @@ class ReservationController:
         for info in due:
             reservation_events.step(self._core, info, self._steady(), wall)
         wanted = [(info, cache.status(info, wall)) for info in due]
-        await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
+        await self._all([self._write(info, now) for info, now in wanted if now != info.stored])
         rejected = [(rejected, rejected.status(wall)) for rejected in cache.rejected.values()]
-        await self._all([self._reject(one.name, one, s) for one, s in rejected if s != one.stored])
+        await self._all(
+            [
+                self._reject(rejection.name, rejection, s)
+                for rejection, s in rejected
+                if s != rejection.stored
+            ]
+        )
         if self._steady() - self._collected >= self._arguments.gc_interval:
             self._collected = self._steady()
             await self.collect(wall)
@@ -149,13 +155,13 @@ class ReservationController:
             ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
             await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
-    async def _reject(self, name: str, one: Any, status: ReservationStatus) -> None:
+    async def _reject(self, name: str, rejection: Any, status: ReservationStatus) -> None:
         try:
-            await self._patch(name, one.stored, status)
+            await self._patch(name, rejection.stored, status)
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
         else:
-            one.stored = status
+            rejection.stored = status
 
     async def _patch(
         self, name: str, old: ReservationStatus, new: ReservationStatus, revision: str = ""
@@ -289,23 +295,23 @@ class ReservationController:
             self._core.measures.asked("event", error.code)
 
 
-def arguments(profiles: Mapping[str, Profile]) -> Arguments:
+def arguments(profiles: Mapping[str, profile.Profile]) -> Arguments:
     """The ReservationArgs of the first profile that has the plugin."""
-    found = [reservation_of(profile.plugins) for profile in profiles.values()]
-    return next((plugin.arguments for plugin in found if plugin is not None), Arguments())
+    several = profile.plugins(profiles, Reservation)
+    return several[0].arguments if several else Arguments()
 
 
 def difference(old: ReservationStatus, new: ReservationStatus) -> dict[str, Any]:
     """The merge patch from one status to another; what is missing in the new one is removed."""
     before, after = old.body(), new.body()
-    found: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
+    patch: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
     for key in ("allocatable", "allocated"):
         was, now = before.get(key), after.get(key)
         if isinstance(was, dict):
-            found[key] = {
+            patch[key] = {
                 **dict.fromkeys(was),
                 **(now if isinstance(now, dict) else {}),
             }
     if new.phase is Phase.PENDING:
-        found.setdefault("phase", Phase.PENDING.value)
-    return found
+        patch.setdefault("phase", Phase.PENDING.value)
+    return patch

@@ -18,7 +18,7 @@ from koordlet.scheduler.loop.outcomes import Hold, Nominations, Outcome, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.plugins.reservation import reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.info import ReservationInfo
@@ -43,19 +43,19 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
 
     Plugins reserve for its reserve pod as for any other pod.
     """
-    plugin, info = reservation_of(cycle.profile.plugins), core.reservations.of(pod)
+    plugin, info = cycle.profile.find(Reservation), core.reservations.of(pod)
     assert plugin is not None  # noqa: S101 -- it placed the reserve pod
     assert info is not None  # noqa: S101 -- whose object went is not in the queue
     marks: dict[str, str] = {}
     node = core.pod_cache.columns.nodes[row]
     assert node is not None  # noqa: S101 -- it was chosen
     try:
-        for one in cycle.profile.plugins:
-            one.prepare(pod, node.name)
+        for asked in cycle.profile.plugins:
+            asked.prepare(pod, node.name)
         core.reservations.placed(pod, row, plugin.adopts(info.spec, row))
-        for one in cycle.profile.plugins:
-            one.reserve(pod, info.node)
-            marks |= one.marks(pod, info.node)
+        for asked in cycle.profile.plugins:
+            asked.reserve(pod, info.node)
+            marks |= asked.marks(pod, info.node)
     except (BadObjectError, RefusedError) as error:
         release(cycle, info, pod)
         core.reservations.unplaced(info)
@@ -88,13 +88,17 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
     if reserve_pod is None:
         if waiting is not None:
             core.queue.forget(waiting)
-        if known is not None and held_before:
-            woken(core, known, now)
+        info = core.reservations.named(objects.text(new, "name"))
+        if info is not None and held_before:
+            woken(core, info, now)
+        elif info is not None and info.row >= 0:
+            # Another scheduler has bound it: it is room for its owners from now on.
+            core.wake(ClusterEvent(ActionType.POD_NEW, pod=info.reserve_pod), now)
         return
     cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:
         return
-    plugin = reservation_of(cycle.profile.plugins)
+    plugin = cycle.profile.find(Reservation)
     reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
     entry = core.queue.get(reserve_pod.key)
     if (

@@ -156,17 +156,17 @@ class Loop:
                 return False
             if not self.leading:
                 return False
-            found = self.core.step(steady())
-            if found is None:
+            outcome = self.core.step(steady())
+            if outcome is None:
                 return False
-            if isinstance(found, Bind):
-                self.binder.submit(found)
-            elif isinstance(found, Hold):
-                self.reservation_controller.submit(found)
+            if isinstance(outcome, Bind):
+                self.binder.submit(outcome)
+            elif isinstance(outcome, Hold):
+                self.reservation_controller.submit(outcome)
             else:
-                self.reporter.refused(found)
-                if found.pod.reserve_pod_of:
-                    self.reservation_controller.refused(found.pod, found.message)
+                self.reporter.refused(outcome)
+                if outcome.pod.reserve_pod_of:
+                    self.reservation_controller.refused(outcome.pod, outcome.message)
         return True
 
     @property

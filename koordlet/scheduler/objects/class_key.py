@@ -69,6 +69,8 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         containers,
         resized,
         bool(resized) and status.get("resize"),
+        # Of the pod as a whole, where it has amounts of its own.
+        [spec.get("resources") and status.get(key) for key in _STATUS[1:]],
         [
             condition.get("reason")
             for condition in wire.bodies(status, "conditions")
@@ -114,5 +116,6 @@ def volumes(meta: Body, spec: Body) -> list[Body]:
 def _claimed(meta: Body, volume: Body) -> Body:
     """A volume that lives as long as its pod, as the claim that is made for it."""
     claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
-    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": {}}
+    pod = {key: meta.get(key) for key in ("name", "uid")}
+    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": pod}
     return {**own, "persistentVolumeClaim": {"claimName": claim}}

@@ -95,7 +95,7 @@ def of_pod(
     for row in pod_amounts.containers(wire_spec, wire_status):
         asked, limits = pod_amounts.of_container(row, extended or {}, resizing, inner)
         rows.append(pod.Container(name=row[0].name, kind=row[2], requests=asked, limits=limits))
-    (own, own_limits), overhead = pod_amounts.of_pod(wire_spec, rows, inner)
+    (own, own_limits), overhead = pod_amounts.of_pod(wire_spec, wire_status, rows, inner)
     if problems is None and inner:
         raise BadObjectError(inner[0])
     several = (

@@ -167,10 +167,12 @@ def _named(body: Body, several: Mapping[str, Sequence[str]]) -> None:
             wire.text(wire.mapping(body, kind), key)
 
 
-def claim_names(pod_class: PodClass) -> dict[str, bool]:
-    """The claims that a class mounts, and whether one is made for the pod alone."""
+def claim_names(pod_class: PodClass) -> dict[str, Body | None]:
+    """The claims that a class mounts; of those made for a pod alone its ``name`` and ``uid``."""
     return {
-        wire.text(wire.mapping(volume, "persistentVolumeClaim"), "claimName"): "ephemeral" in volume
+        wire.text(wire.mapping(volume, "persistentVolumeClaim"), "claimName"): volume.get(
+            "ephemeral"
+        )
         for volume in pod_class.volumes
         if volume.get("persistentVolumeClaim") is not None
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from koordlet.kubeapi import labels as syntax
 from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import wire
@@ -119,7 +120,7 @@ def weight(body: Body) -> int:
 def node_term(body: Body) -> NodeTerm:
     """One term of a node selector."""
     try:
-        labels = tuple(map(_requirement, wire.bodies(body, "matchExpressions")))
+        labels = tuple(map(_labelled, wire.bodies(body, "matchExpressions")))
         fields = tuple(map(_field, wire.bodies(body, "matchFields")))
     except BadObjectError:
         return NodeTerm(broken=True)
@@ -138,6 +139,13 @@ def _requirement(body: Body) -> NodeRequirement:
     if operator in {"Gt", "Lt"} and whole(values[0]) is None:
         raise BadObjectError(f"{operator} of {values[0]!r}, which is not an integer")
     return NodeRequirement(wire.text(body, "key"), operator, values)
+
+
+def _labelled(body: Body) -> NodeRequirement:
+    requirement = _requirement(body)
+    if fault := syntax.fault(requirement.key, requirement.values):
+        raise BadObjectError(fault)
+    return requirement
 
 
 def _field(body: Body) -> NodeRequirement:

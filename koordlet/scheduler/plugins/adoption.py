@@ -13,7 +13,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import ByNode, Kind, RefusedError, Score, Verdict
+from koordlet.scheduler.framework import ByNode, ContextScore, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -65,7 +65,7 @@ class Arguments:
         ignored = frozenset(wire.strings(args, "ignoredResources"))
         if ignored & _NATIVE:
             raise BadObjectError(f"ignoredResources: {min(ignored & _NATIVE)} cannot be ignored")
-        found = cls(
+        arguments = cls(
             preempts=wire.flag(args, "enablePreemption"),
             percentage=wire.integer(args, "minCandidateNodesPercentage", 10),
             least=wire.integer(args, "minCandidateNodesAbsolute", 100),
@@ -77,9 +77,9 @@ class Arguments:
             ignored=ignored,
             groups=frozenset(wire.strings(args, "ignoredResourceGroups")),
         )
-        if min(found.gc_seconds, found.gc_interval, found.resync_seconds) < 0:
+        if min(arguments.gc_seconds, arguments.gc_interval, arguments.resync_seconds) < 0:
             raise BadObjectError("ReservationArgs: a number of seconds is negative")
-        return found
+        return arguments
 
     def ignores(self, name: str) -> bool:
         """Whether the amount of a resource is none of the plugin's business."""
@@ -110,36 +110,19 @@ class Adopting(ByNode):
     kind = Kind.LOAD
 
     def __init__(self, adopter: Adopter) -> None:
+        super().__init__()
         self._adopter = adopter
-        self._verdicts: list[tuple[str, ...]] = [()]
 
-    def code(self, row: int) -> int:
+    def refusal(self, row: int) -> Verdict | None:
         reasons = self._adopter.judge(row).reasons
-        if reasons not in self._verdicts:
-            self._verdicts.append(reasons)
-        return self._verdicts.index(reasons)
-
-    def allows(self, row: int) -> bool:
-        return not self._adopter.judge(row).reasons
-
-    def verdict(self, code: int) -> Verdict:
-        return Verdict(self._verdicts[code], resolvable=True)
+        return Verdict(reasons, resolvable=True) if reasons else None
 
 
-class Preference(Score):
+class Preference(ContextScore):
     """Fewer adopted pods where several may be; else the one that fills the reservation best."""
-
-    kind = Kind.CONTEXT
-    normalised = True
 
     def __init__(self, adopter: Adopter) -> None:
         self._adopter = adopter
-
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         array = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)

@@ -16,10 +16,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
 from koordlet.policy.cpu import accumulator, allocation
+from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import device_requests, device_room, devices, placement
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.profile import Profile
@@ -27,23 +29,14 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import deviceshare, numa
 from koordlet.scheduler.reservation.info import ReservationInfo
 
+_Plugin = TypeVar("_Plugin", bound=framework.Plugin)
+
 
 class Chooser:
     """Asked whenever the room of one that waits is there."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
-        self._plugins = {
-            name: plugin
-            for name, profile in profiles.items()
-            for plugin in profile.plugins
-            if isinstance(plugin, numa.NodeNUMAResource)
-        }
-        self._sharing = {
-            name: plugin
-            for name, profile in profiles.items()
-            for plugin in profile.plugins
-            if isinstance(plugin, deviceshare.DeviceShare)
-        }
+        self._profiles = profiles
 
     def ready(self, info: ReservationInfo, columns: Columns) -> bool:
         """Whether it has its CPUs and devices, from now on; so does one that needs none."""
@@ -55,10 +48,14 @@ class Chooser:
             columns.touch(info.row)
         return True
 
+    def _plugin(self, pod: Pod | None, kind: type[_Plugin]) -> _Plugin | None:
+        served = self._profiles.get(pod.pod_class.scheduler) if pod is not None else None
+        return served.find(kind) if served is not None else None
+
     def _devices(self, info: ReservationInfo, columns: Columns) -> tuple[devices.Slice, ...] | None:
         """Its devices; ``None``: they cannot be had yet."""
         mine = info.reserve_pod
-        plugin = self._sharing.get(mine.pod_class.scheduler) if mine is not None else None
+        plugin = self._plugin(mine, deviceshare.DeviceShare)
         wants = device_requests.rough(info.spec.allocatable) if plugin is not None else ()
         if mine is None or plugin is None or not wants:
             return ()
@@ -76,7 +73,7 @@ class Chooser:
 
     def _cpus(self, info: ReservationInfo, columns: Columns) -> bool:
         mine, node = info.reserve_pod, columns.nodes[info.row]
-        plugin = self._plugins.get(mine.pod_class.scheduler) if mine is not None else None
+        plugin = self._plugin(mine, numa.NodeNUMAResource)
         if mine is None or node is None or plugin is None:
             return True
         request, offer = plugin.request(mine.pod_class), plugin.offer(node)

@@ -17,8 +17,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from koordlet.scheduler.allocation import device_requests, device_room, devices, handover
 from koordlet.scheduler.allocation.device_requests import DeviceRequest
 from koordlet.scheduler.allocation.device_room import (
@@ -29,7 +27,6 @@ from koordlet.scheduler.allocation.device_room import (
 )
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
-from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import (
     MAX_SCORE,
     ByNode,
@@ -38,6 +35,7 @@ from koordlet.scheduler.framework import (
     Plugin,
     RefusedError,
     Score,
+    ScoreByNode,
     Verdict,
 )
 from koordlet.scheduler.objects import peer_keys, wire
@@ -105,10 +103,10 @@ class DeviceShare(Plugin):
             return
         context = DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
         wants = wanted(pod.pod_class)
-        found = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
-        if isinstance(found, DeviceRefusal):
-            raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
-        pod.devices = found
+        chosen = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
+        if isinstance(chosen, DeviceRefusal):
+            raise RefusedError(", ".join(chosen.reasons), resolvable=not chosen.final)
+        pod.devices = chosen
 
     def unreserve(self, pod: Pod, node: str) -> None:
         pod.devices = ()
@@ -125,10 +123,10 @@ def wanted(pod_class: PodClass) -> _Wants:
     if device_requests.NAMES.isdisjoint(pod_class.requests.real):
         return ()
     try:
-        found = device_requests.of(pod_class.requests.real)
+        requests = device_requests.of(pod_class.requests.real)
     except BadObjectError as error:
         raise RefusedError(str(error)) from error
-    return () if pod_class.adopts else found
+    return () if pod_class.adopts else requests
 
 
 def marks(pod: Pod) -> dict[str, str]:
@@ -156,7 +154,7 @@ class _Asked:
 
 
 class Fitting(_Asked, ByNode):
-    """One code for each refusal that was ever given."""
+    """Nodes that could give the devices of a class at this moment."""
 
     kind = Kind.LOAD
 
@@ -164,33 +162,22 @@ class Fitting(_Asked, ByNode):
         self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
     ) -> None:
         super().__init__(plugin, pod_class, columns, wants)
-        self._refusals: list[DeviceRefusal] = []
+        ByNode.__init__(self)
 
-    def code(self, row: int) -> int:
+    def refusal(self, row: int) -> Verdict | None:
         node = self._columns.nodes[row]
         if node is None or node.name not in self._columns.devices:
-            return 0
-        found = self._plugin.admit(
+            return None
+        chosen = self._plugin.admit(
             self._pod_class, self._wants, self._columns, row, self._apart(row)
         )
-        if not isinstance(found, DeviceRefusal):
-            return 0
-        if found not in self._refusals:
-            self._refusals.append(found)
-        return 1 + self._refusals.index(found)
-
-    def verdict(self, code: int) -> Verdict:
-        refusal = self._refusals[code - 1]
-        return Verdict(refusal.reasons, resolvable=not refusal.final)
+        if not isinstance(chosen, DeviceRefusal):
+            return None
+        return Verdict(chosen.reasons, resolvable=not chosen.final)
 
 
-class Spare(_Asked, Score):
+class Spare(_Asked, ScoreByNode):
     """How much of a node's devices would be left, or used."""
-
-    kind = Kind.LOAD
-
-    def raw(self, rows: Rows) -> Ints:
-        return np.array([self.one(row) for row in rows.tolist()], np.int64)
 
     def one(self, row: int) -> int:
         columns = self._columns
@@ -199,5 +186,5 @@ class Spare(_Asked, Score):
         if reported is None:
             return 0
         room = DeviceRoom.of(reported, columns, row, self._apart(row))
-        found = [room.share(want, self._plugin.taste) for want in self._wants]
-        return max(0, min(MAX_SCORE, sum(found) // len(found)))
+        shares = [room.share(want, self._plugin.taste) for want in self._wants]
+        return max(0, min(MAX_SCORE, sum(shares) // len(shares)))

@@ -29,6 +29,7 @@ from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import (
     MAX_SCORE,
     ByNode,
+    ContextScore,
     Filter,
     Kind,
     Plugin,
@@ -43,13 +44,17 @@ from koordlet.scheduler.objects.pods import Pod, PodClass
 def adapt(name: str, foreign: Any) -> type[Plugin]:
     """A plugin class around ``foreign``, which is made with the profile's arguments."""
     taken = {
-        _OURS.get(point, point): method
-        for point, method in _POINTS.items()
-        if hasattr(foreign, point)
+        point: method
+        for point, method in vars(_Points).items()
+        if not point.startswith("_") and hasattr(foreign, _THEIRS.get(point, point))
     }
     made = type("Adapted", (_Adapted,), {"name": name, "made_by": staticmethod(foreign), **taken})
     assert issubclass(made, Plugin)  # noqa: S101 -- for the type checker
     return made
+
+
+#: Points that are called otherwise in the foreign class.
+_THEIRS = {"queue_key": "less"}
 
 
 class _Adapted(Plugin):
@@ -79,88 +84,61 @@ class _Adapted(Plugin):
             raise RefusedError(f"plugin {self.name} failed: {error}") from error
 
 
-def _filter(self: _Adapted, pod_class: PodClass, columns: Columns) -> Filter:
-    return _Asked(self.foreign, pod_class, columns)
+class _Points(_Adapted):
+    """Every point, as ``adapt`` adds it."""
 
+    def filter(self, pod_class: PodClass, columns: Columns) -> Filter:
+        return _Asked(self.foreign, pod_class, columns)
 
-def _score(self: _Adapted, pod_class: PodClass, columns: Columns) -> Score:
-    return _Rated(self.foreign, pod_class, columns)
+    def score(self, pod_class: PodClass, columns: Columns) -> Score:
+        return _Rated(self.foreign, pod_class, columns)
 
+    def queue_key(self, pod: Pod) -> Any:
+        return _Compared(pod, self.foreign)
 
-def _queue_key(self: _Adapted, pod: Pod) -> Any:
-    return _Compared(pod, self.foreign)
+    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
+        by_node = {name: verdict.reasons for name, verdict in refused.items()}
+        try:
+            answer = self.foreign.post_filter(pod, by_node)
+        except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
+            return Rescue(f"plugin {self.name} failed: {error}")
+        message, node = answer if isinstance(answer, tuple) else (answer, "")
+        return Rescue(str(message or ""), str(node or ""))
 
+    def pre_enqueue(self, pod: Pod) -> str:
+        try:
+            return str(self.foreign.pre_enqueue(pod) or "")
+        except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
+            return f"plugin {self.name} failed: {error}"
 
-def _post_filter(self: _Adapted, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
-    by_node = {name: verdict.reasons for name, verdict in refused.items()}
-    try:
-        answer = self.foreign.post_filter(pod, by_node)
-    except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
-        return Rescue(f"plugin {self.name} failed: {error}")
-    message, node = answer if isinstance(answer, tuple) else (answer, "")
-    return Rescue(str(message or ""), str(node or ""))
+    def reserve(self, pod: Pod, node: str) -> None:
+        _refuse(self.answer("reserve", pod, node))
 
+    def unreserve(self, pod: Pod, node: str) -> None:
+        with contextlib.suppress(RefusedError):
+            self.answer("unreserve", pod, node)
 
-def _pre_enqueue(self: _Adapted, pod: Pod) -> str:
-    try:
-        return str(self.foreign.pre_enqueue(pod) or "")
-    except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
-        return f"plugin {self.name} failed: {error}"
+    def permit(self, pod: Pod, node: str) -> float:
+        answer = self.answer("permit", pod, node)
+        if isinstance(answer, str):
+            _refuse(answer)
+            return 0.0
+        return max(0.0, float(answer or 0))
 
+    async def pre_bind(self, pod: Pod, node: str) -> None:
+        _refuse(await self.waited("pre_bind", pod, node))
 
-def _reserve(self: _Adapted, pod: Pod, node: str) -> None:
-    _refuse(self.answer("reserve", pod, node))
+    async def bind(self, pod: Pod, node: str) -> bool:
+        return bool(await self.waited("bind", pod, node))
 
-
-def _unreserve(self: _Adapted, pod: Pod, node: str) -> None:
-    with contextlib.suppress(RefusedError):
-        self.answer("unreserve", pod, node)
-
-
-def _permit(self: _Adapted, pod: Pod, node: str) -> float:
-    answer = self.answer("permit", pod, node)
-    if isinstance(answer, str):
-        _refuse(answer)
-        return 0.0
-    return max(0.0, float(answer or 0))
-
-
-async def _pre_bind(self: _Adapted, pod: Pod, node: str) -> None:
-    _refuse(await self.waited("pre_bind", pod, node))
-
-
-async def _bind(self: _Adapted, pod: Pod, node: str) -> bool:
-    return bool(await self.waited("bind", pod, node))
-
-
-def _post_bind(self: _Adapted, pod: Pod, node: str) -> None:
-    with contextlib.suppress(RefusedError):
-        self.answer("post_bind", pod, node)
+    def post_bind(self, pod: Pod, node: str) -> None:
+        with contextlib.suppress(RefusedError):
+            self.answer("post_bind", pod, node)
 
 
 def _refuse(reason: Any) -> None:
     if reason:
         raise RefusedError(str(reason))
-
-
-#: By the name that it has in the foreign class.
-_POINTS = {
-    "less": _queue_key,
-    "filter": _filter,
-    "post_filter": _post_filter,
-    "score": _score,
-    "pre_enqueue": _pre_enqueue,
-    "reserve": _reserve,
-    "unreserve": _unreserve,
-    "permit": _permit,
-    "pre_bind": _pre_bind,
-    "bind": _bind,
-    "post_bind": _post_bind,
-}
-
-
-#: Points that are called otherwise in ours.
-_OURS = {"less": "queue_key"}
 
 
 class _Compared:
@@ -190,37 +168,23 @@ class _Asked(ByNode):
     kind = Kind.CONTEXT
 
     def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
+        super().__init__()
         self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
-        self._reasons: list[str] = [""]
 
-    def code(self, row: int) -> int:
+    def refusal(self, row: int) -> Verdict | None:
         node = self._columns.nodes[row]
         if node is None:
-            return 0
+            return None
         try:
             reason = str(self._foreign.filter(self._pod_class, node) or "")
         except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
             reason = f"plugin failed: {error}"
-        if reason not in self._reasons:
-            self._reasons.append(reason)
-        return self._reasons.index(reason)
-
-    def verdict(self, code: int) -> Verdict:
-        return Verdict((self._reasons[code],), resolvable=True)
+        return Verdict((reason,), resolvable=True) if reason else None
 
 
-class _Rated(Score):
-    kind = Kind.CONTEXT
-    normalised = True
-
+class _Rated(ContextScore):
     def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
         self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
-
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         return np.array([self._rate(row) for row in rows.tolist()], np.int64)

@@ -17,9 +17,18 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import (
+    ContextScore,
+    Filter,
+    Kind,
+    Plugin,
+    Score,
+    Verdict,
+    hopeful,
+    hopeless,
+)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -39,9 +48,27 @@ class InterPodAffinity(Plugin):
         if not 0 <= self._hard <= 100:
             raise BadObjectError("hardPodAffinityWeight is from 0 to 100")
         self._ignore = wire.flag(args, "ignorePreferredTermsOfExistingPods")
+        self._namespaces: terms.Namespaces = {}
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+        self._namespaces = columns.namespaces
         return Required(pod_class, columns)
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        """A pod that comes may be sought, one that goes was shunned or shunned the class itself."""
+        if event.pod is None:
+            return True
+        other, known = event.pod.pod_class, self._namespaces
+        if ActionType.POD_NEW in event.what:
+            return bool(pod_class.affinity and _all_match(pod_class.affinity, known, other))
+        return any(
+            _all_match((term,), known, meant)
+            for meant, several in (
+                (other, (*pod_class.anti_affinity, *pod_class.affinity)),
+                (pod_class, other.anti_affinity),
+            )
+            for term in several
+        )
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         if self._ignore and not pod_class.prefers and not pod_class.avoids:
@@ -99,8 +126,8 @@ class _Existing:
 
     def _look(self, other: PodClass) -> None:
         for kind in self._kinds:
-            for one in getattr(other, kind):
-                weight, term = one if isinstance(one, tuple) else (0, one)
+            for wish in getattr(other, kind):
+                weight, term = wish if isinstance(wish, tuple) else (0, wish)
                 key = kind, weight, term
                 if key not in self._found and term.matches(
                     self._pod_class.namespace, self._pod_class.labels, self._columns.namespaces
@@ -112,6 +139,13 @@ class Required(Filter):
     """1: own affinity; 2: own anti-affinity; 3: anti-affinity of a pod that is there."""
 
     kind = Kind.CONTEXT
+    verdicts: Sequence[Verdict] = (
+        *hopeless("node(s) didn't match pod affinity rules"),
+        *hopeful(
+            "node(s) didn't match pod anti-affinity rules",
+            "node(s) didn't satisfy existing pods anti-affinity rules",
+        ),
+    )
 
     def __init__(self, pod_class: PodClass, columns: Columns) -> None:
         self._near = [sums_of(columns, pod_class.affinity, term.key) for term in pod_class.affinity]
@@ -125,21 +159,21 @@ class Required(Filter):
         """Nothing can be refused at this moment."""
         return not self._near and not self._far and not self._others.items()
 
-    def _far_from(self, sums: DomainSums, rows: Rows, found: Bools) -> None:
+    def _far_from(self, sums: DomainSums, rows: Rows, passing: Bools) -> None:
         totals = sums.totals()
         if totals.any():
-            found &= (totals == 0)[sums.domains[rows]]
+            passing &= (totals == 0)[sums.domains[rows]]
 
     def _near_to(self, rows: Rows) -> Bools:
-        found = np.ones(rows.size, np.bool_)
+        passing = np.ones(rows.size, np.bool_)
         lonely = self._first and not any(sums.totals().any() for sums in self._near)
         for sums in self._near:
             table = sums.totals() > 0
             if lonely:
                 table = np.ones(table.size, np.bool_)
             table[-1] = False
-            found &= table[sums.domains[rows]]
-        return found
+            passing &= table[sums.domains[rows]]
+        return passing
 
     def allowed(self, rows: Rows) -> Bools:
         near_to = self._near_to(rows)
@@ -148,27 +182,17 @@ class Required(Filter):
         return near_to
 
     def codes(self, rows: Rows) -> Ints:
-        found = np.where(self._near_to(rows), 0, 1).astype(np.int64)
+        codes = np.where(self._near_to(rows), 0, 1).astype(np.int64)
         for code, group in ((2, self._far), (3, list(self._others.items().values()))):
             passing = np.ones(rows.size, np.bool_)
             for sums in group:
                 self._far_from(sums, rows, passing)
-            found = np.where((found == 0) & ~passing, code, found)
-        return found
-
-    def verdict(self, code: int) -> Verdict:
-        reason = {
-            1: "node(s) didn't match pod affinity rules",
-            2: "node(s) didn't match pod anti-affinity rules",
-        }.get(code, "node(s) didn't satisfy existing pods anti-affinity rules")
-        return Verdict((reason,), resolvable=code != 1)
+            codes = np.where((codes == 0) & ~passing, code, codes)
+        return codes
 
 
-class Preferred(Score):
+class Preferred(ContextScore):
     """The sum of the weights of all terms that a node's neighbours fulfil."""
-
-    kind = Kind.CONTEXT
-    normalised = True
 
     def __init__(self, pod_class: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
         self._own = [
@@ -185,25 +209,17 @@ class Preferred(Score):
         """Every node has the same at this moment."""
         return not self._own and not self._others.items()
 
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
-
     def final(self, raw: Ints, rows: Rows) -> Ints:
-        found = np.zeros(rows.size, np.int64)
+        sum_of = np.zeros(rows.size, np.int64)
         for weight, sums in self._parts():
             totals = sums.totals()
             if totals.any():
-                found += (weight * totals)[sums.domains[rows]]
-        low, high = int(found.min(initial=0)), int(found.max(initial=0))
-        if found.size:
-            low, high = int(found.min()), int(found.max())
+                sum_of += (weight * totals)[sums.domains[rows]]
+        low, high = (int(sum_of.min()), int(sum_of.max())) if sum_of.size else (0, 0)
         if low == high:
             return np.zeros(rows.size, np.int64)
         # In floating point and in this order, as the peer: it is cut at the same places.
-        return (float(framework.MAX_SCORE) * ((found - low) / float(high - low))).astype(np.int64)
+        return (float(framework.MAX_SCORE) * ((sum_of - low) / float(high - low))).astype(np.int64)
 
     def _parts(self) -> list[tuple[int, DomainSums]]:
         parts = list(self._own)

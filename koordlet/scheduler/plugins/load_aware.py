@@ -17,16 +17,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from koordlet.kubeapi import node_annotations
 from koordlet.model import moment
+from koordlet.model import resources as model_resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
-from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, ScoreByNode, Verdict
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
@@ -166,8 +164,10 @@ class LoadAwareScheduling(Plugin):
     ) -> tuple[Mapping[str, int], bool]:
         """The reported use; whether a statistic that was asked for is missing in it."""
         if prod:
-            several: Iterable[Mapping[str, int]] = (usage.pods[one] for one in usage.prod)
-            return _sum([*several, *([usage.system] if self.with_system else [])]), False
+            several: Iterable[Mapping[str, int]] = (usage.pods[key] for key in usage.prod)
+            return model_resources.total(
+                [*several, *([usage.system] if self.with_system else [])]
+            ), False
         if not kind:
             return usage.node, False
         wanted = seconds or max(usage.windows, default=0)
@@ -191,25 +191,21 @@ class LoadAwareScheduling(Plugin):
 
 
 class Busy(ByNode):
-    """One code for each reason that was ever given."""
+    """Nodes whose use exceeds a threshold, or whose report is too old."""
 
     kind = Kind.LOAD
 
     def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
+        super().__init__()
         self._plugin, self._columns = plugin, columns
         self._prod = pod_class.band == "koord-prod"
         self._own = plugin.estimate(pod_class)
-        self._reasons: list[str] = []
 
-    def code(self, row: int) -> int:
+    def refusal(self, row: int) -> Verdict | None:
         node = self._columns.nodes[row]
         usage = self._plugin.usages.get(node.name) if node is not None else None
         reason = self._judge(node, usage, row) if node is not None and usage is not None else ""
-        if not reason:
-            return 0
-        if reason not in self._reasons:
-            self._reasons.append(reason)
-        return 1 + self._reasons.index(reason)
+        return Verdict((reason,), resolvable=True) if reason else None
 
     def _judge(self, node: Node, usage: NodeUsage, row: int) -> str:
         plugin = self._plugin
@@ -240,22 +236,14 @@ class Busy(ByNode):
                 return f"node(s) {name} {words} exceed threshold"
         return ""
 
-    def verdict(self, code: int) -> Verdict:
-        return Verdict((self._reasons[code - 1],), resolvable=True)
 
-
-class Idleness(Score):
+class Idleness(ScoreByNode):
     """The share that would be left."""
-
-    kind = Kind.LOAD
 
     def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
         self._plugin, self._columns = plugin, columns
         self._prod = plugin.scores_prod and pod_class.band == "koord-prod"
         self._own = plugin.estimate(pod_class)
-
-    def raw(self, rows: Rows) -> Ints:
-        return np.array([self.one(row) for row in rows.tolist()], np.int64)
 
     def one(self, row: int) -> int:
         node, plugin = self._columns.nodes[row], self._plugin
@@ -317,7 +305,7 @@ def _shares(body: Body, key: str, usual: Shares) -> Shares:
     if body.get(key) is None:
         return usual
     found = {str(name): wire.integer(wire.mapping(body, key), name) for name in body[key]}
-    if any(not 0 <= one <= 10_000 for one in found.values()):
+    if any(not 0 <= share <= 10_000 for share in found.values()):
         raise BadObjectError(f"{key}: a number from 0 to 10000 is needed")
     return found
 
@@ -329,11 +317,3 @@ def _custom(pod_class: PodClass) -> Shares:
         for name, value in body.items()
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000
     }
-
-
-def _sum(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for entry in several:
-        for name, much in entry.items():
-            total[name] = total.get(name, 0) + much
-    return total

@@ -16,7 +16,7 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.label_index import counts
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Filter, Masked, Plugin, Score
+from koordlet.scheduler.framework import Coded, Filter, Plugin, Score, StaticScore, masked
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 
@@ -31,10 +31,10 @@ class NodeUnschedulable(Plugin):
     listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
-        cordoned = columns.index.unschedulable().where(bool)
+        cordoned = columns.index.field("unschedulable").where(bool)
         if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in pod_class.tolerations):
             return None
-        return Masked(~cordoned, "node(s) were unschedulable")
+        return masked(~cordoned, "node(s) were unschedulable")
 
 
 class NodeName(Plugin):
@@ -46,8 +46,8 @@ class NodeName(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.node_name:
             return None
-        found = columns.index.name().where(lambda name: name == pod_class.node_name)
-        return Masked(found, "node(s) didn't match the requested node name")
+        passing = columns.index.field("name").where(lambda name: name == pod_class.node_name)
+        return masked(passing, "node(s) didn't match the requested node name")
 
 
 def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
@@ -60,7 +60,7 @@ def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
             if taint.effect in _HARD
         )
 
-    return columns.index.taints().where(refuses)
+    return columns.index.field("taints").where(refuses)
 
 
 class TaintToleration(Plugin):
@@ -73,7 +73,7 @@ class TaintToleration(Plugin):
         refused = untolerated(pod_class, columns)
         if not refused.any():
             return None
-        return Masked(~refused, "node(s) had untolerated taint(s)")
+        return masked(~refused, "node(s) had untolerated taint(s)")
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         soft = [
@@ -81,7 +81,7 @@ class TaintToleration(Plugin):
             for toleration in pod_class.tolerations
             if toleration.effect in {"", "PreferNoSchedule"}
         ]
-        column = columns.index.taints()
+        column = columns.index.field("taints")
         table = [
             sum(
                 taint.effect == "PreferNoSchedule"
@@ -91,16 +91,6 @@ class TaintToleration(Plugin):
             for taints in column.values
         ]
         return SoftTaints(counts(table, column))
-
-
-class StaticScore(Score):
-    """A static score from one array."""
-
-    def __init__(self, values: Ints) -> None:
-        self._values = values
-
-    def raw(self, rows: Rows) -> Ints:
-        return self._values[rows]
 
 
 class SoftTaints(StaticScore):
@@ -126,10 +116,10 @@ class PreferredAffinity(StaticScore):
 
 def matching(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes that a class's own nodeSelector and required affinity accept."""
-    found = columns.index.selected(dict(pod_class.node_selector))
+    passing = columns.index.selected(dict(pod_class.node_selector))
     if pod_class.required is not None:
-        found &= columns.index.any_term(pod_class.required)
-    return found
+        passing &= columns.index.any_term(pod_class.required)
+    return passing
 
 
 class NodeAffinity(Plugin):
@@ -174,34 +164,21 @@ class NodeAffinity(Plugin):
         added = np.ones(columns.size, np.bool_)
         if self._required is not None:
             added = columns.index.any_term(self._required)
-        return _Affinity(added, matching(pod_class, columns))
+        own = np.where(matching(pod_class, columns), 0, 2)
+        return Coded(
+            np.where(added, own, 1).astype(np.int64),
+            "node(s) didn't match scheduler-enforced node affinity",
+            "node(s) didn't match Pod's node affinity/selector",
+        )
 
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         wishes = [*self._preferred, *pod_class.preferred]
         if not wishes:
             return None
-        found = np.zeros(columns.size, np.int64)
+        weights = np.zeros(columns.size, np.int64)
         for weight, term in wishes:
-            found += weight * columns.index.term(term)
-        return PreferredAffinity(found)
-
-
-class _Affinity(Filter):
-    """1: what the profile adds refuses; 2: the pod's own."""
-
-    def __init__(self, added: Bools, own: Bools) -> None:
-        self._codes: Ints = np.where(added, np.where(own, 0, 2), 1).astype(np.int64)
-
-    def codes(self, rows: Rows) -> Ints:
-        return self._codes[rows]
-
-    def verdict(self, code: int) -> framework.Verdict:
-        reason = (
-            "node(s) didn't match scheduler-enforced node affinity"
-            if code == 1
-            else "node(s) didn't match Pod's node affinity/selector"
-        )
-        return framework.Verdict((reason,), resolvable=False)
+            weights += weight * columns.index.term(term)
+        return PreferredAffinity(weights)
 
 
 class NodeDeclaredFeatures(Plugin):
@@ -213,10 +190,10 @@ class NodeDeclaredFeatures(Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         if not pod_class.features:
             return None
-        found = columns.index.features().where(
+        passing = columns.index.field("features").where(
             lambda declared: isinstance(declared, frozenset) and pod_class.features <= declared
         )
-        return Masked(found, "node(s) didn't match Pod's required features")
+        return masked(passing, "node(s) didn't match Pod's required features")
 
 
 _SMALL = 23 << 20
@@ -231,14 +208,14 @@ class ImageLocality(Plugin):
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         most = _LARGE * pod_class.containers
         alive = len(columns.rows)
-        found = np.zeros(columns.size, np.int64)
+        bytes_there = np.zeros(columns.size, np.int64)
         for image in pod_class.images:
             sizes = columns.index.image(image)
             having = int((sizes >= 0).sum())
             if having:
                 # As the peer: a fraction in floating point, times the size, cut.
-                found += (np.maximum(sizes, 0) * (having / alive)).astype(np.int64)
-        if not found.any() or most <= _SMALL:
+                bytes_there += (np.maximum(sizes, 0) * (having / alive)).astype(np.int64)
+        if not bytes_there.any() or most <= _SMALL:
             return None
-        clipped = np.clip(found, _SMALL, most)
+        clipped = np.clip(bytes_there, _SMALL, most)
         return StaticScore(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))

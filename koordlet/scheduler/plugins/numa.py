@@ -166,30 +166,24 @@ class NodeNUMAResource(Plugin):
 
 
 class Placeable(ByNode):
-    """One code for each reason that was ever given."""
+    """Nodes that could give the CPUs and amounts of a class at this moment."""
 
     kind = Kind.LOAD
 
     def __init__(self, plugin: NodeNUMAResource, pod_class: PodClass, columns: Columns) -> None:
+        super().__init__()
         self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
         self._request = plugin.request(pod_class)
-        self._refusals: list[allocation.Refusal] = []
 
-    def code(self, row: int) -> int:
+    def refusal(self, row: int) -> Verdict | None:
         node = self._columns.nodes[row]
         if node is None:
-            return 0
+            return None
         draws = handover.drawn(self._pod_class, row)
         found = admit(self._request, self._plugin.offer(node), self._columns, row, draws)
         if not isinstance(found, allocation.Refusal):
-            return 0
-        if found not in self._refusals:
-            self._refusals.append(found)
-        return 1 + self._refusals.index(found)
-
-    def verdict(self, code: int) -> Verdict:
-        refusal = self._refusals[code - 1]
-        return Verdict(refusal.reasons, resolvable=not refusal.final)
+            return None
+        return Verdict(found.reasons, resolvable=not found.final)
 
 
 class NumaScore(Score):

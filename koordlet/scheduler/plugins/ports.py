@@ -10,7 +10,7 @@ import numpy as np
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
+from koordlet.scheduler.framework import Filter, Kind, Plugin, hopeful
 from koordlet.scheduler.objects.pods import HostPort, PodClass
 
 _ANY = "0.0.0.0"  # noqa: S104 -- an address in an object, nothing is bound here
@@ -30,6 +30,7 @@ class FreePorts(Filter):
     """Asks only the few nodes that have any port taken."""
 
     kind = Kind.LOAD
+    verdicts = hopeful("node(s) didn't have free ports for the requested pod ports")
 
     def __init__(self, wanted: frozenset[HostPort], columns: Columns) -> None:
         self._wanted = wanted
@@ -37,15 +38,12 @@ class FreePorts(Filter):
 
     def codes(self, rows: Rows) -> Ints:
         taken = self._columns.ports
-        found = [
-            bool(taken[row]) and any(clash(one, two) for one in self._wanted for two in taken[row])
+        codes = [
+            bool(taken[row])
+            and any(clash(port, held) for port in self._wanted for held in taken[row])
             for row in rows.tolist()
         ]
-        return np.array(found, np.int64)
-
-    def verdict(self, code: int) -> Verdict:
-        reason = "node(s) didn't have free ports for the requested pod ports"
-        return Verdict((reason,), resolvable=True)
+        return np.array(codes, np.int64)
 
 
 def clash(port: HostPort, other: HostPort) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
+from koordlet.scheduler.framework import Filter, Kind, Plugin, hopeless
 from koordlet.scheduler.objects import terms
 from koordlet.scheduler.objects.pods import PodClass
 
@@ -80,6 +80,9 @@ class _Pressed(Filter):
         self, pressures: Mapping[str, frozenset[str]], refusing: list[str], columns: Columns
     ) -> None:
         self._pressures, self._refusing, self._columns = pressures, refusing, columns
+        self.verdicts = hopeless(
+            *(f"node(s) reported {TAINTS[name][1]} pressure" for name in refusing)
+        )
 
     def codes(self, rows: Rows) -> Ints:
         every = np.zeros(self._columns.size, np.int64)
@@ -91,13 +94,9 @@ class _Pressed(Filter):
 
     def _code(self, name: str) -> int:
         several = self._pressures.get(name, frozenset())
-        places = (place for place, one in enumerate(self._refusing, 1) if one in several)
+        places = (place for place, name in enumerate(self._refusing, 1) if name in several)
         return next(places, 0)
 
     def allows(self, row: int) -> bool:
         node = self._columns.nodes[row]
         return node is None or self._code(node.name) == 0
-
-    def verdict(self, code: int) -> Verdict:
-        word = TAINTS[self._refusing[code - 1]][1]
-        return Verdict((f"node(s) reported {word} pressure",), resolvable=False)

@@ -15,11 +15,11 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
     deviceshare,
     external,
-    gates,
     inter_pod_affinity,
     load_aware,
     node,
     numa,
+    pod,
     ports,
     pressure,
     reservation,
@@ -31,7 +31,7 @@ from koordlet.scheduler.plugins import (
 
 #: In the order of every extension point, with the weight of the score.
 DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
-    (gates.SchedulingGates, 0),
+    (pod.SchedulingGates, 0),
     # Before all others, as the peer's profile has it; a reservation outweighs every other score.
     (reservation.Reservation, 5000),
     (node.NodeUnschedulable, 0),
@@ -50,6 +50,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (volumes.VolumeZone, 0),
     (topology_spread.PodTopologySpread, 2),
     (inter_pod_affinity.InterPodAffinity, 2),
+    (pod.DynamicResources, 0),
     (resources.NodeResourcesBalancedAllocation, 1),
     (node.ImageLocality, 1),
     (node.NodeDeclaredFeatures, 0),
@@ -61,9 +62,9 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(
     {
-        "Coscheduling", "DefaultPreBind", "DynamicResources", "ElasticQuota",
-        "GangScheduling", "NodeResourcesFitPlus", "PodGroupPodsCount",
-        "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
+        "Coscheduling", "DefaultPreBind", "ElasticQuota", "GangScheduling",
+        "NodeResourcesFitPlus", "PodGroupPodsCount", "ScarceResourceAvoidance",
+        "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip
 
@@ -72,10 +73,10 @@ _GROUP = "koordlet.scheduler.plugins"
 
 def known() -> dict[str, tuple[type[framework.Plugin], int]]:
     """Ours and those installed beside us."""
-    found = {plugin.name: (plugin, weight) for plugin, weight in DEFAULT}
+    plugins = {plugin.name: (plugin, weight) for plugin, weight in DEFAULT}
     for entry in importlib.metadata.entry_points(group=_GROUP):
         loaded: Any = entry.load()
         if not (isinstance(loaded, type) and issubclass(loaded, framework.Plugin)):
             loaded = external.adapt(entry.name, loaded)
-        found.setdefault(entry.name, (loaded, 1))
-    return found
+        plugins.setdefault(entry.name, (loaded, 1))
+    return plugins

@@ -10,14 +10,24 @@ A class that no reservation means takes no part: no filter, no score, one look i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Rescue, Score, Verdict
+from koordlet.scheduler.framework import (
+    ByNode,
+    ContextScore,
+    Filter,
+    Kind,
+    Plugin,
+    Rescue,
+    Score,
+    Verdict,
+    hopeless,
+)
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import adoption
@@ -32,8 +42,6 @@ _NO_ORDER = 2**62
 _PREFERRED = 1000
 #: The highest code of ``ReservePodFilter``.
 _PLACING = 2
-_PINNED = "node(s) didn't match the nodeName specified by reservation"
-_CONFLICT = "node(s) reservation allocate policy conflict"
 
 
 class Reservation(Plugin):
@@ -84,7 +92,7 @@ class Reservation(Plugin):
         claim = claim_of(pod_class)
         if claim is None:
             return None
-        return ClaimFilter(self._judge(pod_class, claim, columns), claim, columns)
+        return ClaimFilter(self._judge(pod_class, claim, columns), claim)
 
     def _placing(self, how: ReservePodTraits, columns: Columns) -> Filter:
         assert self.cache is not None  # noqa: S101 -- asked by the caller
@@ -163,63 +171,36 @@ class Reservation(Plugin):
         return info.marks() if info is not None else {}
 
 
-def reservation_of(plugins: Iterable[Plugin]) -> Reservation | None:
-    """The Reservation plugin among those of a profile."""
-    return next((plugin for plugin in plugins if isinstance(plugin, Reservation)), None)
-
-
-class ClaimFilter(Filter):
+class ClaimFilter(ByNode):
     """Nodes where a class's reservations are are judged with them; others pass, or must not."""
 
     kind = Kind.LOAD
 
-    def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
+    def __init__(self, judge: ReservationFit, claim: Claim) -> None:
+        super().__init__()
         self._judge = judge
         self._claim = claim
         self._everywhere = claim.wish.affinity is not None and not claim.wish.ignores
-        self._size = columns.size
-        self._verdicts: list[Verdict] = [Verdict((), resolvable=True)]
 
     def codes(self, rows: Rows) -> Ints:
-        zeros = np.zeros(rows.size, np.int64)
         if self._everywhere:
-            for place, row in enumerate(rows.tolist()):
-                zeros[place] = self._code(row)
-            return zeros
+            return super().codes(rows)
+        codes = np.zeros(rows.size, np.int64)
         wanted = self._claim.rows
-        if len(wanted) < rows.size:
-            chosen = np.flatnonzero(np.isin(rows, np.fromiter(wanted, np.intp, len(wanted))))
-        else:
-            chosen = np.arange(rows.size)
-        for place in chosen.tolist():
-            row = int(rows[place])
-            if row in wanted:
-                zeros[place] = self._code(row)
-        return zeros
+        chosen = np.isin(rows, np.fromiter(wanted, np.intp, len(wanted)))
+        for place in np.flatnonzero(chosen).tolist():
+            codes[place] = self.code(int(rows[place]))
+        return codes
 
-    def _code(self, row: int) -> int:
+    def refusal(self, row: int) -> Verdict | None:
+        if not self._everywhere and row not in self._claim.rows:
+            return None
         judged = self._judge.judge(row)
-        if not judged.reasons:
-            return 0
-        verdict = Verdict(judged.reasons, judged.resolvable)
-        if verdict not in self._verdicts:
-            self._verdicts.append(verdict)
-        return self._verdicts.index(verdict)
-
-    def allows(self, row: int) -> bool:
-        if row not in self._claim.rows:
-            return not self._everywhere
-        return not self._judge.judge(row).reasons
-
-    def verdict(self, code: int) -> Verdict:
-        return self._verdicts[code]
+        return Verdict(judged.reasons, judged.resolvable) if judged.reasons else None
 
 
-class ClaimScore(Score):
+class ClaimScore(ContextScore):
     """Where the pod finds a reservation, the better the fuller it makes it."""
-
-    kind = Kind.CONTEXT
-    normalised = True
 
     def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
         self._judge = judge
@@ -238,12 +219,6 @@ class ClaimScore(Score):
     def idle(self) -> bool:
         """There is no reservation for the class anywhere."""
         return not self._claim.rows
-
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
 
     def sparse(self) -> Rows:
         """The only rows whose score may be more than nothing, in order."""
@@ -277,19 +252,22 @@ class ClaimScore(Score):
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         self._catch_up()
-        found = self._values[rows]
+        scores = self._values[rows]
         if self._ordered:
             orders = self._orders[rows]
             if orders.size and int(orders.min()) < _NO_ORDER:
-                found[int(orders.argmin())] = _PREFERRED
-        return framework.scaled(found)
+                scores[int(orders.argmin())] = _PREFERRED
+        return framework.scaled(scores)
 
 
 class ReservePodFilter(Filter):
     """Nodes that may have a reserve pod: not beside its pin (1), not beside another policy (2)."""
 
     kind = Kind.LOAD
-    _REASONS: ClassVar[dict[int, str]] = {1: _PINNED, 2: _CONFLICT}
+    verdicts = hopeless(
+        "node(s) didn't match the nodeName specified by reservation",
+        "node(s) reservation allocate policy conflict",
+    )
 
     def __init__(self, how: ReservePodTraits, cache: ReservationCache, columns: Columns) -> None:
         self._how = how
@@ -297,7 +275,7 @@ class ReservePodFilter(Filter):
         self._columns = columns
         self._pinned: Bools | None = None
         if how.pinned:
-            self._pinned = columns.index.name().where(lambda name: name == how.pinned)
+            self._pinned = columns.index.field("name").where(lambda name: name == how.pinned)
 
     def codes(self, rows: Rows) -> Ints:
         zeros = np.zeros(rows.size, np.int64)
@@ -313,9 +291,6 @@ class ReservePodFilter(Filter):
             return False
         return not self._cache.conflict(row, self._how.policy)
 
-    def verdict(self, code: int) -> Verdict:
-        return Verdict((self._REASONS[code],), resolvable=False)
-
 
 class PreAllocationFilter(Filter):
     """Nodes for a reserve pod that adopts running pods: ``ReservePodFilter`` first, then those."""
@@ -327,12 +302,12 @@ class PreAllocationFilter(Filter):
         self._adopting = adopting
 
     def codes(self, rows: Rows) -> Ints:
-        found = self._placing.codes(rows)
-        left = np.flatnonzero(found == 0)
+        codes = self._placing.codes(rows)
+        left = np.flatnonzero(codes == 0)
         # The codes of adoption follow those of placing.
         more = self._adopting.codes(rows[left])
-        found[left] = np.where(more, more + _PLACING, 0)
-        return found
+        codes[left] = np.where(more, more + _PLACING, 0)
+        return codes
 
     def allows(self, row: int) -> bool:
         return self._placing.allows(row) and self._adopting.allows(row)

@@ -41,12 +41,12 @@ class Weighted:
 
 def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
     """Resources of a strategy; cpu and memory where none are given."""
-    found = tuple(
+    resources = tuple(
         Weighted(wire.text(body, "name"), wire.integer(body, "weight", 1) or 1) for body in bodies
     )
-    if any(not 1 <= one.weight <= 100 for one in found):
+    if any(not 1 <= resource.weight <= 100 for resource in resources):
         raise BadObjectError("a weight of a resource is from 1 to 100")
-    return found or (Weighted(requests.CPU, 1), Weighted(requests.MEMORY, 1))
+    return resources or (Weighted(requests.CPU, 1), Weighted(requests.MEMORY, 1))
 
 
 class NodeResourcesFit(Plugin):
@@ -74,24 +74,19 @@ class NodeResourcesFit(Plugin):
         if pod_class.adopts:
             # Its room is what running pods still have: the reservation plugin has judged it.
             return None
-        asked = [
-            (columns.resource(name), amount)
+        asked = sorted(
+            (columns.resource(name), amount, name)
             for name, amount in pod_class.requests.real.items()
-            if amount > 0 and not self._ignores(name)
-        ]
-        asked = sorted(pair for pair in asked if pair[0] != _PODS)
-        names = {row: name for name, row in columns.resources.items()}
-        called = [names[row] for row, _ in asked]
+            if amount > 0 and name != requests.PODS and not self._ignores(name)
+        )
         claim = claim_of(pod_class)
-        if claim is not None:
-            return Eased(columns, asked, called, claim)
-        return Fit(columns, asked, called)
+        return Fit(columns, asked) if claim is None else Eased(columns, asked, claim)
 
     def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
-        # A pod that comes takes room, but for a reservation, which is room for its owners.
+        # A pod that comes takes room, unless it is room for others: then it helps those.
         pod = event.pod
         return ActionType.POD_NEW not in event.what or (
-            pod is not None and bool(pod.reserve_pod_of)
+            pod is not None and (bool(pod.reserve_pod_of) or pod.operates)
         )
 
     def _ignores(self, name: str) -> bool:
@@ -110,27 +105,26 @@ class Fit(Filter):
 
     kind = Kind.LOAD
 
-    def __init__(
-        self, columns: Columns, asked: Sequence[tuple[int, int]], names: Sequence[str]
-    ) -> None:
+    def __init__(self, columns: Columns, asked: Sequence[tuple[int, int, str]]) -> None:
         self._columns = columns
-        self._names = names[:_MOST_BITS]
-        self._which: Ints = np.array([row for row, _ in asked], np.int64)
-        self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
-        self._pairs = list(asked)
+        self._names = [name for _, _, name in asked][:_MOST_BITS]
+        self._pairs = [(kind, amount) for kind, amount, _ in asked]
+        self._which: Ints = np.array([kind for kind, _ in self._pairs], np.int64)
+        amounts = [amount for _, amount in self._pairs]
+        self._amounts: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
         self._bits: Ints = np.array([[bit] for bit in bits], np.int64).reshape(-1, 1)
 
     def codes(self, rows: Rows) -> Ints:
         every, held = self._columns.allocatable, self._columns.requested
-        found: Ints = (held[_PODS, rows] + 1 > every[_PODS, rows]).astype(np.int64)
+        codes: Ints = (held[_PODS, rows] + 1 > every[_PODS, rows]).astype(np.int64)
         if self._which.size:
             room = every[self._which[:, None], rows]
             short = self._amounts > room - held[self._which[:, None], rows]
             if short.any():
-                found = found | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
-                found = found | np.where((self._amounts > room).any(axis=0), _HOPELESS, 0)
-        return found
+                codes = codes | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
+                codes = codes | np.where((self._amounts > room).any(axis=0), _HOPELESS, 0)
+        return codes
 
     def allows(self, row: int) -> bool:
         every, held = self._columns.allocatable, self._columns.requested
@@ -179,21 +173,17 @@ class Eased(Fit):
     """
 
     def __init__(
-        self,
-        columns: Columns,
-        asked: Sequence[tuple[int, int]],
-        names: Sequence[str],
-        claim: Claim,
+        self, columns: Columns, asked: Sequence[tuple[int, int, str]], claim: Claim
     ) -> None:
-        super().__init__(columns, asked, names)
+        super().__init__(columns, asked)
         self._claim = claim
 
     def codes(self, rows: Rows) -> Ints:
-        found = super().codes(rows)
-        for place in np.flatnonzero(found).tolist():
+        codes = super().codes(rows)
+        for place in np.flatnonzero(codes).tolist():
             if self._claim.usable(int(rows[place])):
-                found[place] = 0
-        return found
+                codes[place] = 0
+        return codes
 
     def allows(self, row: int) -> bool:
         return bool(self._claim.usable(row)) or super().allows(row)
@@ -217,8 +207,11 @@ class Chosen:
             for resource in resources
             if resource.name in fixed or asked.get(resource.name, 0)
         ]
-        self.rows = [columns.resource(one.name) for one in used]
-        weights, amounts = [one.weight for one in used], [asked.get(one.name, 0) for one in used]
+        self.rows = [columns.resource(resource.name) for resource in used]
+        weights, amounts = (
+            [resource.weight for resource in used],
+            [asked.get(resource.name, 0) for resource in used],
+        )
         self.weights: Ints = np.array(weights, np.int64).reshape(-1, 1)
         self.asked: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
@@ -226,24 +219,24 @@ class Chosen:
 
     def held(self, rows: Rows) -> Ints:
         """What is requested on nodes now, with assumed amounts where those count."""
-        found: Ints = self._columns.requested[np.array(self.rows, np.intp)[:, None], rows]
+        held: Ints = self._columns.requested[np.array(self.rows, np.intp)[:, None], rows]
         for place in self._nonzero:
-            found[place] = self._columns.nonzero[self.rows[place], rows]
-        return found
+            held[place] = self._columns.nonzero[self.rows[place], rows]
+        return held
 
     def triples(self, row: int) -> list[tuple[int, int, int, int]]:
         """Of one node: weight, room, what is requested now, what the pod would add."""
         columns = self._columns
-        found = []
+        rows = []
         for place, kind, weight, asked in self._singles:
             held = columns.nonzero if place in self._nonzero else columns.requested
-            found.append((weight, columns.allocatable.item(kind, row), held.item(kind, row), asked))
-        return found
+            rows.append((weight, columns.allocatable.item(kind, row), held.item(kind, row), asked))
+        return rows
 
     def room(self, rows: Rows) -> Ints:
         """What is allocatable."""
-        found: Ints = self._columns.allocatable[np.array(self.rows, np.intp)[:, None], rows]
-        return found
+        room: Ints = self._columns.allocatable[np.array(self.rows, np.intp)[:, None], rows]
+        return room
 
 
 class Least(Score):
@@ -260,12 +253,12 @@ class Least(Score):
         usable = room > 0
         each = self._each(wanted, np.maximum(room, 1))
         weights = np.where(usable, self._chosen.weights, 0)
-        found: Ints = (each * weights).sum(axis=0) // np.maximum(weights.sum(axis=0), 1)
-        return found
+        mean: Ints = (each * weights).sum(axis=0) // np.maximum(weights.sum(axis=0), 1)
+        return mean
 
     def _each(self, wanted: Ints, room: Ints) -> Ints:
-        found: Ints = np.maximum(room - wanted, 0) * framework.MAX_SCORE // room
-        return found
+        share: Ints = np.maximum(room - wanted, 0) * framework.MAX_SCORE // room
+        return share
 
     def one(self, row: int) -> int:
         total = weights = 0
@@ -283,8 +276,8 @@ class Most(Least):
     """The fuller the better."""
 
     def _each(self, wanted: Ints, room: Ints) -> Ints:
-        found: Ints = np.minimum(wanted, room) * framework.MAX_SCORE // room
-        return found
+        share: Ints = np.minimum(wanted, room) * framework.MAX_SCORE // room
+        return share
 
     def _single(self, room: int, wanted: int) -> int:
         return min(wanted, room) * framework.MAX_SCORE // room
@@ -306,21 +299,21 @@ class Ratio(Score):
         each = np.where(room > 0, self._table[share], 0)
         weights = np.where(each > 0, self._chosen.weights, 0)
         total, weight = (each * weights).sum(axis=0), np.maximum(weights.sum(axis=0), 1)
-        found: Ints = (2 * total + weight) // (2 * weight)
-        return found
+        mean: Ints = (2 * total + weight) // (2 * weight)
+        return mean
 
 
 def shape(bodies: Sequence[wire.Body]) -> tuple[tuple[int, int], ...]:
     """The points of a ramp: shares of use and scores times ten."""
-    found = tuple(
+    points = tuple(
         (wire.integer(entry, "utilization"), wire.integer(entry, "score")) for entry in bodies
     )
-    shares = [share for share, _ in found]
-    if not found or shares != sorted(set(shares)) or not 0 <= shares[0] <= shares[-1] <= 100:
+    shares = [share for share, _ in points]
+    if not points or shares != sorted(set(shares)) or not 0 <= shares[0] <= shares[-1] <= 100:
         raise BadObjectError("shape: utilization must rise strictly within 0 to 100")
-    if any(not 0 <= score <= 10 for _, score in found):
+    if any(not 0 <= score <= 10 for _, score in points):
         raise BadObjectError("shape: a score is from 0 to 10")
-    return tuple((share, 10 * score) for share, score in found)
+    return tuple((share, 10 * score) for share, score in points)
 
 
 def ramp(points: Sequence[tuple[int, int]], share: int) -> int:
@@ -366,21 +359,23 @@ class Balanced(Score):
         return half + 50
 
     def one(self, row: int) -> int:
-        found = [(room, held, asked) for _, room, held, asked in self._chosen.triples(row) if room]
-        if len(found) > 2:
+        amounts = [
+            (room, held, asked) for _, room, held, asked in self._chosen.triples(row) if room
+        ]
+        if len(amounts) > 2:
             return super().one(row)
         before = after = 100
-        if len(found) == 2:
-            (room, held, asked), (space, taken, more) = found
+        if len(amounts) == 2:
+            (room, held, asked), (space, taken, more) = amounts
             before = _pair(held / room, taken / space)
             after = _pair((held + asked) / room, (taken + more) / space)
         # Two shares deviate by half at most: the sum is never negative.
         return 50 + (50 + after - before) // 2
 
 
-def _pair(one: float, other: float) -> int:
+def _pair(share: float, other: float) -> int:
     """The same for two shares."""
-    return int((1 - abs(min(one, 1.0) - min(other, 1.0)) / 2) * 100.0)
+    return int((1 - abs(min(share, 1.0) - min(other, 1.0)) / 2) * 100.0)
 
 
 def evenness(wanted: Ints, room: Ints) -> Ints:

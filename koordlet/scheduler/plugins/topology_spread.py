@@ -21,9 +21,18 @@ from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import (
+    ContextScore,
+    Filter,
+    Kind,
+    Plugin,
+    Score,
+    Verdict,
+    hopeful,
+    hopeless,
+)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.owners import PodOwners
 from koordlet.scheduler.objects.pods import PodClass
@@ -34,6 +43,9 @@ _SYSTEM = (
     terms.SpreadConstraint(terms.HOSTNAME, 3, hard=False, selector=None),
     terms.SpreadConstraint(terms.ZONE, 5, hard=False, selector=None),
 )
+
+
+_MISMATCH = "node(s) didn't match pod topology spread constraints"
 
 
 class PodTopologySpread(Plugin):
@@ -72,6 +84,13 @@ class PodTopologySpread(Plugin):
         constraints = self._constraints(pod_class, hard=True)
         return Hard(pod_class, columns, constraints) if constraints else None
 
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        """A pod that comes or goes helps only where a constraint counts it."""
+        return event.pod is None or any(
+            _meant(pod_class.namespace, constraint.selector, event.pod.pod_class)
+            for constraint in self._constraints(pod_class, hard=True)
+        )
+
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         constraints = self._constraints(pod_class, hard=False)
         if not constraints:
@@ -96,19 +115,19 @@ def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodCl
 def _eligible(
     pod_class: PodClass, columns: Columns, constraint: terms.SpreadConstraint, keyed: Bools
 ) -> Bools:
-    found = keyed & columns.alive
+    eligible = keyed & columns.alive
     if constraint.honor_affinity:
-        found &= node.matching(pod_class, columns)
+        eligible &= node.matching(pod_class, columns)
     if constraint.honor_taints:
-        found &= ~node.untolerated(pod_class, columns)
-    return found
+        eligible &= ~node.untolerated(pod_class, columns)
+    return eligible
 
 
 def _keyed(columns: Columns, constraints: Sequence[terms.SpreadConstraint]) -> Bools:
-    found = np.ones(columns.size, np.bool_)
+    keyed = np.ones(columns.size, np.bool_)
     for constraint in constraints:
-        found &= columns.index.label(constraint.key).ids >= 0
-    return found
+        keyed &= columns.index.label(constraint.key).ids >= 0
+    return keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +140,13 @@ class _Counted:
 
 
 class Hard(Filter):
-    """1 + the place of the constraint, doubled; odd where the node lacks the key."""
+    """2 where the node lacks the key of a constraint, 1 where its domain has too many."""
 
     kind = Kind.CONTEXT
+    verdicts: Sequence[Verdict] = (
+        *hopeful(_MISMATCH),
+        *hopeless(f"{_MISMATCH} (missing required label)"),
+    )
 
     def __init__(
         self, pod_class: PodClass, columns: Columns, constraints: Sequence[terms.SpreadConstraint]
@@ -143,40 +166,31 @@ class Hard(Filter):
 
     def _open(self, counted: _Counted) -> Bools:
         """By domain, and False behind them for nodes without the key."""
-        totals, one = counted.sums.totals(), counted.constraint
+        totals, constraint = counted.sums.totals(), counted.constraint
         least = 0
-        if counted.domains.size >= one.min_domains:
+        if counted.domains.size >= constraint.min_domains:
             least = int(totals[counted.domains].min())
-        found: Bools = totals + (counted.itself - least) <= one.skew
-        found[-1] = False
-        return found
+        passing: Bools = totals + (counted.itself - least) <= constraint.skew
+        passing[-1] = False
+        return passing
 
     def allowed(self, rows: Rows) -> Bools:
-        found = np.ones(rows.size, np.bool_)
+        passing = np.ones(rows.size, np.bool_)
         for counted in self._counted:
-            found &= self._open(counted)[counted.sums.domains[rows]]
-        return found
+            passing &= self._open(counted)[counted.sums.domains[rows]]
+        return passing
 
     def codes(self, rows: Rows) -> Ints:
-        found = np.zeros(rows.size, np.int64)
+        codes = np.zeros(rows.size, np.int64)
         for counted in self._counted:
             domains = counted.sums.domains[rows]
             code = np.where(domains < 0, 2, np.where(self._open(counted)[domains], 0, 1))
-            found = np.where(found, found, code)
-        return found
-
-    def verdict(self, code: int) -> Verdict:
-        reason = "node(s) didn't match pod topology spread constraints"
-        if code == 2:
-            return Verdict((f"{reason} (missing required label)",), resolvable=False)
-        return Verdict((reason,), resolvable=True)
+            codes = np.where(codes, codes, code)
+        return codes
 
 
-class Soft(Score):
+class Soft(ContextScore):
     """The fewer matching pods in a node's domains, weighted by how many domains there are."""
-
-    kind = Kind.CONTEXT
-    normalised = True
 
     def __init__(
         self,
@@ -198,28 +212,22 @@ class Soft(Score):
             self._parts.append((constraint, tally, sums))
         self._size = columns.size
 
-    def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
-
-    def constant(self, raw: Ints) -> int | None:
-        return None
-
     def final(self, raw: Ints, rows: Rows) -> Ints:
         counted = self._keyed[rows]
         total: Floats = np.zeros(rows.size, np.float64)
         candidates = int(counted.sum())
-        for one, tally, sums in self._parts:
+        for constraint, tally, sums in self._parts:
             domains = sums.domains[rows]
-            if one.key == terms.HOSTNAME:
+            if constraint.key == terms.HOSTNAME:
                 weight = math.log(candidates + 2)
                 matching = tally.upto(self._size)[rows]
             else:
+                # A node without the key, where not all are needed, makes one more domain.
                 seen = np.zeros(sums.totals().size, np.bool_)
                 seen[domains[counted]] = True
-                seen[-1] = False
                 weight = math.log(int(seen.sum()) + 2)
                 matching = sums.totals()[domains]
-            part = matching * weight + float(one.skew - 1)
+            part = matching * weight + float(constraint.skew - 1)
             total += np.where(domains >= 0, part, 0.0)
         whole = np.floor(total)
         score = (whole + (total - whole >= 0.5)).astype(np.int64)

@@ -25,7 +25,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
+from koordlet.scheduler.framework import Coded, Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
@@ -86,12 +86,22 @@ class VolumeBinding(WithStorage):
         names = claim_names(pod_class)
         if not names:
             return None
-        for name, own in names.items():
-            if (pod_class.namespace, name) not in self.storage.claims:
-                whose = "waiting for ephemeral volume controller to create the " if own else ""
+        for name, pod in names.items():
+            claim = self.storage.claims.get((pod_class.namespace, name))
+            if claim is None:
                 missing = f'persistentvolumeclaim "{name}"'
-                raise RefusedError(f"{whose}{missing}" if own else f"{missing} not found")
+                if pod is None:
+                    raise RefusedError(f"{missing} not found")
+                raise RefusedError(
+                    f"waiting for ephemeral volume controller to create the {missing}"
+                )
             self._claim(pod_class.namespace, name)
+            if pod is not None and not _owns(pod, claim):
+                space = pod_class.namespace
+                raise RefusedError(
+                    f"PVC {space}/{name} was not created for pod {space}/{pod.get('name')}"
+                    " (pod is not owner)"
+                )
         codes = np.zeros(columns.size, np.int64)
         for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
@@ -130,24 +140,24 @@ class VolumeBinding(WithStorage):
     def waiting(self, pod_class: PodClass) -> list[Waiting]:
         """The claims of a class that wait, the smallest first (rule 1)."""
         assert self._columns is not None  # noqa: S101 -- the filter was made before
-        found = [
+        waiting = [
             _waiting(key, claim, self.storage, self._columns, self._promised)
             for name in claim_names(pod_class)
             if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
             and not self._volume_of(*key)
         ]
-        return sorted(found, key=lambda one: one.size)
+        return sorted(waiting, key=lambda claim: claim.size)
 
     def prepare(self, pod: Pod, node: str) -> None:
         columns = self._columns
         if columns is None or not pod.pod_class.volumes or node not in columns.rows:
             return
-        found = outcome(self.waiting(pod.pod_class), columns.rows[node])
-        if isinstance(found, int):
-            raise RefusedError(_Reach.reasons_of(found)[0])
-        if found:
-            self._chosen[pod.uid] = found
-            self._promised |= {volume: key for key, volume in found.items() if volume}
+        chosen = outcome(self.waiting(pod.pod_class), columns.rows[node])
+        if isinstance(chosen, int):
+            raise RefusedError(_Reach.reasons_of(chosen)[0])
+        if chosen:
+            self._chosen[pod.uid] = chosen
+            self._promised |= {volume: key for key, volume in chosen.items() if volume}
 
     def unreserve(self, pod: Pod, node: str) -> None:
         for volume in self._chosen.pop(pod.uid, {}).values():
@@ -158,7 +168,7 @@ class VolumeBinding(WithStorage):
         self.unreserve(pod, node)
 
     def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
-        found: list[tuple[objects.Ref, objects.Object]] = []
+        patches: list[tuple[objects.Ref, objects.Object]] = []
         for (namespace, name), volume in self._chosen.get(pod.uid, {}).items():
             if volume:
                 meta = wire.mapping(self.storage.claims.get((namespace, name), {}), "metadata")
@@ -170,23 +180,26 @@ class VolumeBinding(WithStorage):
                     "uid": wire.text(meta, "uid"),
                 }
                 ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
-                found.append((ref, {"spec": {"claimRef": whose}}))
+                patches.append((ref, {"spec": {"claimRef": whose}}))
             else:
                 ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
-                found.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
-        return found
+                patches.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
+        return patches
 
 
-class _Reach(Filter):
-    def __init__(self, codes: Ints) -> None:
-        self._codes = codes
+def _owns(pod: Body, claim: Body) -> bool:
+    """Whether a claim was made for a pod; of a pod without a UID nobody can say."""
+    references = wire.bodies(wire.mapping(claim, "metadata"), "ownerReferences")
+    return not pod.get("uid") or any(
+        reference.get("controller") is True and reference.get("uid") == pod["uid"]
+        for reference in references
+    )
 
-    def codes(self, rows: Rows) -> Ints:
-        return self._codes[rows]
 
+class _Reach(Coded):
     @staticmethod
     def reasons_of(code: int) -> tuple[str, ...]:
-        """The verdict of a code."""
+        """The reasons of a code, one for each bit."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
     def verdict(self, code: int) -> Verdict:
@@ -203,16 +216,16 @@ class _Choice(_Reach):
         self._plugin, self._pod_class = plugin, pod_class
 
     def codes(self, rows: Rows) -> Ints:
-        several, found = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
+        several, codes = self._plugin.waiting(self._pod_class), self._codes[rows].copy()
         if len(several) == 1:
-            one = several[0]
-            served = one.made[rows]
-            for volume in one.volumes:
+            claim = several[0]
+            served = claim.made[rows]
+            for volume in claim.volumes:
                 served = served | volume.reach[rows]
-            return found | np.where(served, 0, np.where(one.short[rows], _SHORT, _NOTHING))
+            return codes | np.where(served, 0, np.where(claim.short[rows], _SHORT, _NOTHING))
         # Each may find something; whether all do is asked node by node.
         more = [outcome(several, row) for row in rows.tolist()]
-        return found | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
+        return codes | np.array([code if isinstance(code, int) else 0 for code in more], np.int64)
 
 
 def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | int:
@@ -220,14 +233,14 @@ def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] 
 
     First all claims look for volumes, then those that found none are made, in the same order.
     """
-    found: dict[tuple[str, str], str] = {}
-    for one in several:
-        free = (v.name for v in one.volumes if v.reach[row] and v.name not in found.values())
-        found[one.key] = next(free, "")
-    for one in several:
-        if not found[one.key] and not one.made[row]:
-            return _SHORT if one.short[row] else _NOTHING
-    return found
+    chosen: dict[tuple[str, str], str] = {}
+    for claim in several:
+        free = (v.name for v in claim.volumes if v.reach[row] and v.name not in chosen.values())
+        chosen[claim.key] = next(free, "")
+    for claim in several:
+        if not chosen[claim.key] and not claim.made[row]:
+            return _SHORT if claim.short[row] else _NOTHING
+    return chosen
 
 
 def reach(volume: Body, columns: Columns) -> Bools:
@@ -236,7 +249,7 @@ def reach(volume: Body, columns: Columns) -> Bools:
     if affinity.get("required") is None:
         return np.ones(columns.size, np.bool_)
     several = wire.bodies(wire.mapping(affinity, "required"), "nodeSelectorTerms")
-    return columns.index.any_term([terms.node_term(one) for one in several])
+    return columns.index.any_term([terms.node_term(term) for term in several])
 
 
 def _waiting(
@@ -253,7 +266,7 @@ def _waiting(
     node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
     if node:
         # It is being made for a node: there or nowhere.
-        made = made & columns.index.name().where(lambda name: name == node)
+        made = made & columns.index.field("name").where(lambda name: name == node)
         return Waiting(key, size, (), made & enough, made & ~enough)
     uid = wire.text(meta, "uid")
     mine = [(name, body) for name, body in storage.volumes.items() if _whose(body, key, uid)]
@@ -263,7 +276,8 @@ def _waiting(
         if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
     ]
     free = sorted(
-        (volume for volume in free if volume.size >= size), key=lambda one: (one.size, one.name)
+        (volume for volume in free if volume.size >= size),
+        key=lambda volume: (volume.size, volume.name),
     )
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
@@ -303,7 +317,7 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     allowed = wire.bodies(kind, "allowedTopologies")
     if not allowed:
         return np.ones(columns.size, np.bool_)
-    found = np.zeros(columns.size, np.bool_)
+    served = np.zeros(columns.size, np.bool_)
     for topology in allowed:
         inside = np.ones(columns.size, np.bool_)
         for want in wire.bodies(topology, "matchLabelExpressions"):
@@ -311,8 +325,8 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
                 wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
             )
             inside &= columns.index.requirement(needed)
-        found |= inside
-    return found
+        served |= inside
+    return served
 
 
 def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
@@ -320,14 +334,14 @@ def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
     if wire.text(kind, "provisioner") not in storage.reporting:
         return np.ones(columns.size, np.bool_)
     name = wire.text(wire.mapping(kind, "metadata"), "name")
-    found = np.zeros(columns.size, np.bool_)
+    roomy = np.zeros(columns.size, np.bool_)
     for capacity in storage.capacities.values():
         if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:
             continue
         key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
         if capacity.get(key) is not None and _size({"": {"storage": capacity[key]}}, "") >= size:
-            found |= _inside(terms.selector(capacity, "nodeTopology"), columns)
-    return found
+            roomy |= _inside(terms.selector(capacity, "nodeTopology"), columns)
+    return roomy
 
 
 def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:

@@ -16,7 +16,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, Verdict
+from koordlet.scheduler.framework import Filter, Kind, Plugin, hopeful, masked
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.storage import Storage, claim_names
@@ -82,7 +82,7 @@ class Disk:
 
 def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
     """Disks by name."""
-    found = {}
+    disks = {}
     for volume in pod_class.volumes:
         for kind, keys in _DISKS.items():
             if volume.get(kind) is not None:
@@ -90,12 +90,17 @@ def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
                 name = (kind, *(wire.text(body, key) for key in keys))
                 # An EBS volume is exclusive even for readers.
                 reads = body.get("readOnly") is True and kind != "awsElasticBlockStore"
-                found[name] = Disk(reads, frozenset(wire.strings(body, "monitors")))
-    return found
+                disks[name] = Disk(reads, frozenset(wire.strings(body, "monitors")))
+    return disks
 
 
 class _InUse(Filter):
     kind = Kind.CONTEXT
+    verdicts = hopeful(
+        "node(s) had no available disk",
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access"
+        " mode already in-use by another pod",
+    )
 
     def __init__(
         self,
@@ -129,15 +134,6 @@ class _InUse(Filter):
                 return True
         return False
 
-    def verdict(self, code: int) -> Verdict:
-        reason = (
-            "node(s) had no available disk"
-            if code == 1
-            else "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access"
-            " mode already in-use by another pod"
-        )
-        return Verdict((reason,), resolvable=True)
-
 
 class VolumeZone(WithStorage):
     """Zone and region labels of a volume hold for the node."""
@@ -162,7 +158,7 @@ class VolumeZone(WithStorage):
                         now = terms.NodeRequirement(_RENAMED[key], "In", zones)
                         there |= (index.label(key).ids < 0) & index.requirement(now)
                     passing &= there | nowhere
-        return None if passing.all() else Masked(passing, "node(s) had no available volume zone")
+        return None if passing.all() else masked(passing, "node(s) had no available volume zone")
 
 
 class NodeVolumeLimits(WithStorage):
@@ -184,6 +180,7 @@ class NodeVolumeLimits(WithStorage):
 
 class _Attached(Filter):
     kind = Kind.CONTEXT
+    verdicts = hopeful("node(s) exceed max volume count")
 
     def __init__(
         self,
@@ -213,10 +210,7 @@ class _Attached(Filter):
         """Only volumes that come count: what is there already is attached."""
         new, every = self._wanted - there, self._wanted | there
         return any(
-            sum(one == driver for one, _ in every) > most
+            sum(name == driver for name, _ in every) > most
             for driver, most in limits.items()
-            if any(one == driver for one, _ in new)
+            if any(name == driver for name, _ in new)
         )
-
-    def verdict(self, code: int) -> Verdict:
-        return Verdict(("node(s) exceed max volume count",), resolvable=True)

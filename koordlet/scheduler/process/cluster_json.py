@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from koordlet.model import resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.queue import QueuedPod, QueuePlace
@@ -60,7 +61,8 @@ def document(
         "nodeCount": len(nodes),
         "totals": _sums(nodes),
         "pending": [
-            _waiting(one, now, cache) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
+            _waiting(queued, now, cache)
+            for queued in sorted(waiting, key=lambda queued: queued.first)[:MOST]
         ],
         "queues": {place.value: core.queue.count(place) for place in QueuePlace},
         "pods": sum(node["pods"] for node in nodes),
@@ -73,31 +75,29 @@ def document(
 def reservations(cache: ReservationCache) -> list[Body]:
     """All of them, by name."""
     return [
-        _reservation(one) for one in sorted(cache.by_uid.values(), key=lambda one: one.spec.name)
+        _reservation(info)
+        for info in sorted(cache.by_uid.values(), key=lambda info: info.spec.name)
     ]
 
 
 def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
     node = columns.nodes[row]
-    holding: dict[str, int] = {}
-    for info in cache.on(row):
-        for resource, much in info.held().items():
-            holding[resource] = holding.get(resource, 0) + much
-    found = {}
+    holding = resources.total(info.held() for info in cache.on(row))
+    shown = {}
     for resource, line in columns.resources.items():
         room = int(columns.allocatable[line, row])
         if not room:
             continue
         # What is requested holds the rest of reservations, too (rule 2 of the reservation cache).
         taken, held = int(columns.requested[line, row]), holding.get(resource, 0)
-        found[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
+        shown[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
     return {
         "name": name,
         # Reserve pods do not run.
         "pods": sum(not pod.reserve_pod_of for pod in columns.pods[row].values()),
         "unschedulable": node is not None and node.unschedulable,
         "taints": [] if node is None else [f"{taint.key}:{taint.effect}" for taint in node.taints],
-        "resources": found,
+        "resources": shown,
     }
 
 
@@ -108,13 +108,13 @@ def _tightness(node: Body) -> tuple[float, str]:
 
 
 def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    totals: dict[str, dict[str, int]] = {}
     for node in nodes:
         for resource, amounts in node["resources"].items():
-            sums = found.setdefault(resource, dict.fromkeys(amounts, 0))
+            sums = totals.setdefault(resource, dict.fromkeys(amounts, 0))
             for what, much in amounts.items():
                 sums[what] += much
-    return found
+    return totals
 
 
 def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:

@@ -121,7 +121,7 @@ async def run(options: Options) -> None:
         loop.add_signal_handler(number, stop.set)
     async with _opened(options) as store:
         alone = options.kubeconfig is None
-        one = runner.Loop(
+        scheduler = runner.Loop(
             store,
             options.configuration.profiles,
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
@@ -129,17 +129,17 @@ async def run(options: Options) -> None:
             backoff=options.configuration.backoff,
             judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
         )
-        site = pages.Pages(one)
+        site = pages.Pages(scheduler)
         shown = _shown(options, store, site)
         addresses = [await listener.start() for listener in shown]
-        spoken = await _speaking(options, store, one)
+        spoken = await _speaking(options, store, scheduler)
         log.get().info(
             "scheduler.started",
             http=f"http://{addresses[0]}/",
             **({"https": f"https://{addresses[1]}/"} if options.https is not None else {}),
             names=list(options.configuration.profiles),
         )
-        working = asyncio.ensure_future(_working(store, one, alone=alone))
+        working = asyncio.ensure_future(_working(store, scheduler, alone=alone))
         stopped = asyncio.ensure_future(stop.wait())
         try:
             async with site.publishing():

@@ -11,17 +11,28 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from koordlet.kubeapi import classes, kinds, objects, pod_annotations, refusals, selectors
+from koordlet.kubeapi import (
+    classes,
+    kinds,
+    objects,
+    pod_annotations,
+    refusals,
+    selectors,
+    validation,
+)
 from koordlet.model import errors, resources, surrogates
 from koordlet.rpc import placing
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
-from koordlet.scheduler.objects import json_annotations
-from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.objects import json_annotations, requests
+from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -109,6 +120,8 @@ class StandaloneApi:
             known = _TAKEN.get(kind)
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
+            if found := validation.faults({**body, "metadata": _without_uid(body)}):
+                raise refusals.Invalid("; ".join(found))
             body = await self._completed(known, body)
             namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
@@ -145,17 +158,32 @@ class StandaloneApi:
         if kind.namespaced:
             metadata.setdefault("namespace", "default")
         body = {**body, "metadata": metadata}
+        if kind == kinds.RESERVATIONS:
+            with contextlib.suppress(BadObjectError):  # the store says what cannot be read
+                self._check_served(parsing.read(body).scheduler)
         return await self._pod(body) if kind == kinds.PODS else body
 
+    def _check_served(self, name: str) -> None:
+        """``Invalid`` where no profile would ever try what asks for this scheduler."""
+        served = self._loop.core.cycles
+        if name not in served:
+            raise refusals.Invalid(
+                f"schedulerName is {name!r}, which this scheduler does not serve",
+                fix=f"it serves {', '.join(served)}",
+            )
+
     async def _pod(self, body: dict[str, Any]) -> dict[str, Any]:
-        spec = dict(_part(body, "spec"))
-        spec.setdefault("schedulerName", "koordlet-scheduler")
+        spec = dict(objects.part(body, "spec"))
+        served = self._loop.core.cycles
+        usual = profile.SERVED[-1]
+        spec.setdefault("schedulerName", usual if usual in served else next(iter(served)))
+        self._check_served(str(spec["schedulerName"]))
         spec |= await self._priority(spec, objects.text(body, "name"))
         spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
         runtime = spec.get("runtimeClassName")
         if runtime:
             found = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
-            overhead = _part(found, "overhead").get("podFixed")
+            overhead = objects.part(found, "overhead").get("podFixed")
             if isinstance(overhead, Mapping):
                 spec["overhead"] = dict(overhead)
         return {**body, "spec": spec}
@@ -203,17 +231,17 @@ class StandaloneApi:
 
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
-    notes = _part(objects.metadata(body), "annotations")
+    notes = objects.part(objects.metadata(body), "annotations")
     status = json_annotations.body(notes.get(pod_annotations.RESOURCE_STATUS), {"cpuset": None})
     drawn = json_annotations.body(notes.get(keys.ALLOCATED), {"name": None})
-    labels = _part(objects.metadata(body), "labels")
+    labels = objects.part(objects.metadata(body), "labels")
     return placing.Assigned(
         verb=verb,
         revision=revision,
         namespace=objects.text(body, "namespace"),
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
-        node=str(_part(body, "spec").get("nodeName") or ""),
+        node=str(objects.part(body, "spec").get("nodeName") or ""),
         cpus=str(status.get("cpuset") or ""),
         reservation=str(drawn.get("name") or ""),
         qos=str(labels.get(classes.QOS_LABEL) or ""),
@@ -225,7 +253,7 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
     """Whether a pod is best-effort: no container requests or limits anything."""
     several = (*_list(spec, "containers"), *_list(spec, "initContainers"))
     return not any(
-        _part(_part(container, "resources"), key)
+        objects.part(objects.part(container, "resources"), key)
         for container in several
         for key in ("requests", "limits")
     )
@@ -234,6 +262,11 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     found = body.get(key)
     return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+
+
+def _without_uid(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of an object that is new here, wherever it was before."""
+    return {key: value for key, value in objects.metadata(body).items() if key != "uid"}
 
 
 def _decoded(manifest: str) -> dict[str, Any]:
@@ -246,6 +279,7 @@ def _decoded(manifest: str) -> dict[str, Any]:
     return whole
 
 
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
+def _quantity(name: str, much: int) -> str:
+    if name != requests.CPU:
+        return str(much)
+    return f"{much}m" if much % 1000 else str(much // 1000)

@@ -394,7 +394,7 @@ class ReservationCache:
         info.row, info.orphaned = -1, True
 
 
-def _older(one: str, other: str) -> bool:
+def _older(revision: str, other: str) -> bool:
     """Whether a revision is from before another; no where they are no numbers."""
-    numbers = one.isascii() and one.isdigit() and other.isascii() and other.isdigit()
-    return numbers and int(one) < int(other)
+    numbers = revision.isascii() and revision.isdigit() and other.isascii() and other.isdigit()
+    return numbers and int(revision) < int(other)

@@ -77,15 +77,15 @@ class Index:
 
     def find(self, pod: Pod) -> list[ReservationInfo]:
         """Those that may mean a pod, in the order of their arrival."""
-        found: dict[str, ReservationInfo] = {}
+        meant: dict[str, ReservationInfo] = {}
         for key in _pod_keys(pod):
-            found |= self._by_key.get(key, {})
-        return sorted(found.values(), key=lambda one: one.position)
+            meant |= self._by_key.get(key, {})
+        return sorted(meant.values(), key=lambda info: info.position)
 
     def everyone(self) -> list[ReservationInfo]:
         """All of them."""
-        found = {uid: info for several in self._by_key.values() for uid, info in several.items()}
-        return sorted(found.values(), key=lambda one: one.position)
+        known = {uid: info for several in self._by_key.values() for uid, info in several.items()}
+        return sorted(known.values(), key=lambda info: info.position)
 
 
 def _keys(info: ReservationInfo) -> set[_Key]:
@@ -149,12 +149,12 @@ class Claim:
 
     def usable(self, row: int) -> list[ReservationInfo]:
         """Those on a node that may be drawn on now, in the order of their arrival."""
-        found = self.rows.get(row)
-        if not found:
+        several = self.rows.get(row)
+        if not several:
             return []
         if self.wish.ignores:
-            return [info for info in found.values() if info.phase.holds]
-        return [info for info in found.values() if info.usable]
+            return [info for info in several.values() if info.phase.holds]
+        return [info for info in several.values() if info.usable]
 
     def consider(self, info: ReservationInfo, columns: Columns) -> bool:
         """A reservation is here, or is another than before; whether that means this class."""
@@ -174,7 +174,7 @@ class Claim:
         several = self.rows.setdefault(info.row, {})
         several[info.spec.uid] = info
         if len(several) > 1:
-            ordered = sorted(several.values(), key=lambda one: one.position)
+            ordered = sorted(several.values(), key=lambda known: known.position)
             self.rows[info.row] = {known.spec.uid: known for known in ordered}
         if _shows(info, self.pod.pod_class):
             self.hides[info.spec.uid] = info
@@ -184,15 +184,15 @@ class Claim:
         """A reservation is gone; whether it was here."""
         uid = info.spec.uid
         self.hides.pop(uid, None)
-        found = self.refused.pop(uid, None) is not None
+        was_here = self.refused.pop(uid, None) is not None
         for row in list(self.rows) if info.row < 0 else [info.row]:
             several = self.rows.get(row, {})
             if several.pop(uid, None) is not None:
-                found = True
+                was_here = True
                 if not several:
                     del self.rows[row]
                     self.changes += 1
-        return found
+        return was_here
 
 
 def _shows(info: ReservationInfo, pod_class: PodClass) -> bool:
@@ -239,9 +239,9 @@ class Claims:
         if self._asked[0] is pod and self._asked[1] is pod.pod_class and self._asked[2] == version:
             known: PodClass = self._asked[3]
             return known
-        found = self._refined(pod)
-        self._asked = pod, pod.pod_class, version, found
-        return found
+        refined = self._refined(pod)
+        self._asked = pod, pod.pod_class, version, refined
+        return refined
 
     def _refined(self, pod: Pod) -> PodClass:
         pod_class = pod.pod_class
@@ -270,10 +270,10 @@ class Claims:
                     self._none.clear()
                 self._none[pod_class] = self._index.epoch
             return pod_class
-        found = self._live[key] = dataclasses.replace(pod_class, claim=claim)
+        variant = self._live[key] = dataclasses.replace(pod_class, claim=claim)
         while len(self._live) > MOST:
             self._live.popitem(last=False)
-        return found
+        return variant
 
     def wish(self, pod_class: PodClass) -> ReservationDemand:
         """What a class says about reservations."""
@@ -290,8 +290,8 @@ class Claims:
         claim.hides.clear()
         claim.refused.clear()
         claim.generation = self._columns.generation
-        found = self._index.everyone() if claim.wish.ignores else self._index.find(claim.pod)
-        for info in found:
+        meant = self._index.everyone() if claim.wish.ignores else self._index.find(claim.pod)
+        for info in meant:
             claim.consider(info, self._columns)
 
     def find(self, pod: Pod) -> list[ReservationInfo]:

@@ -15,8 +15,9 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from koordlet.model import resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import device_requests, device_room
 from koordlet.scheduler.cluster.columns import FIXED, Columns
@@ -112,10 +113,7 @@ class ReservationFit:
 
     def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> FitResult:
         """Everything that reservations have left is room of the node for such a pod."""
-        total: dict[str, int] = {}
-        for info in holding:
-            for name, amount in info.held().items():
-                total[name] = total.get(name, 0) + amount
+        total = resources.total(info.held() for info in holding)
         short = self._short(row, total, len(holding))
         return self._refused(tuple(sorted(short)), row) if short else FitResult()
 
@@ -126,15 +124,7 @@ class ReservationFit:
 
     def _short(self, row: int, extra: Mapping[str, int], hidden: int) -> list[str]:
         """What the node lacks when ``extra`` is given back to it."""
-        room, taken = self._columns.allocatable, self._columns.requested
-        found = [
-            f"Insufficient {name} by node"
-            for name, kind, amount in self._kinds
-            if amount > room.item(kind, row) - taken.item(kind, row) + extra.get(name, 0)
-        ]
-        if taken.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
-            found.append("Insufficient pods by node")
-        return found
+        return short_by_node(self._columns, row, self._kinds, extra, hidden)
 
     def _lacking(self, info: ReservationInfo) -> list[str]:
         """What a Restricted reservation itself lacks."""
@@ -142,7 +132,7 @@ class ReservationFit:
             return []
         affinity = self._claim.wish.affinity
         named = affinity is not None and bool(affinity.name)
-        found = []
+        lacking = []
         for name in sorted(info.spec.restricted):
             used = info.allocated.get(name, 0)
             room = info.spec.allocatable[name] - info.spec.kept.get(name, 0)
@@ -150,25 +140,44 @@ class ReservationFit:
             if asked and asked > room - used:
                 what = "Too many pods" if name == requests.PODS else f"Insufficient {name}"
                 more = f", requested: {asked}, used: {used}, capacity: {room}" if named else ""
-                found.append(f"Reservation(s) {what}{more}")
-        return found
+                lacking.append(f"Reservation(s) {what}{more}")
+        return lacking
 
     def _without_devices(self, info: ReservationInfo, row: int) -> list[str]:
         """What of single devices cannot be had with it."""
         if not self._devices:
             return []
         apart = device_room.DrawContext(info)
-        found = device_room.admit(self._devices, self._columns, row, apart)
-        several = found.reasons if isinstance(found, device_room.DeviceRefusal) else ()
+        chosen = device_room.admit(self._devices, self._columns, row, apart)
+        several = chosen.reasons if isinstance(chosen, device_room.DeviceRefusal) else ()
         return [f"Reservation(s) {reason}" for reason in several]
+
+
+def short_by_node(
+    columns: Columns,
+    row: int,
+    asked: Iterable[tuple[str, int, int]],
+    extra: Mapping[str, int],
+    hidden: int = 0,
+) -> list[str]:
+    """What a node lacks of names, kinds and amounts when ``extra`` is given back to it."""
+    room, taken = columns.allocatable, columns.requested
+    short = [
+        f"Insufficient {name} by node"
+        for name, kind, amount in asked
+        if amount > room.item(kind, row) - taken.item(kind, row) + extra.get(name, 0)
+    ]
+    if taken.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
+        short.append("Insufficient pods by node")
+    return short
 
 
 def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> ReservationInfo:
     """The reservation that a pod draws on, of those that serve it on one node."""
     ordered = [info for info in fitting if info.spec.order > 0]
     if ordered:
-        return min(ordered, key=lambda one: one.spec.order)
-    return max(fitting, key=lambda one: score(one, asked))
+        return min(ordered, key=lambda info: info.spec.order)
+    return max(fitting, key=lambda info: score(info, asked))
 
 
 def score(info: ReservationInfo, asked: Mapping[str, int]) -> int:

@@ -241,9 +241,11 @@ def refusal(
         if mismatches[mismatch]
     ]
     parts += [
-        f"{count} Reservation(s) {Mismatch.TAINT} {one}" for one, count in sorted(taints.items())
+        f"{count} Reservation(s) {Mismatch.TAINT} {taint}"
+        for taint, count in sorted(taints.items())
     ]
     parts += [
-        f"{count} Reservation(s) for node reason that {one}" for one, count in sorted(nodes.items())
+        f"{count} Reservation(s) for node reason that {reason}"
+        for reason, count in sorted(nodes.items())
     ]
     return ", ".join([*parts, f"{total} Reservation(s) matched owner total"])

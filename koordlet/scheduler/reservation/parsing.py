@@ -142,14 +142,14 @@ def warnings(body: Body) -> list[str]:
             near = difflib.get_close_matches(str(key), _FIELDS, 1)
             found.append(f"spec.{key} is unknown{f'; did you mean {near[0]}?' if near else ''}")
     owners = spec.get("owners")
-    for place, one in enumerate(owners if isinstance(owners, list) else []):
-        if not isinstance(one, Mapping):
+    for place, owner in enumerate(owners if isinstance(owners, list) else []):
+        if not isinstance(owner, Mapping):
             continue
-        if unknown := _unknown(one):
+        if unknown := _unknown(owner):
             found.append(
                 f"spec.owners[{place}] has the unknown field {unknown!r} and matches no pod"
             )
-        elif _everybody(one):
+        elif _everybody(owner):
             found.append(f"spec.owners[{place}] matches every pod")
     return found
 
@@ -292,7 +292,7 @@ def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:
 
 def owners_of(bodies: list[Body]) -> tuple[ReservationOwner, ...]:
     """Owner entries; ``BadObjectError`` names the one that cannot be read."""
-    return tuple(_owner(one, place) for place, one in enumerate(bodies))
+    return tuple(_owner(owner, place) for place, owner in enumerate(bodies))
 
 
 def _owner(body: Body, place: int) -> ReservationOwner:
@@ -313,22 +313,18 @@ def _owner(body: Body, place: int) -> ReservationOwner:
 
 def _object(body: Body) -> ObjectOwner:
     return ObjectOwner(
-        wire.text(body, "namespace"),
-        wire.text(body, "name"),
-        wire.text(body, "uid"),
-        wire.text(body, "apiVersion"),
+        *(wire.text(body, key) for key in ("namespace", "name", "uid", "apiVersion"))
     )
 
 
 def _controller(body: Body) -> ControllerOwner:
-    flag = body.get("controller")
     return ControllerOwner(
         wire.text(body, "namespace"),
         wire.text(body, "apiVersion"),
         wire.text(body, "kind"),
         wire.text(body, "name"),
         wire.text(body, "uid"),
-        wire.flag(body, "controller") if flag is not None else None,
+        None if body.get("controller") is None else wire.flag(body, "controller"),
     )
 
 
@@ -342,13 +338,14 @@ def read_status(body: Body) -> ReservationStatus:
         phase=Phase(phase),
         node=wire.text(status, "nodeName"),
         conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
-        allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},
-        allocated={str(k): str(v) for k, v in wire.mapping(status, "allocated").items()},
-        owners=tuple(
-            {str(k): str(v) for k, v in owner.items()}
-            for owner in wire.bodies(status, "currentOwners")
-        ),
+        allocatable=_spelled(wire.mapping(status, "allocatable")),
+        allocated=_spelled(wire.mapping(status, "allocated")),
+        owners=tuple(map(_spelled, wire.bodies(status, "currentOwners"))),
     )
+
+
+def _spelled(body: Body) -> dict[str, str]:
+    return {str(key): str(value) for key, value in body.items()}
 
 
 def _condition(body: Body) -> Condition:

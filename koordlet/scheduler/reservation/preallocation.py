@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 
 from koordlet.model import resources
 from koordlet.model.record import dataclass
-from koordlet.scheduler.cluster.columns import FIXED, Columns
+from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import MAX_SCORE
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod
@@ -28,7 +28,6 @@ from koordlet.scheduler.reservation import fit, keys, matching
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import ReservationSpec
 
-_PODS = FIXED.index(requests.PODS)
 NONE_MATCHES = "node(s) no pod match reservation with pre allocation required"
 NONE_SERVES = "node(s) no pod(s) to meet the pre-allocation requirements"
 
@@ -141,9 +140,7 @@ class Adopter:
         total: dict[str, int] = {}
         inside: list[str] = []
         for pod in several:
-            trial = dict(total)
-            for name, amount in pod.pod_class.requests.real.items():
-                trial[name] = trial.get(name, 0) + amount
+            trial = resources.total((total, pod.pod_class.requests.real))
             exceeding = self._exceeding(trial)
             inside += [reason for reason in exceeding if reason not in inside]
             if exceeding:
@@ -168,15 +165,7 @@ class Adopter:
         ]
 
     def _short(self, row: int, returned: Mapping[str, int]) -> list[str]:
-        room, taken = self._columns.allocatable, self._columns.requested
-        found = [
-            f"Insufficient {name} by node"
-            for name, kind, amount in self._wanted
-            if amount > room.item(kind, row) - taken.item(kind, row) + returned.get(name, 0)
-        ]
-        if taken.item(_PODS, row) + 1 > room.item(_PODS, row):
-            found.append("Insufficient pods by node")
-        return sorted(found)
+        return sorted(fit.short_by_node(self._columns, row, self._wanted, returned))
 
     def _plain(self, row: int) -> tuple[str, ...]:
         """The reasons of the ordinary resource fit."""

@@ -61,7 +61,7 @@ class ReservationService:
             return await self._store.create(kinds.RESERVATIONS, wanted, dry_run=dry_run)
         except refusals.AlreadyExists as error:
             there = await self.get(name)
-            notes = _part(objects.metadata(there), "annotations")
+            notes = objects.part(objects.metadata(there), "annotations")
             if token and notes.get(keys.CLIENT_TOKEN) == token:
                 return there
             if _wish(there) == _wish(wanted):
@@ -94,13 +94,17 @@ class ReservationService:
         """One reservation, what became of it and when."""
         body = await self.get(name)
         entries = _own_entries(body) + await self._events(body)
-        ordered = sorted(dict.fromkeys(entries), key=lambda one: one.at)
+        ordered = sorted(dict.fromkeys(entries), key=lambda entry: entry.at)
         return Description(body, tuple(ordered), tuple(parsing.warnings(body)))
 
     async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
         """The same in plain parts."""
-        found = await self.describe(name)
-        return found.body, [(one.at, one.what) for one in found.timeline], list(found.warnings)
+        description = await self.describe(name)
+        return (
+            description.body,
+            [(entry.at, entry.what) for entry in description.timeline],
+            list(description.warnings),
+        )
 
     async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")
@@ -111,12 +115,12 @@ class ReservationService:
         return [
             ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
             for item in collect.items
-            if _part(item, "regarding").get("uid") == uid and uid
+            if objects.part(item, "regarding").get("uid") == uid and uid
         ]
 
 
 def _when(event: Mapping[str, Any]) -> str:
-    series = _part(event, "series")
+    series = objects.part(event, "series")
     spelled = series.get("lastObservedTime") or event.get("eventTime")
     spelled = spelled or objects.text(event, "creationTimestamp")
     try:
@@ -127,24 +131,24 @@ def _when(event: Mapping[str, Any]) -> str:
 
 def _own_entries(body: objects.Object) -> list[ReservationEntry]:
     """What the object itself tells."""
-    found = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
+    entries = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
     try:
         spec, status = parsing.read(body), parsing.read_status(body)
     except BadObjectError as error:
-        return [*found, ReservationEntry(found[0].at, f"cannot be read: {error}")]
+        return [*entries, ReservationEntry(entries[0].at, f"cannot be read: {error}")]
     for condition in status.conditions:
         verdict = "" if condition.status else "not "
         message = f": {condition.message}" if condition.message else ""
-        found.append(
+        entries.append(
             ReservationEntry(
                 condition.changed, f"{verdict}{condition.type} ({condition.reason}){message}"
             )
         )
         if condition.probed > condition.changed:
-            found.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
+            entries.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
     if spec.expires_at is not None and not status.phase.over:
-        found.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
-    return [entry for entry in found if entry.at]
+        entries.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
+    return [entry for entry in entries if entry.at]
 
 
 def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
@@ -154,19 +158,14 @@ def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
         **{key: value for key, value in body.items() if key != "status"},
     }
     if token:
-        meta = dict(_part(wanted, "metadata"))
-        meta["annotations"] = {**_part(meta, "annotations"), keys.CLIENT_TOKEN: token}
+        meta = dict(objects.part(wanted, "metadata"))
+        meta["annotations"] = {**objects.part(meta, "annotations"), keys.CLIENT_TOKEN: token}
         wanted["metadata"] = meta
     return wanted
 
 
 def _wish(body: objects.Object) -> Mapping[str, Any]:
-    return {**_FILLED, **_part(body, "spec")}
-
-
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
+    return {**_FILLED, **objects.part(body, "spec")}
 
 
 def admit(ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
@@ -186,8 +185,8 @@ def admit(ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]) 
 def check(body: Mapping[str, Any], culprit: str) -> None:
     """``Invalid`` names what cannot be meant."""
     try:
-        found = parsing.read(body)
+        spec = parsing.read(body)
     except BadObjectError as error:
         raise refusals.Invalid(str(error), culprit=culprit, reason="Invalid") from error
-    if found.fault:
-        raise refusals.Invalid(found.fault, culprit=culprit, reason="Invalid")
+    if spec.fault:
+        raise refusals.Invalid(spec.fault, culprit=culprit, reason="Invalid")

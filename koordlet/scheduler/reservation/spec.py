@@ -159,7 +159,7 @@ class Condition:
 
     def body(self) -> dict[str, str]:
         """As the object has it."""
-        found = {
+        fields = {
             "type": self.type,
             "status": "True" if self.status else "False",
             "reason": self.reason,
@@ -167,7 +167,7 @@ class Condition:
             "lastProbeTime": self.probed,
             "lastTransitionTime": self.changed,
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ class ReservationStatus:
 
     def body(self) -> dict[str, object]:
         """As the object has it; empty parts are left out."""
-        found: dict[str, object] = {
+        fields: dict[str, object] = {
             "phase": self.phase.value,
             "nodeName": self.node,
             "conditions": [condition.body() for condition in self.conditions],
@@ -195,4 +195,4 @@ class ReservationStatus:
             "allocated": dict(self.allocated),
             "currentOwners": [dict(owner) for owner in self.owners],
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in fields.items() if value}

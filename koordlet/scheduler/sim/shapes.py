@@ -10,7 +10,9 @@ as well, and stay pending with the message that says so.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -29,7 +31,7 @@ class Shape:
     """A generated workload."""
 
     #: Templates that its pods take in turn.
-    pods: Callable[[], list[Made]]
+    pods: tuple[Made, ...]
     zones: tuple[str, ...] = ()
     #: Other objects that it needs.
     beside: tuple[Made, ...] = ()
@@ -39,6 +41,10 @@ class Shape:
     full: bool = False
     #: What the volume of each pod is.
     volume: Callable[[int], Made] | None = None
+
+
+def _shape(*pods: Made, **more: Any) -> Shape:
+    return Shape(pods=pods, **more)
 
 
 def _served(_number: int, node: Made) -> None:
@@ -51,20 +57,12 @@ def _tainted(number: int, node: Made) -> None:
 
 
 def _featured(_number: int, node: Made) -> None:
-    node["status"]["declaredFeatures"] = [f"Feature{one}" for one in range(20)]
+    node["status"]["declaredFeatures"] = [f"Feature{number}" for number in range(20)]
 
 
 def _cordoned(number: int, node: Made) -> None:
     if number % 2:
         node["spec"]["unschedulable"] = True
-
-
-def _churned() -> list[Made]:
-    """Ordinary pods, and now and then one that is too large for any node."""
-    return [
-        *(templates.pod() for _ in range(_MANY)),
-        templates.pod("9", priority=10),
-    ]
 
 
 def _waiting() -> list[Made]:
@@ -80,153 +78,99 @@ def _waiting() -> list[Made]:
     ]
 
 
-def _claims() -> Shape:
-    return Shape(pods=lambda: [templates.claiming()])
-
-
-def _devices(node: Callable[[int, Made], None] = _served) -> Shape:
-    return Shape(pods=lambda: [templates.extended(_DEVICES)], node=node)
-
-
-def _team(kind: str, key: str, zones: tuple[str, ...] = (), *, required: bool) -> Shape:
-    return Shape(
-        pods=lambda: [templates.devoted("green", kind, key, required=required)], zones=zones
-    )
-
-
 _SERVICE: Made = {
     "kind": "Service",
     "metadata": {"name": "service", "namespace": "sched-1"},
     "spec": {"selector": {"app": "scheduler-perf"}},
 }
+_PLAIN, _LIGHT = templates.pod(), templates.light()
+#: Ordinary pods, and now and then one that is too large for any node.
+_CHURNED = (*[_PLAIN] * _MANY, templates.pod("9", priority=10))
+_LARGE = templates.pod("3000m", priority=10)
+_GREEN_AWAY = templates.near("green", _AWAY, HOST, required=True)
+_BLUE_NEAR = templates.near("blue", _NEAR, ZONE, required=True)
+_RED_NEAR = templates.near("red", _NEAR, HOST, required=False)
+_YELLOW_AWAY = templates.near("yellow", _AWAY, HOST, required=False)
+_TEAM = functools.partial(templates.devoted, "green")
 
 _SHAPES: Mapping[str, Shape] = {
     # affinity
-    "SchedulingPodAntiAffinity": Shape(
-        pods=lambda: [templates.near("green", _AWAY, HOST, required=True)]
+    "SchedulingPodAntiAffinity": _shape(_GREEN_AWAY),
+    "SchedulingPodMatchingAntiAffinity": _shape(
+        _GREEN_AWAY, *[templates.labelled(templates.pod(), color="green")] * 5
     ),
-    "SchedulingPodMatchingAntiAffinity": Shape(
-        pods=lambda: [
-            templates.near("green", _AWAY, HOST, required=True),
-            *(templates.labelled(templates.pod(), color="green") for _ in range(5)),
-        ]
+    "SchedulingPodAffinity": _shape(_BLUE_NEAR, zones=_ONE),
+    "SchedulingPreferredPodAffinity": _shape(_RED_NEAR),
+    "SchedulingPreferredPodAntiAffinity": _shape(_YELLOW_AWAY),
+    "SchedulingNodeAffinity": _shape(templates.in_zone(), zones=_ONE),
+    "MixedSchedulingBasePod": _shape(
+        *(_PLAIN, _BLUE_NEAR, _GREEN_AWAY, _RED_NEAR, _YELLOW_AWAY), zones=_ONE
     ),
-    "SchedulingPodAffinity": Shape(
-        zones=_ONE, pods=lambda: [templates.near("blue", _NEAR, ZONE, required=True)]
+    "SchedulingRequiredPodAntiAffinityWithNSSelector": _shape(_TEAM(_AWAY, HOST, required=True)),
+    "SchedulingPreferredAntiAffinityWithNSSelector": _shape(_TEAM(_AWAY, HOST, required=False)),
+    "SchedulingRequiredPodAffinityWithNSSelector": _shape(
+        _TEAM(_NEAR, ZONE, required=True), zones=_ONE
     ),
-    "SchedulingPreferredPodAffinity": Shape(
-        pods=lambda: [templates.near("red", _NEAR, HOST, required=False)]
-    ),
-    "SchedulingPreferredPodAntiAffinity": Shape(
-        pods=lambda: [templates.near("yellow", _AWAY, HOST, required=False)]
-    ),
-    "SchedulingNodeAffinity": Shape(zones=_ONE, pods=lambda: [templates.in_zone()]),
-    "MixedSchedulingBasePod": Shape(
-        zones=_ONE,
-        pods=lambda: [
-            templates.pod(),
-            templates.near("blue", _NEAR, ZONE, required=True),
-            templates.near("green", _AWAY, HOST, required=True),
-            templates.near("red", _NEAR, HOST, required=False),
-            templates.near("yellow", _AWAY, HOST, required=False),
-        ],
-    ),
-    "SchedulingRequiredPodAntiAffinityWithNSSelector": _team(_AWAY, HOST, required=True),
-    "SchedulingPreferredAntiAffinityWithNSSelector": _team(_AWAY, HOST, required=False),
-    "SchedulingRequiredPodAffinityWithNSSelector": _team(_NEAR, ZONE, _ONE, required=True),
-    "SchedulingPreferredAffinityWithNSSelector": _team(_NEAR, HOST, required=False),
-    "SchedulingGatedPodsWithPodAffinityImpactForThroughput": Shape(
-        pods=lambda: [
-            templates.gated(templates.near("green", _NEAR, HOST, required=True)),
-            templates.labelled(templates.light(), color="green"),
-        ]
+    "SchedulingPreferredAffinityWithNSSelector": _shape(_TEAM(_NEAR, HOST, required=False)),
+    "SchedulingGatedPodsWithPodAffinityImpactForThroughput": _shape(
+        templates.gated(templates.near("green", _NEAR, HOST, required=True)),
+        templates.labelled(templates.light(), color="green"),
     ),
     # misc
-    "SchedulingBasic": Shape(pods=lambda: [templates.pod()]),
-    "SchedulingDaemonset": Shape(pods=lambda: [templates.pod("0", "0")]),
-    "PreemptionBasic": Shape(full=True, pods=lambda: [templates.pod("3000m", priority=10)]),
-    "PreemptionAsync": Shape(
-        full=True,
-        pods=lambda: [
-            *(templates.pod() for _ in range(_MANY)),
-            templates.pod("3000m", priority=10),
-        ],
-    ),
-    "Unschedulable": Shape(pods=_churned),
-    "SchedulingWithMixedChurn": Shape(pods=_churned, beside=(_SERVICE,)),
-    "SchedulingWhileGated": Shape(
-        pods=lambda: [templates.light(), templates.gated(templates.light())]
-    ),
-    "SchedulingDeletedPodsWithFinalizers": Shape(pods=lambda: [templates.light()]),
-    "SchedulingWithExtendedResource": _devices(),
-    "NodeDeclaredFeaturesEnabled": Shape(node=_featured, pods=lambda: [templates.together()]),
+    "SchedulingBasic": _shape(_PLAIN),
+    "SchedulingDaemonset": _shape(templates.pod("0", "0")),
+    "PreemptionBasic": _shape(_LARGE, full=True),
+    "PreemptionAsync": _shape(*[_PLAIN] * _MANY, _LARGE, full=True),
+    "Unschedulable": _shape(*_CHURNED),
+    "SchedulingWithMixedChurn": _shape(*_CHURNED, beside=(_SERVICE,)),
+    "SchedulingWhileGated": _shape(_LIGHT, templates.gated(templates.light())),
+    "SchedulingDeletedPodsWithFinalizers": _shape(_LIGHT),
+    "NodeDeclaredFeaturesEnabled": _shape(templates.together(), node=_featured),
     # topology spreading
-    "TopologySpreading": Shape(zones=_MOON, pods=lambda: [templates.spread("DoNotSchedule")]),
-    "PreferredTopologySpreading": Shape(
-        zones=_MOON, pods=lambda: [templates.spread("ScheduleAnyway")]
+    "TopologySpreading": _shape(templates.spread("DoNotSchedule"), zones=_MOON),
+    "PreferredTopologySpreading": _shape(templates.spread("ScheduleAnyway"), zones=_MOON),
+    "DefaultTopologySpreading": _shape(
+        templates.labelled(templates.pod(), app="scheduler-perf"), zones=_MOON, beside=(_SERVICE,)
     ),
-    "DefaultTopologySpreading": Shape(
-        zones=_MOON,
-        beside=(_SERVICE,),
-        pods=lambda: [templates.labelled(templates.pod(), app="scheduler-perf")],
-    ),
-    "SchedulingWithNodeInclusionPolicy": Shape(
+    "SchedulingWithNodeInclusionPolicy": _shape(
+        templates.spread("DoNotSchedule", topologyKey=HOST, maxSkew=1, nodeTaintsPolicy="Honor"),
         node=_tainted,
-        pods=lambda: [
-            templates.spread("DoNotSchedule", topologyKey=HOST, maxSkew=1, nodeTaintsPolicy="Honor")
-        ],
     ),
     # volumes
-    "SchedulingSecrets": Shape(
-        pods=lambda: [
-            templates.pod(volumes=[{"name": "secret", "secret": {"secretName": "secret"}}])
-        ]
+    "SchedulingSecrets": _shape(
+        templates.pod(volumes=[{"name": "secret", "secret": {"secretName": "secret"}}])
     ),
-    "SchedulingInTreePVs": Shape(volume=templates.ebs, pods=lambda: [templates.pod()]),
-    "SchedulingMigratedInTreePVs": Shape(volume=templates.ebs, pods=lambda: [templates.pod()]),
-    "SchedulingCSIPVs": Shape(volume=templates.csi, pods=lambda: [templates.pod()]),
-    "PreemptionPVs": Shape(
-        full=True,
-        volume=templates.ebs,
-        pods=lambda: [templates.pod("3000m", priority=10)],
-    ),
+    "SchedulingInTreePVs": _shape(_PLAIN, volume=templates.ebs),
+    "SchedulingMigratedInTreePVs": _shape(_PLAIN, volume=templates.ebs),
+    "SchedulingCSIPVs": _shape(_PLAIN, volume=templates.csi),
+    "PreemptionPVs": _shape(_LARGE, full=True, volume=templates.ebs),
     # events
-    "EventHandlingPodDelete": Shape(zones=_MOON, pods=_waiting),
-    "EventHandlingPodUpdate": Shape(node=_cordoned, pods=_waiting),
-    "EventHandlingPodAdd": Shape(
-        pods=lambda: [
-            templates.near("blue", _NEAR, HOST, required=True),
-            templates.labelled(templates.pod(), color="blue"),
-        ]
+    "EventHandlingPodDelete": _shape(*_waiting(), zones=_MOON),
+    "EventHandlingPodUpdate": _shape(*_waiting(), node=_cordoned),
+    "EventHandlingPodAdd": _shape(
+        templates.near("blue", _NEAR, HOST, required=True),
+        templates.labelled(templates.pod(), color="blue"),
     ),
-    "EventHandlingNodeAdd": Shape(zones=_ONE, pods=lambda: [templates.in_zone(), *_waiting()]),
-    "EventHandlingNodeUpdate": Shape(node=_cordoned, pods=_waiting),
-    # claims to devices
-    **{
-        name: _claims()
-        for name in (
-            "ConsumableCapacity",
-            "DeviceTaintToleration",
-            "FirstAvailable",
-            "Partitionable",
-            "PartitionableBacktracking",
-            "PublishResourceSlices",
-            "SchedulingWithResourceClaim",
-            "SchedulingWithResourceClaimTemplate",
-            "SteadyStateClusterResourceClaimTemplate",
-        )
-    },
-    **{
-        name: _devices()
-        for name in (
-            "ExtendedResource",
-            "ExtendedResourceScoring",
-            "ExtendedResource_25Classes",
-            "ExtendedResource_50Classes",
+    "EventHandlingNodeAdd": _shape(templates.in_zone(), *_waiting(), zones=_ONE),
+    "EventHandlingNodeUpdate": _shape(*_waiting(), node=_cordoned),
+    # claims to devices, and devices as extended resources
+    **dict.fromkeys(
+        (
+            "ConsumableCapacity", "DeviceTaintToleration", "FirstAvailable", "Partitionable",
+            "PartitionableBacktracking", "PublishResourceSlices", "SchedulingWithResourceClaim",
+            "SchedulingWithResourceClaimTemplate", "SteadyStateClusterResourceClaimTemplate",
+        ),
+        _shape(templates.claiming()),
+    ),
+    **dict.fromkeys(
+        (
+            "SchedulingWithExtendedResource", "ExtendedResource", "ExtendedResourceScoring",
+            "ExtendedResource_25Classes", "ExtendedResource_50Classes",
             "ImplicitExtendedResource_25Classes",
-        )
-    },
-}
+        ),
+        _shape(templates.extended(_DEVICES), node=_served),
+    ),
+}  # fmt: skip
 
 NAMES = tuple(_SHAPES)
 _NAMESPACES = ("sched-0", "sched-1")
@@ -250,9 +194,8 @@ def generate(name: str, nodes: int, pods: int) -> Iterator[Made]:
         low = templates.pod("900m", terminationGracePeriodSeconds=0, priority=0)
         for number in range(4 * nodes):
             yield _named(low, f"low-{number}", node=f"node-{number % nodes}")
-    made = shape.pods()
     for number in range(pods):
-        pod = _named(made[number % len(made)], f"pod-{number}")
+        pod = _named(shape.pods[number % len(shape.pods)], f"pod-{number}")
         if shape.volume is not None:
             yield from templates.storage(number, shape.volume(number))
             claim = {"claimName": f"pvc-{number}"}

@@ -1,16 +1,17 @@
-"""A simulation of the scheduler: every pending pod is tried, nothing is written.
+"""Simulation: the loop's own core, queue and hints over objects from files, without a store.
 
-Covers: rounds, preemption, the documents of ``koordlet sim``. Does not cover: reading and printing.
+Covers: the order of the pods, placing, preemption, reservations, the result.
+Does not cover: reading and printing.
 
-A pod that preempts is tried again at once: its priority makes it the next one anyway. Victims are
-gone for good. Pods that failed are tried again in a next round, after all others, if somebody
-preempted or a reservation found its node or ended meanwhile: nothing else in a simulation helps.
-
-Reservations are placed by their reserve pods, which wait in the same queue. Time stands still.
+Time stands still. A pod that preempts is tried again at once: its priority makes it the next one
+anyway. Victims are gone for good. Pods that failed are tried again, after all others, when
+something happened that one of the plugins that refused them listens to: a pod was placed, a victim
+left, a reservation found its node or ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
@@ -22,20 +23,22 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster.inventory import Cluster, name_of
 from koordlet.scheduler.cluster.vectors import Rows
-from koordlet.scheduler.framework import RefusedError, dryrun, messages, preemption, profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.framework.queue import Queue
-from koordlet.scheduler.framework.view import View
+from koordlet.scheduler.framework.queue import Backoff, QueuePlace
+from koordlet.scheduler.framework.view import Scored, View
+from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.configuration import Configuration
-from koordlet.scheduler.objects import disruption
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.recent_decisions import Ranking, RecentDecisions
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.objects.wire import Body
-from koordlet.scheduler.plugins import conversion
-from koordlet.scheduler.plugins.reservation import reservation_of
-from koordlet.scheduler.reservation import lifecycle
-from koordlet.scheduler.reservation import parsing as reservation_parsing
+from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.info import ReservationInfo
+from koordlet.scheduler.reservation.spec import Phase
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500
@@ -53,15 +56,31 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """The JSON document, without ``version``."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "placements": self.placements,
             "pending": self.pending,
             "preemptions": self.preemptions,
             "reservations": self.reservations,
         }
         if self.explained is not None:
-            found["explanation"] = self.explained
-        return found
+            document["explanation"] = self.explained
+        return document
+
+
+class _NewestScores(RecentDecisions):
+    """The scores that the newest pod was placed by, where somebody wants them; no history."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        super().__init__()
+        self._wanted = wanted
+        self.scored: Scored | None = None
+
+    def ranking(self, cycle: Cycle, pod: Pod, now: float) -> None:  # noqa: ARG002 -- time stands
+        if self._wanted:
+            self.scored = cycle.scored(pod)
+
+    def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
+        """Nobody asks for decisions of the past here."""
 
 
 class Simulation:
@@ -77,212 +96,145 @@ class Simulation:
         explain: str = "",
         now: float = 0.0,
     ) -> None:
-        self._cluster = cluster
-        self._now = now
-        self._columns = cluster.columns
-        self._scores, self._ties, self._explain = scores, ties, explain
-        self._any = None if configuration is not None else profile.default()
-        profiles = configuration.profiles if configuration is not None else {}
-        made = [*profiles.values(), *([self._any] if self._any is not None else [])]
-        self._reservations = ReservationCache(
-            self._columns,
-            cluster.decoder,
-            conversion.Chooser({profile.name: profile for profile in made}).ready,
+        self._cluster, self._now = cluster, now
+        self._scores, self._explain = scores, explain
+        self._newest = _NewestScores(wanted=scores or ties)
+        profiles = _default(cluster) if configuration is None else configuration.profiles
+        self._core = Core(
+            profiles,
+            backoff=Backoff(0.0, 0.0),
+            decoder=cluster.decoder,
+            pod_cache=PodCache(cluster.columns),
+            decisions=self._newest,
         )
-        for one in made:
-            cluster.equip(one, self._reservations, now)
-        self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
-        self._gates = {one.name: one.gates() for one in made}
-        sorter = next((one.sorter for one in made if one.sorter is not None), None)
-        self._queue = Queue() if sorter is None else Queue(sorter.queue_key)
-        self._freed = False
-        #: Those that nothing in a simulation helps.
-        self._held: set[str] = set()
-        self._failed: dict[str, tuple[Pod, str]] = {}
+        for served in {id(served): served for served in profiles.values()}.values():
+            cluster.equip(served, now)
+        for place, budget in enumerate(cluster.budgets):
+            self._core.budgets.put(str(place), budget)
+        #: Why each pod was refused last.
+        self._refused: dict[str, str] = {}
         self.result = Result()
 
     def run(self, progress: Callable[[int, int], None] = lambda done, total: None) -> Result:
         """Try every pod; ``progress`` hears of it now and then."""
-        self.result.pending += [
-            {"pod": key, "message": message} for key, message in self._cluster.rejected
-        ]
+        core, result = self._core, self.result
         for body in self._cluster.reservations:
             self._admit(body)
-        self._reservations.advance(self._now)
-        for each in self._cluster.pending:
-            self._enqueue(each)
-        total, done = len(self._queue), 0
-        while (pod := self._next()) is not None:
-            self._try(pod)
+        self._advance()
+        for pod in self._cluster.pending:
+            self._check_profile(pod, f"Pod {pod.key}")
+            core.pod(None, pod, self._now)
+        total, done = core.queue.count(QueuePlace.ACTIVE), 0
+        while (taken := core.queue.pop(self._now)) is not None:
+            self._try(taken)
             done += 1
             if done % _STEP == 0:
                 progress(min(done, total), total)
-        waiting = sorted(self._failed.values(), key=lambda one: one[0].position)
-        self.result.pending += [
-            {"pod": pod.key, "message": why} for pod, why in waiting if not pod.reserve_pod_of
+        waiting = [entry for entry in core.queue if entry.place is not QueuePlace.TAKEN]
+        result.pending += [
+            {"pod": key, "message": message} for key, message in self._cluster.rejected
         ]
-        self.result.reservations = reservation_documents(self._reservations, self._now)
-        return self.result
+        result.pending += [
+            {"pod": entry.pod.key, "message": entry.why or self._refused.get(entry.pod.key, "")}
+            for entry in sorted(waiting, key=lambda entry: entry.pod.position)
+            if not entry.pod.reserve_pod_of
+        ]
+        result.reservations = reservation_documents(core.reservations, self._now)
+        return result
 
     def _admit(self, body: Body) -> None:
         """Take in a Reservation that is bound, or enqueue its reserve pod."""
+        reservations, warnings = self._core.reservations, self._cluster.warnings
         name = objects.text(body, "name")
-        if self._reservations.named(name) is not None or name in self._reservations.rejected:
-            self._cluster.warnings.append(
+        if reservations.named(name) is not None or name in reservations.rejected:
+            warnings.append(
                 f"{name_of(body)} is ignored: its name occurs twice, and the first object counts"
             )
             return
-        reserve_pod = self._reservations.put(body)
-        self._cluster.warnings += [
-            f"{name_of(body)}: {warning}" for warning in reservation_parsing.warnings(body)
-        ]
-        rejected = self._reservations.rejected.get(name)
-        if rejected is not None:
-            self._cluster.warnings.append(f"{name_of(body)} is not scheduled: {rejected.error}")
-        if reserve_pod is None:
-            return
-        info = self._reservations.of(reserve_pod)
-        if info is None or lifecycle.expired(info.spec, info.phase, self._now):
-            return
-        cycle = self._cycle(reserve_pod)
-        if cycle is not None:
-            plugin = reservation_of(cycle.profile.plugins)
-            reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
-        self._enqueue(reserve_pod)
+        reservation_events.changed(self._core, None, body, self._now)
+        warnings += [f"{name_of(body)}: {warning}" for warning in parsing.warnings(body)]
+        if (rejected := reservations.rejected.get(name)) is not None:
+            warnings.append(f"{name_of(body)} is not scheduled: {rejected.error}")
+        info = reservations.named(name)
+        if info is not None and info.phase is Phase.PENDING and info.reserve_pod is not None:
+            self._check_profile(info.reserve_pod, name_of(body))
 
-    def _next(self) -> Pod | None:
-        """The next pod; when the queue is empty, pods that failed before room was freed."""
-        if not len(self._queue) and self._freed:
-            self._freed = False
-            for waiting, _ in list(self._failed.values()):
-                if waiting.key not in self._held:
-                    del self._failed[waiting.key]
-                    self._queue.add(waiting)
-        return self._queue.pop()
-
-    def _cycle(self, pod: Pod) -> Cycle | None:
-        if self._any is not None:
-            return self._cycles[self._any.name]
-        return self._cycles.get(pod.pod_class.scheduler)
-
-    def _enqueue(self, pod: Pod) -> None:
-        cycle = self._cycle(pod)
-        if cycle is None:
+    def _check_profile(self, pod: Pod, culprit: str) -> None:
+        """Warn where no profile serves a pod."""
+        if pod.pod_class.scheduler not in self._core.cycles:
             self._cluster.warnings.append(
-                f"Pod {pod.key} is not scheduled: no profile is named {pod.pod_class.scheduler!r}"
+                f"{culprit} is not scheduled: no profile is named {pod.pod_class.scheduler!r}"
             )
-            return
-        why = next(
-            (
-                reason
-                for plugin in self._gates[cycle.profile.name]
-                if (reason := plugin.pre_enqueue(pod))
-            ),
-            self._cluster.decoder.judge.why(pod),
-        )
-        if pod.terminating:
-            why = f"skip schedule deleting pod: {pod.key}"
-        if why:
-            self._held.add(pod.key)
-            self._fail(pod, why)
-        else:
-            self._queue.add(pod)
+
+    def _advance(self) -> None:
+        """Bring reservations to the phases that are due."""
+        for info in reservation_events.due(self._core, self._now):
+            reservation_events.step(self._core, info, self._now, self._now)
 
     def _try(self, pod: Pod) -> None:
-        cycle = self._cycle(pod)
-        if cycle is None:
-            return
-        if self._explain == pod.key:
+        core = self._core
+        if self._explain == pod.key and not core.decoder.judge.why(pod):
+            cycle = core.cycles[pod.pod_class.scheduler]
             self.result.explained = explanation(cycle, pod)
-        row = cycle.choose(pod)
-        if row >= 0 and pod.reserve_pod_of:
-            self._bind(cycle, pod, row)
-            return
-        if row >= 0:
-            self._place(cycle, pod, row)
-            return
-        failure = cycle.failure(pod)
-        rescue = cycle.profile.rescue(pod, failure, self._columns)
-        message = messages.joined(failure.message, rescue.message)
-        preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)
-        if preempts and self._columns.rows:
-            attempt = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
-            if isinstance(attempt, dryrun.Candidate):
-                self._preempt(pod, attempt)
-                return
-            message = messages.joined(failure.message, rescue.message, attempt)
-        self._fail(pod, message)
+        outcome = core.attempt(pod, self._now)
+        if isinstance(outcome, Refusal):
+            self._refused[pod.key] = outcome.message
+            if pod.reserve_pod_of:
+                core.reservations.failed(pod, outcome.message)
+            if outcome.leaving:
+                self._preempt(outcome)
+        elif isinstance(outcome, Bind):
+            self._place(outcome)
+        elif (info := core.reservations.of(pod)) is not None:
+            core.queue.forget(pod)
+            reservation_events.woken(core, info, self._now)
 
-    def _fail(self, pod: Pod, message: str) -> None:
-        self._failed[pod.key] = pod, message
-        if pod.reserve_pod_of:
-            self._reservations.failed(pod, message)
-
-    def _place(self, cycle: Cycle, pod: Pod, row: int) -> None:
-        names = self._columns.nodes
-        node = names[row]
-        assert node is not None  # noqa: S101 -- a chosen row has a node
+    def _place(self, bind: Bind) -> None:
+        pod, scored = bind.pod, self._newest.scored
         placed: dict[str, Any] = {
             "pod": pod.key,
-            "node": node.name,
-            "reservation": None,
-            "cpuset": None,
+            "node": bind.node,
+            "reservation": pod.drawn_name or None,
+            "cpuset": None if pod.cpus is None else str(pod.cpus),
         }
-        if self._scores or self._ties:
-            found = cycle.scored(pod)
-            named = [getattr(names[each], "name", "") for each in found.rows.tolist()]
+        if scored is not None:
+            nodes = self._cluster.columns.nodes
+            names = [getattr(nodes[row], "name", "") for row in scored.rows.tolist()]
             if self._scores:
-                placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
-            best = np.flatnonzero(found.totals == found.totals.max())
-            placed["ties"] = [named[place] for place in best.tolist()]
-        if not self._prepared(cycle, pod, node.name):
-            return
-        placed["reservation"] = pod.drawn_name or None
-        placed["cpuset"] = None if pod.cpus is None else str(pod.cpus)
+                placed["scores"] = dict(zip(names, scored.totals.tolist(), strict=True))
+            best = np.flatnonzero(scored.totals == scored.totals.max())
+            placed["ties"] = [names[place] for place in best.tolist()]
         if pod.devices:
             placed["devices"] = devices.spelled(pod.devices)
-        self._columns.place(pod, row)
         self.result.placements.append(placed)
-        # One that may be used once is over now, and what is left of it is free again.
-        drawn = self._reservations.by_uid.get(pod.draws_on)
-        self._freed |= drawn is not None and self._reservations.step(drawn, self._now)
+        # A reservation that may be used once is over now, and what is left of it is free again.
+        drawn = self._core.reservations.by_uid.get(pod.draws_on)
+        if drawn is not None:
+            reservation_events.step(self._core, drawn, self._now, self._now)
 
-    def _bind(self, cycle: Cycle, reserve_pod: Pod, row: int) -> None:
-        """Bind a reservation; pods that may draw on it may find room now."""
-        plugin, info = reservation_of(cycle.profile.plugins), self._reservations.of(reserve_pod)
-        node = self._columns.nodes[row]
-        if not self._prepared(cycle, reserve_pod, getattr(node, "name", "")):
-            return
-        adopted = plugin.adopts(info.spec, row) if plugin is not None and info is not None else ()
-        self._reservations.placed(reserve_pod, row, adopted)
-        self._freed = True
-
-    def _prepared(self, cycle: Cycle, pod: Pod, node: str) -> bool:
-        """Whether every plugin could prepare the pod; a refusal keeps it pending."""
-        try:
-            for plugin in cycle.profile.plugins:
-                plugin.prepare(pod, node)
-        except RefusedError as refusal:
-            for plugin in reversed(cycle.profile.plugins):
-                plugin.unreserve(pod, node)
-            self._fail(pod, refusal.reason)
-            return False
-        return True
-
-    def _preempt(self, pod: Pod, candidate: dryrun.Candidate) -> None:
-        node = self._columns.nodes[candidate.row]
-        disruption.take(self._cluster.budgets, candidate.victims)
-        for victim in candidate.victims:
-            self._columns.remove(victim)
-        pod.nominated = getattr(node, "name", "")
-        victims = [victim.key for victim in candidate.victims]
-        document = {"pod": pod.key, "node": pod.nominated, "victims": victims}
-        info = self._reservations.of(pod)
-        if info is not None:
+    def _preempt(self, refusal: Refusal) -> None:
+        core, pod = self._core, refusal.pod
+        document = {
+            "pod": pod.key,
+            "node": refusal.node,
+            "victims": [victim.key for victim in refusal.leaving],
+        }
+        if (info := core.reservations.of(pod)) is not None:
             document |= {"pod": f"reservation/{info.spec.name}", "reservation": info.spec.name}
         self.result.preemptions.append(document)
-        self._queue.add(pod)
-        self._freed = True
+        for victim in refusal.leaving:
+            core.pod(victim, None, self._now)
+        core.queue.add(pod, self._now)
+        self._advance()
+
+
+def _default(cluster: Cluster) -> dict[str, profile.Profile]:
+    """Kubernetes' default profile, under every name that pods and reservations ask for."""
+    names = {pod.pod_class.scheduler for pod in cluster.pending}
+    for body in cluster.reservations:
+        with contextlib.suppress(BadObjectError):
+            names.add(parsing.read(body).scheduler)
+    return dict.fromkeys(sorted(names), profile.default())
 
 
 def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
@@ -297,18 +249,18 @@ def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
 def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
     columns = cycle.columns
     rows: Rows = np.flatnonzero(columns.alive)
-    found: dict[str, dict[str, Any]] = {
+    explained: dict[str, dict[str, Any]] = {
         node.name: {"filters": {}, "scores": {}, "total": None}
         for node in columns.nodes
         if node is not None
     }
-    names = list(found)
+    names = list(explained)
     for name, filtering in view.filters:
         for place, code in enumerate(filtering.codes(rows).tolist()):
             reason = list(filtering.verdict(code).reasons) if code else []
-            found[names[place]]["filters"][name] = reason
-    _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), found)
-    return found
+            explained[names[place]]["filters"][name] = reason
+    _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), explained)
+    return explained
 
 
 def _explain_scores(

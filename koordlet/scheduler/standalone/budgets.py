@@ -49,15 +49,15 @@ def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
     """Pods whose eviction was announced lately and that are not deleted yet."""
     stated = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
     staying = {_name(pod) for pod in pods if not _terminating(pod)}
-    found = {}
+    leaving = {}
     for name, since in stated.items():
         try:
             fresh = now - moment.parse(since) < _DISRUPTED
         except ValueError:
             continue
         if fresh and name in staying:
-            found[str(name)] = str(since)
-    return found
+            leaving[str(name)] = str(since)
+    return leaving
 
 
 def _desired(spec: Body, expected: int) -> int:

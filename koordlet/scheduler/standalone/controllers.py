@@ -54,9 +54,9 @@ class Controllers:
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for one in (self._nodes, self._pods, self._budgets):
-                group.create_task(one.run())
-                await one.synced()
+            for source in (self._nodes, self._pods, self._budgets):
+                group.create_task(source.run())
+                await source.synced()
             while True:
                 await self.once()
                 await asyncio.sleep(_BEAT)

@@ -34,12 +34,12 @@ def allocatable(report: nodereport.NodeReport) -> dict[str, str] | None:
         return None
     kept = cpuset.union(claim.cpus for claim in report.claims if claim.owner in _WITHHELD)
     memory = sum(node.memory_bytes or 0 for node in report.topology.nodes)
-    found = {
+    amounts = {
         "cpu": str(len(report.topology.online - kept)),
         "memory": str(memory),
         "pods": _PODS,
     }
-    return found | {name: str(much) for name, much in report.offered.items()}
+    return amounts | {name: str(much) for name, much in report.offered.items()}
 
 
 def conditions(
@@ -53,11 +53,11 @@ def conditions(
         states = {"Ready": ("True", "AgentReports")}
         for name in pressure.TAINTS:
             states[name] = ("True", "AgentReports") if name in short else ("False", "AgentReports")
-    found = []
+    conditions = []
     for name, (status, reason) in states.items():
         known = before.get(name, {})
         since = known.get("lastTransitionTime") if known.get("status") == status else now
-        found.append(
+        conditions.append(
             {"type": name, "status": status, "reason": reason, "lastTransitionTime": since or now}
         )
-    return found
+    return conditions

@@ -36,9 +36,9 @@ def wanted(node: Body, now: str) -> list[dict[str, Any]] | None:
     has = [dict(taint) for taint in wire.bodies(wire.mapping(node, "spec"), "taints")]
     meant: list[tuple[str, str]] = []
     for condition in wire.bodies(wire.mapping(node, "status"), "conditions"):
-        found = _MEANT.get((wire.text(condition, "type"), wire.text(condition, "status")))
-        if found is not None:
-            meant += [(_PREFIX + found[0], effect) for effect in found[1]]
+        taint_of = _MEANT.get((wire.text(condition, "type"), wire.text(condition, "status")))
+        if taint_of is not None:
+            meant += [(_PREFIX + taint_of[0], effect) for effect in taint_of[1]]
     kept = [taint for taint in has if taint.get("key") not in _OURS or _name(taint) in meant]
     there = {_name(taint) for taint in kept}
     added = [

@@ -52,8 +52,8 @@ class Store:
     @property
     def damage(self) -> str:
         """The damage that opening the file found: what is lost, and what was kept."""
-        found, kept = self._database.damage, self._database.kept
-        return f"{found}; kept: {', '.join(map(str, kept))}" if found else ""
+        damage, kept = self._database.damage, self._database.kept
+        return f"{damage}; kept: {', '.join(map(str, kept))}" if damage else ""
 
     async def backup(self, path: Path) -> None:
         """Write everything to another file, which can take this one's place."""
@@ -79,8 +79,8 @@ class Store:
         def read(db: sqlite3.Connection) -> tuple[list[dict[str, Any]], int]:
             return rows.every(db, kind, namespace), rows.revision(db)
 
-        found, revision = await self._database.read(read)
-        matching = tuple(body for body in found if compiled.matches(body))
+        bodies, revision = await self._database.read(read)
+        matching = tuple(body for body in bodies if compiled.matches(body))
         for start in range(0, len(matching) or 1, self._page):
             yield objects.Page(matching[start : start + self._page], str(revision))
 
@@ -231,8 +231,8 @@ class Store:
     def _admitted(
         self, ref: objects.Ref, old: dict[str, Any] | None, new: dict[str, Any]
     ) -> dict[str, Any]:
-        for one in self._admit:
-            new = one(ref, old, new)
+        for admit in self._admit:
+            new = admit(ref, old, new)
         return new
 
     def _changed(

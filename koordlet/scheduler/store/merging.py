@@ -62,7 +62,7 @@ def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
         return
     if field.startswith(_DELETE_FROM):
         name = field.removeprefix(_DELETE_FROM)
-        result[name] = [one for one in result.get(name) or () if one not in value]
+        result[name] = [item for item in result.get(name) or () if item not in value]
     elif value is None:
         result.pop(field, None)
     elif field == "finalizers" and isinstance(value, list):
@@ -103,7 +103,7 @@ def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     if not isinstance(element, Mapping):
         raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is not an object")
     # A protocol that nobody wrote is TCP, the only key with a default.
-    found = tuple(element.get(name, "TCP" if name == "protocol" else None) for name in names)
-    if found[0] is None:
+    values = tuple(element.get(name, "TCP" if name == "protocol" else None) for name in names)
+    if values[0] is None:
         raise refusals.Malformed(f"an element of a list lacks its key {names[0]!r}")
-    return found
+    return values

@@ -52,16 +52,16 @@ Owned = dict[FieldManager, frozenset[Path]]
 
 def fields(body: Mapping[str, Any], keys: merging.Keys) -> dict[Path, Any]:
     """Every field that can have an owner, with its value."""
-    found: dict[Path, Any] = {}
+    by_path: dict[Path, Any] = {}
     for name, value in body.items():
         if name in _NOBODYS:
             continue
         if name == "metadata" and isinstance(value, Mapping):
-            known = {key: one for key, one in value.items() if key not in _NOBODYS_METADATA}
-            found.update(_below(("metadata",), known, keys) if known else ())
+            known = {key: field for key, field in value.items() if key not in _NOBODYS_METADATA}
+            by_path.update(_below(("metadata",), known, keys) if known else ())
         else:
-            found.update(_below((name,), value, keys))
-    return found
+            by_path.update(_below((name,), value, keys))
+    return by_path
 
 
 def _below(path: Path, value: Any, keys: merging.Keys) -> Iterator[tuple[Path, Any]]:
@@ -101,7 +101,7 @@ def apply(
     result: Any = dict(target)
     # Keys of elements last, from the innermost on: without them the rest would not be found.
     gone = dropped - kept - set(_keys_of(kept))
-    for path in sorted(gone, key=lambda one: (_is_key(one), -len(one))):
+    for path in sorted(gone, key=lambda path: (_is_key(path), -len(path))):
         result = _without(result, path)
     result = merging.strategic(result, body, keys)
     others = {
@@ -172,7 +172,7 @@ def _without(value: Any, path: Path) -> Any:
         if not isinstance(value, Mapping) or step not in value:
             return value
         inner = _without(value[step], rest) if rest else None
-        keep = {name: one for name, one in value.items() if name != step}
+        keep = {name: inner for name, inner in value.items() if name != step}
         return keep if inner in (None, {}, []) else {**value, step: inner}
     if not isinstance(value, list):
         return value
@@ -212,7 +212,7 @@ def write(
         {_owner_key(entry): entry for entry in old if isinstance(entry, Mapping)} if old else {}
     )
     result = []
-    for owner, paths in sorted(owned.items(), key=lambda one: str(one[0])):
+    for owner, paths in sorted(owned.items(), key=lambda entry: str(entry[0])):
         entry: dict[str, Any] = {
             "manager": owner.manager,
             "operation": owner.operation,

@@ -21,7 +21,7 @@ _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 
 def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str], now: str) -> Body:
     """The pod bound to its node; ``Conflict`` where it cannot be bound."""
-    spec = _part(pod, "spec")
+    spec = objects.part(pod, "spec")
     if spec.get("nodeName"):
         raise _conflict(ref, f'pod {ref.name} is already assigned to node "{spec["nodeName"]}"')
     if objects.text(pod, "deletionTimestamp"):
@@ -29,7 +29,9 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
     if spec.get("schedulingGates"):
         raise _conflict(ref, f"pod {ref.name} has non-empty .spec.schedulingGates")
     status = {
-        key: value for key, value in _part(pod, "status").items() if key != "nominatedNodeName"
+        key: value
+        for key, value in objects.part(pod, "status").items()
+        if key != "nominatedNodeName"
     }
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
     rest = [each for each in _conditions(status) if each.get("type") != "PodScheduled"]
@@ -48,7 +50,7 @@ def ending(pod: Body, grace: int, deadline: str) -> Body | None:
     A pod without a node, or that has ended, has nothing to stop. A second wish may only shorten
     the first one.
     """
-    status, spec = _part(pod, "status"), _part(pod, "spec")
+    status, spec = objects.part(pod, "status"), objects.part(pod, "spec")
     if grace == 0 or not spec.get("nodeName") or status.get("phase") in _ENDED:
         return None
     known = objects.metadata(pod).get("deletionGracePeriodSeconds")
@@ -62,7 +64,7 @@ def grace_of(pod: Body, asked: int | None) -> int:
     """Seconds that a pod gets to end: what was asked for, else its own, else 30."""
     if asked is not None:
         return max(0, asked)
-    own = _part(pod, "spec").get("terminationGracePeriodSeconds")
+    own = objects.part(pod, "spec").get("terminationGracePeriodSeconds")
     return own if isinstance(own, int) and own >= 0 else DEFAULT_GRACE
 
 
@@ -72,11 +74,11 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
     ``Failed`` where there are several. A pod that has not begun, has ended or is ending counts for
     no budget; neither does one that is not ready while its budget says so.
     """
-    phase = _part(pod, "status").get("phase")
+    phase = objects.part(pod, "status").get("phase")
     if phase in {*_ENDED, "Pending"} or objects.text(pod, "deletionTimestamp"):
         return None
-    found = [budget for budget in budgets if _covers(budget, pod)]
-    if len(found) > 1:
+    covering = [budget for budget in budgets if _covers(budget, pod)]
+    if len(covering) > 1:
         raise refusals.Failed(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
             " not support.",
@@ -84,14 +86,14 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
             fix="keep only one budget for the pod",
             reason="InternalError",
         )
-    if not found or _unready_is_free(pod, found[0]):
+    if not covering or _unready_is_free(pod, covering[0]):
         return None
-    return found[0]
+    return covering[0]
 
 
 def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
     """A budget with one disruption less; ``TooMany`` or ``Forbidden`` where it has none."""
-    status, name = _part(budget, "status"), objects.text(budget, "name")
+    status, name = objects.part(budget, "status"), objects.text(budget, "name")
     if _number(status, "observedGeneration") < _number(budget["metadata"], "generation"):
         why = f"The disruption budget {name} is still being processed by the server."
         raise _too_many(pod, why, retry_after=10)
@@ -100,7 +102,7 @@ def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
         raise refusals.Forbidden("pdb disruptions allowed is negative", culprit=name)
     if allowed == 0:
         raise _too_many(pod, _why_none(status, name), retry_after=None)
-    disrupted = {**_part(status, "disruptedPods"), pod.name: now}
+    disrupted = {**objects.part(status, "disruptedPods"), pod.name: now}
     return {
         **budget,
         "status": {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted},
@@ -116,7 +118,7 @@ def disruption_target(pod: Body, now: str) -> Body:
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
-    status = _part(pod, "status")
+    status = objects.part(pod, "status")
     rest = [each for each in _conditions(status) if each.get("type") != "DisruptionTarget"]
     return {**pod, "status": {**status, "conditions": [*rest, condition]}}
 
@@ -125,15 +127,15 @@ def _why_none(status: Mapping[str, Any], name: str) -> str:
     """The first reason that applies for a budget that allows no disruption."""
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
-    found = [condition for condition in _conditions(status) if condition.get("status") == "False"]
-    failed = next((each for each in found if each.get("reason") == "SyncFailed"), None)
+    false = [condition for condition in _conditions(status) if condition.get("status") == "False"]
+    failed = next((each for each in false if each.get("reason") == "SyncFailed"), None)
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
     if healthy <= desired:
         return (
             f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )
-    explained = next((condition for condition in found if condition.get("message")), None)
+    explained = next((condition for condition in false if condition.get("message")), None)
     if explained is None:
         return refused
     return f"{refused} ({explained.get('reason')}): {explained['message']}"
@@ -143,37 +145,36 @@ def _covers(budget: Body, pod: Body) -> bool:
     if objects.text(budget, "namespace") != objects.text(pod, "namespace"):
         return False
     try:
-        selector = selectors.from_object(_part(budget, "spec").get("selector"))
+        selector = selectors.from_object(objects.part(budget, "spec").get("selector"))
     except ValueError:
         return False
     return selector is not None and selector.matches(pod)
 
 
 def _unready_is_free(pod: Body, budget: Body) -> bool:
-    conditions = _conditions(_part(pod, "status"))
+    conditions = _conditions(objects.part(pod, "status"))
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
-    if _part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+    if objects.part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    status = _part(budget, "status")
+    status = objects.part(budget, "status")
     desired = _number(status, "desiredHealthy")
     return desired > 0 and _number(status, "currentHealthy") >= desired
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The conditions that are objects; status patches are not validated."""
-    found = status.get("conditions")
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    conditions = status.get("conditions")
+    return (
+        [each for each in conditions if isinstance(each, Mapping)]
+        if isinstance(conditions, list)
+        else []
+    )
 
 
 def _number(status: Mapping[str, Any], name: str) -> int:
-    found = status.get(name)
-    return found if isinstance(found, int) else 0
-
-
-def _part(body: objects.Object, name: str) -> Mapping[str, Any]:
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else {}
+    number = status.get(name)
+    return number if isinstance(number, int) else 0
 
 
 def _conflict(ref: objects.Ref, why: str) -> refusals.Conflict:

@@ -60,7 +60,7 @@ class Damage:
     others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join((*(f"lost: {one}" for one in self.lost), *self.others))
+        return "; ".join((*(f"lost: {name}" for name in self.lost), *self.others))
 
     def __bool__(self) -> bool:
         return bool(self.lost or self.others)
@@ -68,11 +68,11 @@ class Damage:
 
 def look(db: sqlite3.Connection) -> Damage:
     """Verify a whole file; ``DatabaseError`` where the objects cannot be saved."""
-    others = [f"pages: {one}" for one in _structure(db)]
+    others = [f"pages: {problem}" for problem in _structure(db)]
     if others:
-        for one in _structure(db, "objects"):
-            if not _VALUE.match(one):
-                raise sqlite3.DatabaseError(one)
+        for problem in _structure(db, "objects"):
+            if not _VALUE.match(problem):
+                raise sqlite3.DatabaseError(problem)
     count, lost = 0, []
     for row in db.execute("SELECT * FROM objects"):
         count += 1
@@ -141,10 +141,10 @@ def seal(db: sqlite3.Connection) -> None:
 def _is_object(body: object) -> bool:
     """Whether a row without a checksum holds an object; a replaced byte says that it does not."""
     try:
-        found = json.loads(body) if isinstance(body, str) and "\ufffd" not in body else None
+        decoded = json.loads(body) if isinstance(body, str) and "\ufffd" not in body else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("metadata"), dict)
+    return isinstance(decoded, dict) and isinstance(decoded.get("metadata"), dict)
 
 
 def _structure(db: sqlite3.Connection, table: str = "100") -> Iterator[str]:

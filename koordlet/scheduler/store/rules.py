@@ -123,8 +123,8 @@ SELECTABLE: Mapping[str, frozenset[str]] = {
 
 def of(kind: kinds.Kind) -> KindRule:
     """The rule of a kind."""
-    found = _BUILT_IN.get(str(kind)) or (_COUNTED if kind.group in _BUILT_IN_GROUPS else None)
-    return found or KindRule(selectable=SELECTABLE.get(str(kind), _NAMED))
+    rule = _BUILT_IN.get(str(kind)) or (_COUNTED if kind.group in _BUILT_IN_GROUPS else None)
+    return rule or KindRule(selectable=SELECTABLE.get(str(kind), _NAMED))
 
 
 def compiled(kind: kinds.Kind, selector: selectors.Selector) -> selectors.Compiled:

@@ -6,19 +6,16 @@ may change. Does not cover: the file (``rows``), binding and eviction (``pods``)
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.kubeapi import kinds, labels, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.scheduler.store import merging, ownership, rules
 
 Body = dict[str, Any]
 
-#: DNS subdomain, RFC 1123: the form of most names.
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _MOST = 253
 
 #: Set by the store at birth and never changed by anybody.
@@ -73,7 +70,7 @@ def named(kind: kinds.Kind, body: objects.Object, suffix: str) -> objects.Ref:
         raise _invalid(
             kind, name, "metadata.name", "FieldValueRequired", "name or generateName is required"
         )
-    if len(name) > _MOST or not _NAME.match(name):
+    if not labels.is_subdomain(name):
         raise _invalid(
             *(kind, name, "metadata.name", "FieldValueInvalid"),
             "a name has at most 253 of a-z, 0-9, '-' and '.', letters or digits at both ends",
@@ -256,8 +253,8 @@ def _marks(metadata: Mapping[str, Any]) -> Body:
 
 
 def _keys(ref: objects.Ref) -> merging.Keys:
-    found = rules.of(ref.kind).list_keys
-    return rules.OWN_KEYS if found is None else found
+    keys = rules.of(ref.kind).list_keys
+    return rules.OWN_KEYS if keys is None else keys
 
 
 def _wish(body: Body) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ from tests.kit import clusters, reservations
 from tests.kit.numa import topology
 
 Body = dict[str, Any]
+#: Who tolerates every taint, and who is meant by an owner entry.
+EVERY = {"operator": "Exists"}
+SELECTING = {"labelSelector": {"matchLabels": {"app": "web"}}}
 WAITS = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -209,3 +213,60 @@ def test_an_annotation_that_is_configured_decides_in_the_loop(first: str) -> Non
     held = scene.core.reservations.named("r")
     assert held is not None
     assert [first] == [one.name for one in held.owners.values()]
+
+
+def test_room_that_is_promised_to_a_more_important_pod_is_a_reason() -> None:
+    """The node counts in the message, and preemption looks for victims there."""
+    scene = Scene()
+    low = scene.pod(name="low", on="n", cpu="3", priority=1)
+    scene.pod(name="small", on="n", cpu="1", priority=1)
+    scene.pod(name="high", cpu="3", priority=9)
+    assert [one.name for one in scene.refused().victims] == ["low"]
+    scene.core.pod(low, None, scene.now)
+
+    scene.pod(name="equal", cpu="3", priority=1)
+    refused = scene.core.step(scene.now)
+    assert isinstance(refused, Refusal)
+    assert refused.message == (
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption:"
+        " 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
+    scene.pod(name="middle", cpu="1", priority=5)
+    refused = scene.core.step(scene.now)
+    assert isinstance(refused, Refusal)
+    assert [one.name for one in refused.victims] == ["small"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_an_owner_is_tried_again_when_its_reservation_was_bound_elsewhere(*, known: bool) -> None:
+    """Whether the reservation was known before another scheduler gave it a node, or was not."""
+    scene = Scene()
+    body = reservations.reservation("r", cpu="1", unschedulable=False)
+    if known:
+        scene.changed(unschedulable=True)
+        reservation_events.changed(scene.core, None, body, scene.now)
+        assert scene.refused().pod.reserve_pod_of == "uid-r"
+    meta = {"annotations": reservations.affinity(name="r")}
+    scene.pod(name="owner", cpu="1", labels={"app": "web"}, meta=meta, tolerations=[EVERY])
+    assert isinstance(scene.core.step(scene.now), Refusal)
+    assert scene.core.step(scene.now) is None
+
+    bound = {**body, "status": {"phase": "Available", "nodeName": "n"}}
+    reservation_events.changed(scene.core, body, bound, scene.now)
+    assert scene.bound().draws_on == "uid-r"
+
+
+def test_a_running_pod_that_becomes_room_for_others_wakes_its_owners() -> None:
+    """It says so of itself when it is ready, and nothing else about it has changed."""
+    scene = Scene()
+    notes = {"scheduling.koordinator.sh/reservation-owners": json.dumps([SELECTING])}
+    meta = {"annotations": notes}
+    labels = {"scheduling.koordinator.sh/operating-mode": "Reservation"}
+    old = scene.pod(name="room", on="n", cpu="4", labels=labels, meta=meta)
+    scene.pod(name="owner", cpu="4", labels={"app": "web"})
+    scene.refused()
+    assert scene.core.step(scene.now) is None
+
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    scene.pod(old, name="room", on="n", cpu="4", labels=labels, meta=meta, status=ready)
+    assert scene.bound().name == "owner"

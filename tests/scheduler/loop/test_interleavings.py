@@ -144,7 +144,7 @@ class Cluster(RuleBasedStateMachine):
         one = self.flying.pop(which % len(self.flying))
         body = self.pods.get(one.pod.name)
         mine = body is not None and body["metadata"]["uid"] == one.pod.uid
-        if not self.core.awaits(one.pod) or not self.core.stands(one.node):
+        if not self.core.awaits(one.pod) or one.node not in self.core.pod_cache.columns.rows:
             # The binder does not even ask.
             self.core.unbound(one.pod, self.now)
             return

@@ -44,7 +44,7 @@ def test_who_has_no_place_is_told_and_placed_when_there_is_one(
             await world.pod("big", cpu="2")
             async with schedulers.scheduler(world.client):
                 told = await world.until_told("big")
-                assert told.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption:")
+                assert told.startswith("0/1 nodes are available: 1 Insufficient cpu. no new claims")
                 await world.node("n2", cpu="4")
                 assert await world.until_placed("big") == {"big": "n2"}
 

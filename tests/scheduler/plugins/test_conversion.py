@@ -29,7 +29,7 @@ def bound_to(cpu: str, *pods: Body, labels: Body | None = None) -> ReservationIn
     made = profile.default()
     ready = conversion.Chooser({"any": made, "default-scheduler": made}).ready
     cache = ReservationCache(loaded.columns, loaded.decoder, ready)
-    loaded.equip(made, cache, 0.0)
+    loaded.equip(made, 0.0)
     meta = {"labels": LSR if labels is None else labels}
     reserve_pod = cache.put(reservation("r", cpu=cpu, preAllocation=True, meta=meta))
     assert reserve_pod is not None

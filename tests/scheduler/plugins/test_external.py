@@ -14,6 +14,7 @@ from koordlet.model import errors
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Plugin, Rescue, profile
+from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.loop import configuration
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.decoder import Decoder
@@ -193,7 +194,8 @@ def test_the_queue_in_anothers_order_and_a_last_word() -> None:
     assert [one["pod"] for one in found["placements"]] == ["d/c", "d/b"]
     [refused] = found["pending"]
     assert refused["message"] == (
-        "0/1 nodes are available: 1 Insufficient cpu. no luck, says the other"
+        "0/1 nodes are available: 1 Insufficient cpu."
+        " no new claims to deallocate, no luck, says the other"
     )
     assert plugin.foreign.refused == [("a", {"n": ("Insufficient cpu",)})]  # type: ignore[attr-defined]
 
@@ -216,7 +218,7 @@ def test_a_node_where_room_was_made() -> None:
     columns.put(nodes.decode(clusters.node("n")))
     pod = Decoder({}).decode(clusters.pod("p"), 0)
 
-    assert mine.rescue(pod, Failure("no", {}), columns) == Rescue("made room", "n")
+    assert Cycle(columns, mine).rescue(pod, Failure("no", {})) == Rescue("made room", "n")
 
 
 def test_one_order_for_all() -> None:

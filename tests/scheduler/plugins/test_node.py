@@ -31,6 +31,8 @@ def required(*several: dict[str, Any]) -> dict[str, Any]:
         ("cores", "Gt", ["x"], set()),
         ("zone", "Gt", ["1"], set()),
         ("zone", "Like", ["a"], set()),
+        ("zone", "NotIn", ["no value!"], set()),
+        ("no/key/", "NotIn", ["a"], set()),
     ],
 )
 def test_operators_of_node_affinity(
@@ -38,12 +40,13 @@ def test_operators_of_node_affinity(
 ) -> None:
     """Each operator accepts what the API says; a term that cannot be read matches nothing."""
     cluster = [
-        node("a", labels={"zone": "a", "cores": "-3"}),
+        clusters.stored(node("a", labels={"zone": "a", "cores": "-3"})),
         node("b", labels={"zone": "b", "cores": "8"}),
         node("none", labels={"cores": "many"}),
     ]
     term = {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
-    document = clusters.tried(*cluster, pod("p", affinity=required(term)))
+    taken = clusters.stored(pod("p", affinity=required(term)))
+    document = clusters.tried(*cluster, taken)
     found = {name for one in document["placements"] for name in one["scores"]}
 
     assert nodes == found
@@ -78,7 +81,8 @@ def test_an_empty_term_matches_nothing() -> None:
     said = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
 
     for wanted in (required({}), required()):
-        assert said == clusters.message("p", node("a"), pod("p", affinity=wanted))
+        taken = clusters.stored(pod("p", affinity=wanted))
+        assert clusters.message("p", node("a"), taken) == said
 
 
 def test_cordoned() -> None:

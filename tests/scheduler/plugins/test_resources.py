@@ -71,6 +71,40 @@ def test_a_resize_counts_what_is_largest() -> None:
     assert loaded.columns.requested[0, 0] == 2000
 
 
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 2000),
+        ({"allocatedResources": {"cpu": "3"}}, 3000),
+        ({"resources": {"requests": {"cpu": "4"}}, "allocatedResources": {"cpu": "1"}}, 4000),
+        (
+            {
+                "allocatedResources": {"cpu": "1500m"},
+                "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+            },
+            1500,
+        ),
+    ],
+)
+def test_a_resize_of_the_pod_as_a_whole_counts_what_is_largest(
+    status: dict[str, Any], cpu: int
+) -> None:
+    """Its own requests are resized in place as those of containers are."""
+    placed = pod("p", on="a", cpu="1", resources={"requests": {"cpu": "2"}})
+    loaded = inventory.load([node("a"), {**placed, "status": status}])
+
+    assert loaded.columns.requested[0, 0] == cpu
+
+
+def test_limits_of_the_pod_are_requests_where_nobody_asks() -> None:
+    """As the API server fills it in: what containers ask for, or else the limit."""
+    whole: dict[str, Any] = {"resources": {"limits": {"cpu": "3", "memory": "1Gi"}}}
+    loaded = inventory.load([node("a"), pod("p", cpu="1", **whole), pod("q", **whole)])
+
+    real = [pending.pod_class.requests.real for pending in loaded.pending]
+    assert real == [{"cpu": 1000, "memory": 1 << 30}, {"cpu": 3000, "memory": 1 << 30}]
+
+
 def test_scores_by_hand() -> None:
     """Least: (4-1)/4 and 7/8 make 75 and 87, so 81; balance 50 + (50 + 93 - 100) / 2 = 71."""
     found = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"))

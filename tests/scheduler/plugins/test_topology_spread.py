@@ -92,6 +92,24 @@ def test_default_constraints_need_a_service() -> None:
     assert clusters.places(*nodes, service, *crowd, wanted)["p"] == "n2"
 
 
+def test_nodes_without_a_zone_are_one_more_zone_of_the_default_constraints() -> None:
+    """Three pods and one weigh ln(2 + 3): round(6 ln 5 + 6) is 16, round(2 ln 5 + 6) is 9."""
+    service = {
+        "kind": "Service",
+        "metadata": {"name": "s", "namespace": "d"},
+        "spec": {"selector": WEB},
+    }
+    zone = "topology.kubernetes.io/zone"
+    nodes = [node("n1", labels={zone: "a"}), node("n2", labels={zone: "b"}), node("n3")]
+    crowd = [
+        pod(f"o{number}", on=name, labels=WEB, cpu="0", memory="0")
+        for number, name in enumerate(("n1", "n1", "n1", "n2"))
+    ]
+    found = clusters.scores("p", service, *nodes, *crowd, pod("p", labels=WEB, cpu="0", memory="0"))
+
+    assert found["n2"] - found["n1"] == 2 * (100 * (16 + 2 - 9) // 16 - 100 * 2 // 16)
+
+
 def test_match_label_keys() -> None:
     """Only pods with the incoming pod's own value count."""
     crowd = [pod("o", on="a1", labels={**WEB, "hash": "old"})]

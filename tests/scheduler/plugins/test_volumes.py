@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.kit import clusters
 from tests.kit.clusters import node, pod
 
@@ -89,6 +91,22 @@ def test_a_volume_of_a_pods_own_is_a_claim() -> None:
     assert clusters.places(node("n"), volume("v"), claim("p-v", volume="v"), pod("p", **own)) == {
         "p": "n"
     }
+
+
+@pytest.mark.parametrize(("owner", "placed"), [("uid-p", True), ("uid-old", False), ("", False)])
+def test_a_claim_of_anothers_is_no_volume_of_a_pods_own(owner: str, *, placed: bool) -> None:
+    """Its controller must be this very pod, in the words of kube-scheduler."""
+    own: Body = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
+    mine = claim("p-v", volume="v")
+    if owner:
+        mine["metadata"]["ownerReferences"] = [{"uid": owner, "controller": True}]
+    bodies = node("n"), volume("v"), mine, clusters.stored(pod("p", **own))
+    if placed:
+        assert clusters.places(*bodies) == {"p": "n"}
+    else:
+        assert clusters.message("p", *bodies) == (
+            "0/1 nodes are available: PVC d/p-v was not created for pod d/p (pod is not owner)."
+        )
 
 
 def test_a_zone_holds_for_the_node() -> None:

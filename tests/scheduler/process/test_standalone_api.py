@@ -53,7 +53,7 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
 
 
 def test_half_a_character_costs_itself(ram: Path) -> None:
-    """A label with one is taken in with U+FFFD in its place, which every reader can send on."""
+    """An annotation with one is taken in with U+FFFD in its place, which can be sent on."""
 
     async def body() -> None:
         async with (
@@ -62,11 +62,11 @@ def test_half_a_character_costs_itself(ram: Path) -> None:
         ):
             desk = standalone_api.StandaloneApi(world.store, loop)
             pod = clusters.pod("a")
-            pod["metadata"]["labels"] = {"x": "\ud800"}
+            pod["metadata"]["annotations"] = {"x": "\ud800"}
             [taken] = await desk.submit(_handed(pod), dry_run=False)
             assert taken.error == ""
             kept = await world.store.get(objects.Ref(kinds.PODS, "a", "d"))
-            assert objects.metadata(kept)["labels"] == {"x": "\ufffd"}
+            assert objects.metadata(kept)["annotations"] == {"x": "\ufffd"}
 
     schedulers.run(body())
 
@@ -180,5 +180,48 @@ def test_a_node_is_shown_with_what_its_agent_tells(ram: Path) -> None:
             assert (before.heard, before.pressures) == (None, ())
             assert after.heard is not None
             assert after.pressures == ("PIDPressure",)
+
+    schedulers.run(body())
+
+
+def test_what_an_api_server_would_refuse_is_refused(ram: Path) -> None:
+    """By the path of each field that is wrong, and nothing of it is stored."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            bad = clusters.stored(clusters.pod("bad", preemptionPolicy="Sometimes"))
+            bad["spec"]["tolerations"] = [{"operator": "Exist"}]
+            [taken] = await desk.submit(_handed(bad), dry_run=False)
+            assert taken.error.startswith(
+                "spec.preemptionPolicy: 'Sometimes' is none of PreemptLowerPriority, Never;"
+                " spec.tolerations[0].operator: 'Exist' is none of"
+            )
+            assert await world.pods() == {}
+
+    schedulers.run(body())
+
+
+def test_whom_no_profile_serves_is_refused_before_it_is_stored(ram: Path) -> None:
+    """A pod or a Reservation for another scheduler is not kept; the error names who is served."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            foreign = clusters.pod("foreign", schedulerName="default-scheduler")
+            taken = await desk.submit(
+                _handed(foreign, reservation("r"), clusters.pod("own")), dry_run=False
+            )
+            words = "'default-scheduler', which this scheduler does not serve (it serves"
+            assert [f"{words} {schedulers.NAME})" in one.error for one in taken] == [
+                *(True, True, False),
+            ]
+            assert (await world.pods()).keys() == {"own"}
 
     schedulers.run(body())

@@ -34,7 +34,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import keys, lifecycle, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import Phase
@@ -54,7 +54,7 @@ class Scheduler:
         self.decoder = Decoder({})
         self.reservations = ReservationCache(self.columns, self.decoder)
         self.profile = profile.default()
-        found = reservation_of(self.profile.plugins)
+        found = self.profile.find(Reservation)
         assert found is not None
         self.plugin: Reservation = found
         self.plugin.attach(self.reservations)

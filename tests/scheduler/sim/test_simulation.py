@@ -69,7 +69,7 @@ def test_preemption_policy_never() -> None:
 
     assert (
         found["pending"][0]["message"] == "0/1 nodes are available: 1 Insufficient cpu."
-        " preemption: not eligible due to preemptionPolicy=Never."
+        " no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     )
 
 
@@ -187,3 +187,70 @@ def test_a_budget_counts_down_with_each_preemption() -> None:
 
     assert victims[0] == ["d/n1"]
     assert victims[1] == ["d/free"]
+
+
+def test_a_pod_is_tried_again_when_the_pod_that_it_seeks_was_placed() -> None:
+    """Whoever must be near another pod may stand before it in the file."""
+    near = clusters.affinity("podAffinity", clusters.HOST, app="cache")
+    found = clusters.tried(
+        node("n1"),
+        pod("web", cpu="1", affinity=near),
+        pod("other", cpu="1"),
+        pod("cache", cpu="1", labels={"app": "cache"}),
+    )
+
+    assert [one["pod"] for one in found["placements"]] == ["d/other", "d/cache", "d/web"]
+    assert found["pending"] == []
+
+
+def test_a_pod_is_tried_again_when_others_were_spread() -> None:
+    """A pod that only one zone may have waits for the other zone to get its share."""
+    nodes = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"})]
+    web = {"app": "web"}
+    even = [clusters.spread("zone", nodeAffinityPolicy="Ignore")]
+    found = clusters.places(
+        *nodes,
+        pod("old", on="a", labels=web),
+        pod("bound", labels=web, nodeSelector={"zone": "a"}, topologySpreadConstraints=even),
+        pod("free", labels=web, topologySpreadConstraints=even),
+    )
+
+    assert found == {"free": "b", "bound": "a"}
+
+
+def test_what_is_taken_helps_nobody_who_waits_for_room() -> None:
+    """A pod that lacks CPU is not tried after each pod that was placed, and keeps its words."""
+    found = clusters.tried(
+        node("n1"),
+        pod("large", cpu="8"),
+        *(pod(f"p{number}", cpu="1") for number in range(4)),
+    )
+
+    assert len(found["placements"]) == 4
+    assert found["pending"] == [
+        {
+            "pod": "d/large",
+            "message": "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate,"
+            " preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        }
+    ]
+
+
+def test_what_an_api_server_would_refuse_is_rejected_by_name() -> None:
+    """Nobody has looked at a file before us; what has a UID has passed an API server."""
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b c"]}]}
+                ]
+            }
+        }
+    }
+    bad = pod("bad", affinity=affinity)
+    found = clusters.tried(node("n1"), bad, clusters.stored(pod("old", affinity=affinity)))
+    messages = {one["pod"]: one["message"] for one in found["pending"]}
+
+    assert found["placements"] == []
+    assert messages["d/bad"].startswith("rejected: spec.affinity.nodeAffinity.required")
+    assert "didn't match Pod's node affinity/selector" in messages["d/old"]

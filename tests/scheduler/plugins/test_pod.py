@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.plugins import gates
+from koordlet.scheduler.plugins import pod as pod_plugins
 from tests.kit import clusters
 
 
@@ -24,4 +24,4 @@ def test_a_pod_is_kept_out_of_the_queue_while_it_has_gates(
     pod = clusters.pod("p", schedulingGates=[{"name": name} for name in names])
     [decoded] = inventory.load([pod]).pending
 
-    assert gates.SchedulingGates({}).pre_enqueue(decoded) == message
+    assert pod_plugins.SchedulingGates({}).pre_enqueue(decoded) == message
