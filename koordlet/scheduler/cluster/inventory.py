@@ -191,6 +191,7 @@ def _node(body: Body, cluster: Cluster) -> None:
         node = nodes.decode(_validated(body))
         _only_once(node.name, cluster.columns.rows)
         cluster.columns.put(node)
+        cluster.warnings += [f"{name_of(body)}: {problem}" for problem in node.problems]
     except BadObjectError as error:
         cluster.warnings.append(f"{name_of(body)} is ignored: {error}")
 
