@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import agents, deadline, lab, live, needs
+from tests.kit import agents, deadline, kubelet_node, live, needs
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.cluster
 
 KUBELET = {
     "cpuManagerPolicy": "static",
@@ -29,17 +29,17 @@ SHARED = ("ls", "plain", "be")
 
 
 @pytest.fixture
-def node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[lab.Node]:
+def node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[kubelet_node.Node]:
     """Ended, whatever happens, with all that it made outside of its folder."""
-    if why := lab.why_not():
+    if why := kubelet_node.why_not():
         pytest.skip(why)
     needs.unless(live.why_not())
     needs.two_cpus()
-    with lab.node(tmp_path, request.param, KUBELET) as made:
+    with kubelet_node.node(tmp_path, request.param, KUBELET) as made:
         yield made
 
 
-def settled(node: lab.Node, expected: dict[str, str]) -> None:
+def settled(node: kubelet_node.Node, expected: dict[str, str]) -> None:
     """Wait until these pods run, each on its CPUs."""
     seen: list[dict[str, str]] = []
 
@@ -58,7 +58,7 @@ def settled(node: lab.Node, expected: dict[str, str]) -> None:
     "node", ["containerd", pytest.param("crio", marks=pytest.mark.soak)], indirect=True
 )
 def test_shared_pods_keep_running_while_an_exclusive_one_comes_and_goes(
-    node: lab.Node, tmp_path: Path
+    node: kubelet_node.Node, tmp_path: Path
 ) -> None:
     """Before, they run where koordlet decided; meanwhile, off the exclusive CPU; after, as before.
 

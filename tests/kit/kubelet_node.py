@@ -1,16 +1,13 @@
-"""A real Kubernetes on this machine, where one lies beside the checkout: a node, and its pods.
+"""A real node of the lab's Kubernetes (``k8s_lab``): a runtime, a kubelet, pods by name.
 
-Covers: finding it, a node with a runtime, pods by name, their containers' CPUs.
-Does not cover: how it starts and ends (its own README).
+Covers: starting it, pods, the CPUs of their containers.
+Does not cover: the control plane, and where the lab is (``k8s_lab``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +15,9 @@ from typing import Any
 
 import yaml
 
+from tests.kit import k8s_lab
+
 PROJECT = Path(__file__).parents[2]
-#: The folder of the lab; else it lies beside the checkout.
-VARIABLE = "KOORDLET_TEST_LAB"
 _PODS = "/api/v1/namespaces/default/pods"
 _ROLES = "/apis/rbac.authorization.k8s.io/v1"
 _ACCOUNT = ("koordlet-system", "koordlet")
@@ -28,18 +25,9 @@ _QOS = "koordinator.sh/qosClass"
 _ACT = "trap 'exit 0' TERM; while :; do sleep 0.2; done"
 
 
-def folder() -> Path:
-    """Where the lab is, or would be."""
-    return Path(os.environ.get(VARIABLE) or PROJECT.parent / "shared/lab/k8s")
-
-
 def why_not() -> str:
     """Why there is no node; empty where there can be one."""
-    if not (folder() / "cluster.py").exists():
-        return f"no real Kubernetes beside the checkout; {VARIABLE} may name its folder"
-    if Path("/var/lib/kubelet").exists():
-        return "this machine has a kubelet already"
-    return ""
+    return "this machine has a kubelet already" if Path("/var/lib/kubelet").exists() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,39 +88,34 @@ class Node:
 
     def boxes(self) -> dict[str, tuple[str, int]]:
         """Pods to the ids of their containers, where these run, and to their restarts."""
-        found = {}
+        running = {}
         for pod in self.cluster.request("GET", _PODS)["items"]:
             [box] = pod["status"].get("containerStatuses") or [{}]
             runs = "running" in box.get("state", {})
             identity = str(box.get("containerID", "")).rpartition("/")[2]
             restarts = int(box.get("restartCount", 0))
-            found[str(pod["metadata"]["name"])] = (identity if runs else "", restarts)
-        return found
+            running[str(pod["metadata"]["name"])] = (identity if runs else "", restarts)
+        return running
 
     def cpus(self) -> dict[str, str]:
         """Pods to the cpusets of their running containers."""
-        found = {}
+        cpus = {}
         groups = Path("/sys/fs/cgroup/cpuset", self.group)
         for name, (identity, _) in self.boxes().items():
             # Groups of a pod that ends vanish during the search.
             with contextlib.suppress(OSError):
                 for path in groups.glob(f"kubepods/**/*{identity}/cpuset.cpus") if identity else ():
-                    found[name] = path.read_text().strip()
-        return found
+                    cpus[name] = path.read_text().strip()
+        return cpus
 
 
 @contextlib.contextmanager
 def node(place: Path, runtime: str, kubelet: Mapping[str, object]) -> Iterator[Node]:
     """A node with this runtime and these settings of its kubelet; the agent's role is there."""
-    sys.path.insert(0, str(folder()))
-    try:
-        lab = importlib.import_module("cluster")
-    finally:
-        sys.path.remove(str(folder()))
     settings = place / "kubelet.yaml"
     header = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     settings.write_text(yaml.safe_dump({**header, **kubelet}))
-    with lab.Cluster(place / "k8s") as cluster:
+    with k8s_lab.cluster(place / "k8s") as cluster:
         cluster.node(runtime=runtime, kubelet_config=settings)
         for body in yaml.safe_load_all((PROJECT / "deploy/daemonset.yaml").read_text()):
             if body["kind"] in {"ClusterRole", "ClusterRoleBinding"}:
