@@ -90,6 +90,7 @@ def test_an_update_that_a_write_of_ours_overtakes_is_what_comes_back(scene: Scen
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
     scene.site.host.write(scene.at(f"{GROUP}/cpuset.cpus"), b"2\n")
     scene.who.runtime = cast("neighbours.Runtime", Results(scene.handler))
+    scene.who.stations = dataclasses.replace(scene.who.stations, runtime=scene.who.runtime)
     agents.settle(scene.who, scene.site.clock)
     assert be_pool(scene) == scene.cpus(GROUP)
     scene.who.restore()
