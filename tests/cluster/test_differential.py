@@ -35,7 +35,7 @@ def differences(world: list[Body], bound: list[Body], verdict: Verdict) -> list[
         theirs = verdict.message
         ours = pending.get(key, f"placed on {placements.get(key, {}).get('node')}")
         if theirs.endswith(_QUIRK):
-            theirs, ours = theirs.removesuffix(_QUIRK), ours.partition(". preemption: ")[0]
+            theirs, ours = theirs.removesuffix(_QUIRK), ours.partition(". no new claims")[0]
         return [] if ours == theirs else [f"{key}: {theirs!r}, ours {ours!r}"]
     if key not in placements:
         return [f"{key}: on {verdict.node}, ours {pending.get(key)!r}"]
