@@ -56,7 +56,7 @@ class FrameDigests:
 def frame(number: int, now: machine.Now, changes: Iterable[dict[str, object]]) -> bytes:
     """The content of ``frames/N.jsonl``."""
     head: dict[str, object] = {"frame": number, "monotonic": now.at, "wall": now.wall}
-    return b"".join(json.dumps(one).encode() + b"\n" for one in (head, *changes))
+    return b"".join(json.dumps(record).encode() + b"\n" for record in (head, *changes))
 
 
 def manifest(host: root.HostRoot, *, frames: int, files: int) -> bytes:

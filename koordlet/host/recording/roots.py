@@ -53,7 +53,7 @@ def _inside_directory(top: str) -> str:
             return here
         # A link is not followed here: it could lead anywhere.
         paths = {name: os.path.join(here, name) for name in names}
-        folders = [one for one, path in paths.items() if _is_folder(path)]
+        folders = [folder for folder, path in paths.items() if _is_folder(path)]
         step = _next(folders, _names(paths["root"]) if "root" in folders else [])
         if step is None:
             break
@@ -67,7 +67,9 @@ def inside(name: str, here: tarindex.ArchiveEntry) -> tarindex.ArchiveEntry:
         below = here.children
         if any(mark in below for mark in _MARKS):
             return here
-        folders = [one for one, entry in below.items() if entry.kind is root.FileKind.DIRECTORY]
+        folders = [
+            folder for folder, entry in below.items() if entry.kind is root.FileKind.DIRECTORY
+        ]
         step = _next(folders, below["root"].children if "root" in folders else [])
         if step is None:
             break

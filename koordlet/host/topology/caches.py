@@ -134,9 +134,9 @@ class Scan:
                 f"/sys/devices/system/cpu/cpu{cpu}/cache: its L3 is shared by '{claims[cpu]}',"
                 " which other CPUs contradict"
             )
-        ids = {cpu: one for cpu, (_, one) in self._l3.items() if one is not None}
-        for one, members in self._by_id.items():
-            ids.update(dict.fromkeys(members, one))
+        ids = {cpu: cache_id for cpu, (_, cache_id) in self._l3.items() if cache_id is not None}
+        for cache_id, members in self._by_id.items():
+            ids.update(dict.fromkeys(members, cache_id))
         return Found(instances=self._instances(), l3=formed.number, l3_id=ids)
 
     def _instances(self) -> tuple[topology.Cache, ...]:
@@ -151,4 +151,6 @@ class Scan:
             )
             for (_, _, bits), kind in self._found.items()
         ]
-        return tuple(sorted(instances, key=lambda one: (one.level, one.type, one.cpus.first)))
+        return tuple(
+            sorted(instances, key=lambda cache: (cache.level, cache.type, cache.cpus.first))
+        )
