@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.host import machine
 from koordlet.host.cgroup import followed, hierarchies, tree
-from koordlet.host.fs import kept_files, root
-from koordlet.host.process import descriptors, oom_scores
+from koordlet.host.fs import descriptors, root
+from koordlet.host.process import oom_scores
 from koordlet.host.resctrl import reader as resctrl_reader
 from koordlet.host.topology import discovery, kernel_work
 from koordlet.model import absence, cgroup, knob, pod, snapshot
@@ -36,7 +36,7 @@ class Observer:
 
     def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
         self.host = host
-        self._files = kept_files.KeptFiles(host)
+        self._files = descriptors.KeptFiles(host)
         self.base = base
         self.identity = machine.identify(host)
         self.topology: shapes.Topology = discovery.first(host)

@@ -110,7 +110,8 @@ class CgroupReader:
     def poll(self) -> bool:
         """Like ``hear``, with rule 2; always true without events."""
         heard = self.hear()
-        sampled = self._events is None or self._sample()
+        # Rule 2: one slice of the watched sets.
+        sampled = self._events is None or self._samples.next(self._known.values())
         self.generation += sampled
         self.disturbed += sampled
         return heard or sampled
@@ -144,10 +145,6 @@ class CgroupReader:
         if child is not None:
             child.stat = child.children = None
             child.stale = True
-
-    def _sample(self) -> bool:
-        """Rule 2: one slice of the watched sets; whether one is not as it was read."""
-        return self._samples.next(self._known.values())
 
     def _doubt(self) -> None:
         """Nothing that is kept is certain any more."""

@@ -271,10 +271,6 @@ def numa(nodes: Sequence[int], *, unified: bool) -> File:
     )
 
 
-def _cold(texts: Sequence[bytes]) -> Columns:
-    return (list(map(cold_memory.idle, texts)),)
-
-
 _STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
 
 
@@ -328,7 +324,13 @@ def table() -> tuple[File, ...]:
             _io(_V1_IO, b"Read"),
         ),
         ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
-        ("memory", cold_memory.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
+        (
+            "memory",
+            cold_memory.FILE,
+            _SELDOM,
+            (meter.MEMORY_COLD,),
+            lambda texts: (list(map(cold_memory.idle, texts)),),
+        ),
         *(
             ("cpuacct", f"{stall.resource}.pressure", 10, stall.meters, _pressures)
             for stall in meter.PRESSURES

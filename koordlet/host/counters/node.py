@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from koordlet.host.counters import cold_memory, procstat
-from koordlet.host.fs import kept_files, root
+from koordlet.host.fs import descriptors, root
 from koordlet.model import absence, cgroup, counters, meter, topology
 
 #: Ticks between two reads of what is not urgent.
@@ -35,7 +35,7 @@ class NodeReader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.KeptFiles(host)
+        self._files = descriptors.KeptFiles(host)
         self._tick = -1
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}

@@ -5,7 +5,7 @@ Does not cover: the system call (``host.process.perf_events``), what follows fro
 
 A counter of a group needs a descriptor on every CPU, and each switch between counted groups costs
 its CPU a microsecond. So not everybody is counted all the time: in a window of ten seconds as many
-groups as ``host.process.descriptors`` allows, those first whose last window is longest ago; and
+groups as ``host.fs.descriptors`` allows, those first whose last window is longest ago; and
 where all fit, one window a minute, as the peer has it.
 
 Rules:

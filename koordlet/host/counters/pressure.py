@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from koordlet.host.counters import procstat
-from koordlet.host.fs import kept_files, root
+from koordlet.host.fs import descriptors, root
 from koordlet.model import cgroup, meter, pressure
 from koordlet.model.record import dataclass
 
@@ -99,7 +99,7 @@ class PressureReader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.KeptFiles(host)
+        self._files = descriptors.KeptFiles(host)
         self._layout = cgroup.Layout()
         self.places = PressurePaths()
         self._problems: dict[str, str] = {}
@@ -142,7 +142,10 @@ class PressureReader:
             layout=_layout(nodefs, imagefs, containerfs),
             disks_at=disks_at,
             max_pids=self._max_pids(),
-            processes=self._try("processes", lambda: _processes(self._proc("loadavg"))),
+            # All tasks: the number after the slash.
+            processes=self._try(
+                "processes", lambda: int(self._proc("loadavg").split()[3].partition(b"/")[2])
+            ),
             swap_total=_whole(memory.get(meter.SWAP_TOTAL)),
             swap_free=_whole(memory.get(meter.SWAP_FREE)),
             stalls=self._stalls(),
@@ -362,11 +365,6 @@ def _cache(meminfo: bytes) -> _Cache | None:
     return (
         _Cache(*(int(number) * _KIB for part in parts for number in part)) if all(parts) else None
     )
-
-
-def _processes(text: bytes) -> int:
-    """All tasks: the number after the slash."""
-    return int(text.split()[3].partition(b"/")[2])
 
 
 def _keyed(text: bytes) -> dict[bytes, int]:

@@ -75,7 +75,9 @@ class TrafficReader:
         if pods is not self._pods:
             self._follow(pods)
         if self._tick % TURNS == 0:
-            self._origin()
+            # Rule 4.
+            self._own = self._namespace("1")
+            self._why = "" if self._own else "the network namespace of process 1 cannot be read"
         width = len(self._subjects) + len(self._free)
         turn = self._tick % TURNS
         columns = [array("d", [counters.NAN]) * len(range(turn, width, TURNS)) for _ in _METERS]
@@ -113,11 +115,6 @@ class TrafficReader:
             self._subjects[name] = _Subject(slot, groups)
             self._renewed.append(slot)
         self._slots = {name: subject.slot for name, subject in self._subjects.items()}
-
-    def _origin(self) -> None:
-        """Rule 4."""
-        self._own = self._namespace("1")
-        self._why = "" if self._own else "the network namespace of process 1 cannot be read"
 
     def _look(self, subject: _Subject, layout: cgroup.Layout) -> tuple[float, float]:
         """The totals of one workload; missing where it has no network of its own."""

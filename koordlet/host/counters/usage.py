@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from koordlet.host import machine
 from koordlet.host.counters import groups as group_counters
 from koordlet.host.counters import node
-from koordlet.host.fs import root
-from koordlet.host.process import descriptors
+from koordlet.host.fs import descriptors, root
 from koordlet.model import absence, cgroup, pod, snapshot, topology
 from koordlet.model import counters as readings
 

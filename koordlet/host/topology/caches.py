@@ -39,11 +39,6 @@ class _Kind:
 _NONE = _Kind(level=0, type="", id=None, bytes=None, ways=None)
 
 
-def _next_level(before: _Kind, what: str) -> int:
-    """The level of the cache that the kernel lists after another one (drivers/base/cacheinfo.c)."""
-    return before.level + ({before.type, what} != _PAIR)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """All instances, and for each CPU the number and the kernel's id of its L3."""
@@ -109,9 +104,10 @@ class Scan:
         at = read.host.sys
         level, what = read.integer(at(where, "level")), read.text(at(where, "type"))
         if level is None or not 1 <= level <= _MOST:
-            level = _next_level(before, what) if before is not None and what else None
-            if level is None:
+            if before is None or not what:
                 return None
+            # The kernel lists a level after the one before (drivers/base/cacheinfo.c).
+            level = before.level + ({before.type, what} != _PAIR)
             read.warn(
                 f"{at(where, 'level')}: has no level; assumed {level} from the order of the caches"
             )
