@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.host import machine
 from koordlet.host.cgroup import followed, hierarchies, tree
-from koordlet.host.fs import kept_files, root
-from koordlet.host.process import descriptors, oom_scores
+from koordlet.host.fs import descriptors, root
+from koordlet.host.process import oom_scores
 from koordlet.host.resctrl import reader as resctrl_reader
 from koordlet.host.topology import discovery, kernel_work
 from koordlet.model import absence, cgroup, knob, pod, snapshot
@@ -36,7 +36,7 @@ class Observer:
 
     def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
         self.host = host
-        self._files = kept_files.KeptFiles(host)
+        self._files = descriptors.KeptFiles(host)
         self.base = base
         self.identity = machine.identify(host)
         self.topology: shapes.Topology = discovery.first(host)
@@ -208,12 +208,14 @@ class Observer:
             from koordlet.host.devices import blocks as reader  # noqa: PLC0415 -- most never limit one
 
             try:
-                found = reader.read(self.host, self.layout)
+                current = reader.read(self.host, self.layout)
             except OSError as error:
                 self.host.silence.met(error, known=devices is not None)
                 # Without any before, limits of devices wait; the next look asks again.
                 return devices or reader.NOTHING
-            self._devices = devices = devices if found == devices and devices is not None else found
+            self._devices = devices = (
+                devices if current == devices and devices is not None else current
+            )
         return devices
 
     def cookies(self, at: float, groups: Iterable[str]) -> cookies.Cookies:
@@ -234,15 +236,15 @@ class Observer:
 
     def changed(self) -> None:
         """Links queue otherwise than they did at the last look, or processes have other cookies."""
-        for one in (self._links, self._cookies):
-            if one is not None:
-                one.due()
+        for polled in (self._links, self._cookies):
+            if polled is not None:
+                polled.due()
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
         """Features that this machine lacks; the same tuple while nothing changes."""
-        found = (*self.unsupported, *self.resctrl.unsupported)
-        if found != self._said:
-            self._said = found
+        missing = (*self.unsupported, *self.resctrl.unsupported)
+        if missing != self._said:
+            self._said = missing
         return self._said
 
     def _look(
@@ -252,17 +254,17 @@ class Observer:
         asked = (pods, also, self.reader, self.reader.generation)
         if full or asked != self._asked or not self.reader.watched:
             same = not full and self._complete and asked[:-1] == self._asked[:-1]
-            found = self.reader.renewed(self._groups) if same else None
-            if found is None:
+            groups = self.reader.renewed(self._groups) if same else None
+            if groups is None:
                 holder = self.layout.holder("cpuset")
                 sets = holder is not None and not holder.unified
                 names = self._follower.groups(self.reader, pods, also, full=full, sets=sets)
                 wanted = dict.fromkeys(names)
-                found = self.reader.read_all(wanted, full=full)
-                self._complete = found.keys() == wanted.keys()
+                groups = self.reader.read_all(wanted, full=full)
+                self._complete = groups.keys() == wanted.keys()
             # Values that are all the same objects leave policies nothing to think about. One that
             # says the same is the same object, so this compares no more than that.
-            if found != self._groups:
-                self._groups = found
+            if groups != self._groups:
+                self._groups = groups
             self._asked = (pods, also, self.reader, self.reader.generation)
         return self._groups

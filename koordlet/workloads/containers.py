@@ -144,9 +144,9 @@ def unmanaged(seen: FoundContainers, pods: Iterable[pod.Pod]) -> tuple[SeenConta
 
 def below(pod: str, children: Callable[[str], Iterable[str]]) -> dict[str, str]:
     """Container id to the group that it lives in, of a pod's containers. Monitors are none."""
-    found = ((container_names.parse(path.rpartition("/")[2]), path) for path in children(pod))
+    named = ((container_names.parse(path.rpartition("/")[2]), path) for path in children(pod))
     return {
         leaf.id: container_names.home(path, tuple(children(path))) if leaf.scope else path
-        for leaf, path in found
+        for leaf, path in named
         if leaf is not None
     }

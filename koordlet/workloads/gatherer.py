@@ -336,7 +336,9 @@ class Gatherer:
     def _begun_since(self, asked: float, bound: tuple[pod.Pod, ...]) -> frozenset[str]:
         """UIDs of pods of which the API server said after that time that they run."""
         now = self._clock()
-        running = frozenset(one.uid for one in bound if one.phase is not pod.Phase.PENDING)
+        running = frozenset(
+            workload.uid for workload in bound if workload.phase is not pod.Phase.PENDING
+        )
         since = {**self._begun, **dict.fromkeys(running - self._running, now)}
         self._running = running
         self._begun = {uid: at for uid, at in since.items() if uid in running and at > asked}

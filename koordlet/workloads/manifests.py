@@ -74,14 +74,14 @@ def parse(text: str, path: str) -> list[object]:
         raise errors.ConfigError(str(error), culprit=path, fix=documents.FIX) from error
 
 
-def collect(found: list[object], where: str) -> ManifestContents:
+def collect(items: list[object], where: str) -> ManifestContents:
     """The objects, Lists unfolded, as our model."""
     pods: dict[str, pod.Pod] = {}
     single: dict[str, Object] = {}
     warnings: list[str] = []
     left_out: list[str] = []
     skipped: dict[str, int] = {}
-    for place, body in files.unfold(found, where, left_out):
+    for place, body in files.unfold(items, where, left_out):
         kind = str(body.get("kind", ""))
         if not kind and isinstance(body.get("node"), dict) and isinstance(body.get("pods"), list):
             kind = _SUMMARY

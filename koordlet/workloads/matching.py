@@ -23,14 +23,14 @@ def parse(text: str) -> str:
     if sign and how in _HOW and what:
         return f"{how}={what}"
     try:
-        found = json.loads(text)
+        body = json.loads(text)
     except (ValueError, RecursionError) as error:
         msg = f"{ANNOTATION}: neither unit=NAME, cgroup=PATH nor JSON: {str(error)[:80]}"
         raise ValueError(msg) from error
-    given = [(key, found.get(key)) for key in _HOW] if isinstance(found, dict) else []
-    said = [(key, value) for key, value in given if isinstance(value, str) and value]
-    if len(said) != 1:
+    given = [(key, body.get(key)) for key in _HOW] if isinstance(body, dict) else []
+    criteria = [(key, value) for key, value in given if isinstance(value, str) and value]
+    if len(criteria) != 1:
         msg = f"{ANNOTATION}: neither one unit nor one cgroup"
         raise ValueError(msg)
-    [(how, what)] = said
+    [(how, what)] = criteria
     return f"{how}={what}"

@@ -46,16 +46,16 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
 def _conditions(status: Mapping[str, object]) -> dict[str, bool]:
     listed = status.get("conditions")
     return {
-        str(one.get("type")): one.get("status") == "True"
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
+        str(condition.get("type")): condition.get("status") == "True"
+        for condition in (listed if isinstance(listed, list) else ())
+        if isinstance(condition, dict)
     }
 
 
 def _taints(spec: Mapping[str, object]) -> tuple[str, ...]:
     listed = spec.get("taints")
     return tuple(
-        f"{one.get('key')}:{one.get('effect')}"
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict)
+        f"{taint.get('key')}:{taint.get('effect')}"
+        for taint in (listed if isinstance(listed, list) else ())
+        if isinstance(taint, dict)
     )

@@ -26,7 +26,7 @@ CONFIG_SOURCE = "kubernetes.io/config.source"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
-_PHASES = {one.value: one for one in pod.Phase}
+_PHASES = {phase.value: phase for phase in pod.Phase}
 
 
 def from_bytes(data: bytes, source: str, where: str) -> pod.Pod:
@@ -137,22 +137,22 @@ def _volume(wire_volume: podwire.WireVolume, problems: list[str]) -> pod.Volume:
     text = None if emptied is None else emptied.get("sizeLimit")
     if text is None:
         return pod.Volume(name=wire_volume.name, local=local)
-    found = resources.read({"sizeLimit": text}, problems, f"volume {wire_volume.name[:80]}")
+    amounts = resources.read({"sizeLimit": text}, problems, f"volume {wire_volume.name[:80]}")
     return pod.Volume(
-        name=wire_volume.name, local=local, limit=found.get("sizeLimit"), limit_text=str(text)
+        name=wire_volume.name, local=local, limit=amounts.get("sizeLimit"), limit_text=str(text)
     )
 
 
 def _addresses(status: podwire.WireStatus, problems: list[str]) -> tuple[str, ...]:
     """IP addresses without duplicates; invalid ones are reported and ignored."""
-    listed = [one.ip for one in status.pod_ips or ()] or [status.pod_ip or ""]
-    found: dict[str, None] = {}
+    listed = [pod_ip.ip for pod_ip in status.pod_ips or ()] or [status.pod_ip or ""]
+    addresses: dict[str, None] = {}
     for text in filter(None, listed):
         try:
-            found[str(ipaddress.ip_address(text))] = None
+            addresses[str(ipaddress.ip_address(text))] = None
         except ValueError:
             problems.append(f"podIPs: not an address: {text[:64]!r}")
-    return tuple(found)
+    return tuple(addresses)
 
 
 def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tuple[str, bool]:

@@ -72,23 +72,23 @@ def workloads(several: Iterable[reservation.Reservation]) -> tuple[pod.Pod, ...]
     """Workloads for reservations whose consumer on this node is not a pod."""
     return tuple(
         pod.Pod(
-            uid=one.uid or f"{NAMESPACE}/{one.name}",
+            uid=reserved.uid or f"{NAMESPACE}/{reserved.name}",
             namespace=NAMESPACE,
-            name=one.name,
+            name=reserved.name,
             qos=qos.Qos.LSE,
             raw_qos=qos.Qos.LSE,
             band=qos.Band.default_of(qos.Qos.LSE),
             source="reservation",
-            match=one.match,
-            cpus=one.cpus,
-            cpu_count=one.cpu_count if one.cpus is None else None,
-            requests=one.amounts,
-            wishes=_KEPT if one.amounts.get(resources.MEMORY) else wishes.NONE,
-            annotations=one.annotations,
-            problems=one.problems,
+            match=reserved.match,
+            cpus=reserved.cpus,
+            cpu_count=reserved.cpu_count if reserved.cpus is None else None,
+            requests=reserved.amounts,
+            wishes=_KEPT if reserved.amounts.get(resources.MEMORY) else wishes.NONE,
+            annotations=reserved.annotations,
+            problems=reserved.problems,
         )
-        for one in several
-        if one.match and one.holds
+        for reserved in several
+        if reserved.match and reserved.holds
     )
 
 
@@ -112,13 +112,13 @@ def _used(status: Mapping[str, Any]) -> float:
 
 
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = body.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    value = body.get(name)
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

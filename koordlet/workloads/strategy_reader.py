@@ -34,8 +34,8 @@ def annotation(strategy: type[_T]) -> Callable[[str, list[str]], _T]:
     read = of(strategy, "pod")
 
     def decode(text: str, problems: list[str]) -> _T:
-        found: _T = read(shapes.parse(text), problems)
-        return found
+        settings: _T = read(shapes.parse(text), problems)
+        return settings
 
     return decode
 

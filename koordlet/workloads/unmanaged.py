@@ -49,13 +49,13 @@ class Finder:
         seen = containers.find(containers.walk(children))
         uids = {workload.uid for workload in declared}
         left = [box for box in containers.unmanaged(seen, declared) if box.uid not in uids]
-        found = tuple(_pods(seen, left))
+        pods = tuple(_pods(seen, left))
         paths = (
-            path for pod in found for path in (pod.group, *(box.group for box in pod.containers))
+            path for pod in pods for path in (pod.group, *(box.group for box in pod.containers))
         )
         groups = reader.read_all(filter(None, paths))
-        if found != self.pods:
-            self.pods = found
+        if pods != self.pods:
+            self.pods = pods
         if groups != self._groups:
             self._groups = groups
 

@@ -64,23 +64,23 @@ class Follower:
         self._left, self._sets_left = self._most_of_all, MOST_SETS if sets else 0
         known = () if full or sets else tuple(self.crowded)
         crowded: dict[str, bool] = {}
-        found = ["", *_with_those_above(also)]
-        for path in _tops(reader, pods, found):
+        paths = ["", *_with_those_above(also)]
+        for path in _tops(reader, pods, paths):
             followed = None if path in known else self._inside(reader, path)
             if followed is None:
                 followed = self._inside_crowd(reader, path)
                 crowded[path] = followed is not None
-            found += followed or _shell(reader, path, self._most)
+            paths += followed or _shell(reader, path, self._most)
         if crowded != self.crowded:
             self.crowded = crowded
-        return found
+        return paths
 
     def counted(self, groups: Mapping[str, cgroup.Group]) -> Mapping[str, cgroup.Group]:
         """Counted cgroups; the same object while nothing changes."""
         if not any(self.crowded.values()):
             return groups
         if self._counted[0] is not groups or self._counted[1] is not self.crowded:
-            kept = {path: one for path, one in groups.items() if not self._is_uncounted(path)}
+            kept = {path: group for path, group in groups.items() if not self._is_uncounted(path)}
             self._counted = (groups, self.crowded, kept)
         return self._counted[2]
 
@@ -90,42 +90,42 @@ class Follower:
         )
 
     def _inside(self, reader: FollowedReader, top: str) -> list[str] | None:
-        found = inside(reader, top, min(self._most, self._left))
-        if found is not None:
-            self._left -= sum(1 for path in found if path != top and not _is_container(path))
-        return found
+        paths = inside(reader, top, min(self._most, self._left))
+        if paths is not None:
+            self._left -= sum(1 for path in paths if path != top and not _is_container(path))
+        return paths
 
     def _inside_crowd(self, reader: FollowedReader, top: str) -> list[str] | None:
-        found = inside(reader, top, self._sets_left) if self._sets_left else None
-        if found is not None:
-            self._sets_left -= len(found)
-        return found
+        paths = inside(reader, top, self._sets_left) if self._sets_left else None
+        if paths is not None:
+            self._sets_left -= len(paths)
+        return paths
 
 
-def _tops(reader: FollowedReader, pods: Sequence[pod.Pod], found: list[str]) -> Iterator[str]:
-    """The groups of workloads; what is above them goes to ``found``."""
+def _tops(reader: FollowedReader, pods: Sequence[pod.Pod], paths: list[str]) -> Iterator[str]:
+    """The groups of workloads; what is above them goes to ``paths``."""
     tops: set[str] = set()
-    for one in pods:
-        if one.group is None or not tops.isdisjoint(cgroup.ancestors(one.group)):
+    for workload in pods:
+        if workload.group is None or not tops.isdisjoint(cgroup.ancestors(workload.group)):
             continue
-        tree = grouppath.parse(one.group).tree if one.kube_qos is not None else None
+        tree = grouppath.parse(workload.group).tree if workload.kube_qos is not None else None
         # All of a kubelet's, also what nobody lists: v1 narrows no group while one inside it
         # has more.
-        top = one.group if tree is None else tree.root
+        top = workload.group if tree is None else tree.root
         if top in tops:
             continue
         tops.add(top)
-        found += cgroup.ancestors(top)
+        paths += cgroup.ancestors(top)
         for path in (top,) if tree is None else _pods_of(reader, top):
             if tree is None or grouppath.parse(path).uid is not None:
                 yield path
             else:
-                found.append(path)
+                paths.append(path)
 
 
 def inside(reader: FollowedReader, top: str, most: int) -> list[str] | None:
     """A group and everything below it, parents first; ``None`` where that is more than ``most``."""
-    found: list[str] = []
+    paths: list[str] = []
     # A workload may nest groups deeper than Python nests calls.
     todo = [top]
     while todo:
@@ -133,12 +133,12 @@ def inside(reader: FollowedReader, top: str, most: int) -> list[str] | None:
         width = reader.width(here)
         if width is None:
             continue  # gone since it was listed
-        found.append(here)
+        paths.append(here)
         # The width first: a crowd is not even listed.
-        if len(found) + width > most + 1:
+        if len(paths) + width > most + 1:
             return None
         todo += reversed(reader.children(here))
-    return found
+    return paths
 
 
 def _with_those_above(also: Iterable[str]) -> Iterator[str]:

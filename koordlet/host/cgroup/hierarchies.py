@@ -43,36 +43,42 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
     except OSError as error:
         host.silence.pass_on(error)
         lines = []
-    found: dict[frozenset[str] | str, cgroup.Hierarchy] = {}
+    by_key: dict[frozenset[str] | str, cgroup.Hierarchy] = {}
     for line in lines:
-        one = _hierarchy(host, line, base)
-        if one is None:
+        hierarchy = _hierarchy(host, line, base)
+        if hierarchy is None:
             continue
-        key = "unified" if one.unified else one.controllers
-        before = found.get(key)
-        if before is None or _replaces(one, before):
-            found[key] = one
+        key = "unified" if hierarchy.unified else hierarchy.controllers
+        before = by_key.get(key)
+        if before is None or _replaces(hierarchy, before):
+            by_key[key] = hierarchy
     takes = _release(host) >= _EMPTY_SETS
     return cgroup.Layout(
-        hierarchies=tuple(_looked_at(host, one, takes=takes) for one in found.values())
+        hierarchies=tuple(_looked_at(host, hierarchy, takes=takes) for hierarchy in by_key.values())
     )
 
 
 def _release(host: root.HostRoot) -> tuple[int, int]:
     """Major and minor version of the kernel; zeros where it does not say."""
     try:
-        found = _RELEASE.match(host.text(host.proc("sys", "kernel", "osrelease")))
+        release = _RELEASE.match(host.text(host.proc("sys", "kernel", "osrelease")))
     except OSError as error:
         host.silence.pass_on(error)
-        found = None
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+        release = None
+    return (int(release[1]), int(release[2])) if release else (0, 0)
 
 
-def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy, *, takes: bool) -> cgroup.Hierarchy:
+def _looked_at(
+    host: root.HostRoot, hierarchy: cgroup.Hierarchy, *, takes: bool
+) -> cgroup.Hierarchy:
     """Hierarchy completed from its directories and the kernel."""
-    if one.base and one.writable and not host.exists(host.at(one.directory(""))):
-        one = dataclasses.replace(one, writable=False, why=f"the cgroup {one.base} does not exist")
-    return dataclasses.replace(one, lacks=_lacks(host, one), empty_sets=takes and one.unified)
+    if hierarchy.base and hierarchy.writable and not host.exists(host.at(hierarchy.directory(""))):
+        hierarchy = dataclasses.replace(
+            hierarchy, writable=False, why=f"the cgroup {hierarchy.base} does not exist"
+        )
+    return dataclasses.replace(
+        hierarchy, lacks=_lacks(host, hierarchy), empty_sets=takes and hierarchy.unified
+    )
 
 
 def _lacks(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> frozenset[str]:
@@ -100,7 +106,7 @@ def _lacks(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> frozenset[str]:
 
 def _samples(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> dict[str, frozenset[str]]:
     """The directories of some groups below the top, and the controllers handed down to each."""
-    top, found = hierarchy.directory(""), {}
+    top, samples = hierarchy.directory(""), {}
     try:
         names = sorted(host.list(host.at(top)))
     except OSError as error:
@@ -113,10 +119,10 @@ def _samples(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> dict[str, froz
             host.silence.pass_on(error, broken=False)
             continue
         if kind is root.FileKind.DIRECTORY:
-            found[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
-            if len(found) == _SAMPLES:
+            samples[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
+            if len(samples) == _SAMPLES:
                 break
-    return found
+    return samples
 
 
 def _replaces(hierarchy: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:

@@ -80,17 +80,17 @@ class GroupSamples:
         texts = self._host.preads(handles, HOT)
         if texts == right:
             return False
-        for one, text, kept in zip(groups, texts, right, strict=True):
-            one.stale |= text is None or text.rstrip(b"\n") != kept.rstrip(b"\n")
+        for known_group, text, kept in zip(groups, texts, right, strict=True):
+            known_group.stale |= text is None or text.rstrip(b"\n") != kept.rstrip(b"\n")
         return any(group.stale for group in groups)
 
 
 def _slice(some: Iterable[Known]) -> _Slice:
     part = _Slice([], [], [])
-    for one in some:
-        text = None if one.group is None else one.group.values.get(knob.CPUSET_CPUS.name)
-        if one.hot is not None and one.watch is not None and text is not None:
-            part.groups.append(one)
-            part.handles.append(one.hot)
+    for known in some:
+        text = None if known.group is None else known.group.values.get(knob.CPUSET_CPUS.name)
+        if known.hot is not None and known.watch is not None and text is not None:
+            part.groups.append(known)
+            part.handles.append(known.hot)
             part.right.append(f"{text}\n".encode())
     return part

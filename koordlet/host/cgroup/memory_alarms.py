@@ -125,7 +125,7 @@ class Alarms:
         first (``psi_trigger_poll`` clears it), and that was the look at the handle.
         """
         told = {handle for handle, _ in self._epoll.poll(0)}
-        for directory in [one for one, level in self._levels.items() if level.handle in told]:
+        for directory in [path for path, level in self._levels.items() if level.handle in told]:
             self._off(directory)
         return bool(told) or self._trigger is not None
 

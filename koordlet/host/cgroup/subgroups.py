@@ -43,17 +43,17 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
     plain = [name for name in every if not looks_like_file(name)]
     if len(plain) == links - NONE and all("." not in n or n.endswith(_UNITS) for n in plain):
         return plain
-    found = [name for name in plain if _is_group(host, directory, name)]
-    if links < NONE or len(found) < links - NONE:
+    groups = [name for name in plain if _is_group(host, directory, name)]
+    if links < NONE or len(groups) < links - NONE:
         odd = [name for name in every if looks_like_file(name)]
-        found = sorted((*found, *(name for name in odd if _is_group(host, directory, name))))
-    return found
+        groups = sorted((*groups, *(name for name in odd if _is_group(host, directory, name))))
+    return groups
 
 
 def _is_group(host: root.HostRoot, directory: root.HostPath, name: str) -> bool:
     try:
-        found = host.stat(host.below(directory, name))
+        stat = host.stat(host.below(directory, name))
     except OSError as error:
         host.silence.pass_on(error)
         return False
-    return found.kind is root.FileKind.DIRECTORY
+    return stat.kind is root.FileKind.DIRECTORY

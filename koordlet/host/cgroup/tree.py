@@ -53,9 +53,9 @@ class CgroupReader:
         #: Grows with what others did, as far as it was told.
         self.disturbed = 0
         self._room = handles
-        found = ((row, layout.place(row)) for row in _READ)
+        places = ((row, layout.place(row)) for row in _READ)
         #: What is read here, with its hierarchy and its name there.
-        self._rows = tuple((row, *place) for row, place in found if place is not None)
+        self._rows = tuple((row, *place) for row, place in places if place is not None)
         self._set = layout.place(knob.CPUSET_CPUS)
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
         self._known: dict[str, known_groups.Known] = {}
@@ -110,7 +110,8 @@ class CgroupReader:
     def poll(self) -> bool:
         """Like ``hear``, with rule 2; always true without events."""
         heard = self.hear()
-        sampled = self._events is None or self._sample()
+        # Rule 2: one slice of the watched sets.
+        sampled = self._events is None or self._samples.next(self._known.values())
         self.generation += sampled
         self.disturbed += sampled
         return heard or sampled
@@ -144,10 +145,6 @@ class CgroupReader:
         if child is not None:
             child.stat = child.children = None
             child.stale = True
-
-    def _sample(self) -> bool:
-        """Rule 2: one slice of the watched sets; whether one is not as it was read."""
-        return self._samples.next(self._known.values())
 
     def _doubt(self) -> None:
         """Nothing that is kept is certain any more."""
@@ -188,17 +185,17 @@ class CgroupReader:
         there = self._there(path)
         if there is None:
             return ()
-        known, found = there
-        changed = known.links != found.links or known.inode not in (0, found.inode)
-        unsure = known.watch is None and found.links < subgroups.NONE
+        known, stat = there
+        changed = known.links != stat.links or known.inode not in (0, stat.inode)
+        unsure = known.watch is None and stat.links < subgroups.NONE
         if known.children is None or changed or unsure:
             try:
-                names = subgroups.names(self.host, known.directory, found.links)
+                names = subgroups.names(self.host, known.directory, stat.links)
             except OSError as error:
                 self._doubtful(known, error, known=known.children is not None)
                 return known.children or ()
             known.children = tuple(f"{path}/{name}" if path else name for name in names)
-            known.links = found.links
+            known.links = stat.links
         return known.children
 
     def read(self, path: str, *, full: bool = True) -> cgroup.Group | absence.Gone:
@@ -207,12 +204,12 @@ class CgroupReader:
         if there is None:
             self._forget(path)
             return absence.Gone(path)
-        known, found = there
-        if known.inode not in (0, found.inode):
+        known, stat = there
+        if known.inode not in (0, stat.inode):
             # Another group under the same path: nothing that we keep is about it.
             self._forget(path)
             return self.read(path)
-        known.inode = found.inode
+        known.inode = stat.inode
         if full or known.stale or known.group is None:
             return self._group(path, known)
         held = known.group.values.get(knob.CPUSET_CPUS.name)
@@ -243,8 +240,8 @@ class CgroupReader:
         """
         if self._events is None or not self._settled:
             return None
-        found: dict[str, cgroup.Group] = {}
-        doubted = [path for path, one in self._known.items() if one.stale or one.stat is None]
+        reread: dict[str, cgroup.Group] = {}
+        doubted = [path for path, known in self._known.items() if known.stale or known.stat is None]
         for path in doubted:
             known = self._known[path]
             inside, inode = known.children, known.inode
@@ -256,14 +253,17 @@ class CgroupReader:
             if inside is not None and self.children(path) != inside:
                 return None
             if group is not groups[path]:
-                found[path] = group
-        return {**groups, **found} if found else groups
+                reread[path] = group
+        return {**groups, **reread} if reread else groups
 
     def rescan(self) -> None:
         """The next look asks the kernel about the part whose turn it is, and reads that anew."""
         self._turn = (self._turn + 1) % _TURNS
         every = list(self._known.values())
-        for known in (*every[self._turn :: _TURNS], *[one for one in every if one.watch is None]):
+        for known in (
+            *every[self._turn :: _TURNS],
+            *[known for known in every if known.watch is None],
+        ):
             known.stat, known.stale = None, True
         self.generation += 1
 
@@ -293,18 +293,18 @@ class CgroupReader:
             return None
         known = self._known.get(path) or self._know(path)
         known.round = self._round
-        found = known.stat
-        if found is None:
+        stat = known.stat
+        if stat is None:
             try:
                 # The watch comes first: what happens after this look is told.
                 self._attach(path, known)
-                found = known.stat = self.host.stat(known.directory)
+                stat = known.stat = self.host.stat(known.directory)
             except OSError as error:
                 if not self._doubtful(known, error, known=known.group is not None):
                     return None
                 # What was there is there, until the kernel says otherwise.
-                found = root.Stat(root.FileKind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
-        return known, found
+                stat = root.Stat(root.FileKind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
+        return known, stat
 
     def _doubtful(self, group: known_groups.Known, error: OSError, *, known: bool) -> bool:
         """True if the cached state may be stale, because the kernel does not answer."""

@@ -58,8 +58,8 @@ def share(text: bytes) -> float:
 
 def span(text: bytes) -> int:
     """Bytes from the first to the last System RAM of ``/proc/iomem``; 0 where it is not told."""
-    found = [(int(first, 16), int(last, 16)) for first, last in _RAM.findall(text)]
-    return max(last for _, last in found) - min(first for first, _ in found) + 1 if found else 0
+    ranges = [(int(first, 16), int(last, 16)) for first, last in _RAM.findall(text)]
+    return max(last for _, last in ranges) - min(first for first, _ in ranges) + 1 if ranges else 0
 
 
 def untouched(percentiles: bytes, meminfo: bytes, iomem: bytes) -> float:

@@ -119,11 +119,11 @@ class KeyedFile:
         layout = parts[0][0] if parts else None
         if layout is None:
             return []
-        if all(one is layout for one, _ in parts):
+        if all(part_layout is layout for part_layout, _ in parts):
             return layout.columns([words for _, words in parts])
         # Kernels write a file alike for all groups: others are those that were just made or go.
-        rows = (zip(*one.columns([words]), strict=True) for one, words in parts)
-        return list(zip(*(row for found in rows for row in found), strict=True))
+        rows = (zip(*part_layout.columns([words]), strict=True) for part_layout, words in parts)
+        return list(zip(*(row for part_rows in rows for row in part_rows), strict=True))
 
     def _part(self, text: bytes) -> tuple[_Layout, list[bytes]]:
         """The part that is wanted, and where the keys stand in it."""
@@ -197,16 +197,16 @@ class _Layout:
     def columns(self, parts: Sequence[list[bytes]]) -> list[Sequence[float]]:
         """The values of each meter."""
         numbers = [list(map(int, column)) for column in zip(*map(self.numbers, parts), strict=True)]
-        found: list[Sequence[float]] = []
+        scaled: list[Sequence[float]] = []
         for scale, at in self.sums:
             if len(numbers) in at:
-                found.append([counters.NAN] * len(parts))
+                scaled.append([counters.NAN] * len(parts))
                 continue
             column = numbers[at[0]]
             if len(at) > 1:
                 column = list(map(sum, zip(*(numbers[n] for n in at), strict=True)))
-            found.append(column if scale == 1 else [scale * number for number in column])
-        return found
+            scaled.append(column if scale == 1 else [scale * number for number in column])
+        return scaled
 
 
 def _pressures(texts: Sequence[bytes]) -> Columns:
@@ -227,11 +227,11 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
         for text in texts:
             if len(text) >= _SIZE_OF_DISKS:
                 raise ValueError("more disks than koordlet reads")
-            found = pattern.findall(text)
-            if not found and not _NO_IO.fullmatch(text):
+            pairs = pattern.findall(text)
+            if not pairs and not _NO_IO.fullmatch(text):
                 raise ValueError(f"no I/O counters: {text[:60]!r}")
             into = [0, 0]
-            for what, number in found:
+            for what, number in pairs:
                 into[what != read] += int(number)
             rows.append(into)
         return list(zip(*rows, strict=True))
@@ -256,7 +256,7 @@ def numa(nodes: Sequence[int], *, unified: bool) -> File:
                     for node, number in per_node.findall(line):
                         if node in places:
                             sums[places[node]] += int(number)
-            rows.append([one if unified else one * _PAGE for one in sums])
+            rows.append([amount if unified else amount * _PAGE for amount in sums])
         return list(zip(*rows, strict=True))
 
     meters = tuple(meter.numa_memory(node) for node in nodes)
@@ -269,10 +269,6 @@ def numa(nodes: Sequence[int], *, unified: bool) -> File:
         columns=columns,
         size=1 << 16,
     )
-
-
-def _cold(texts: Sequence[bytes]) -> Columns:
-    return (list(map(cold_memory.idle, texts)),)
 
 
 _STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
@@ -328,10 +324,16 @@ def table() -> tuple[File, ...]:
             _io(_V1_IO, b"Read"),
         ),
         ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
-        ("memory", cold_memory.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
+        (
+            "memory",
+            cold_memory.FILE,
+            _SELDOM,
+            (meter.MEMORY_COLD,),
+            lambda texts: (list(map(cold_memory.idle, texts)),),
+        ),
         *(
-            ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
-            for one in meter.PRESSURES
+            ("cpuacct", f"{stall.resource}.pressure", 10, stall.meters, _pressures)
+            for stall in meter.PRESSURES
         ),
     )
     v2: tuple[_Row, ...] = (
@@ -351,7 +353,10 @@ def table() -> tuple[File, ...]:
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         ("io", _V2_DISKS, 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
         ("memory", "memory.events", 5, (meter.OOM_KILLS,), KeyedFile((1, (b"oom_kill",)))),
-        *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
+        *(
+            ("", f"{stall.resource}.pressure", 10, stall.meters, _pressures)
+            for stall in meter.PRESSURES
+        ),
     )
     return (*(_row(row, unified=False) for row in v1), *(_row(row, unified=True) for row in v2))
 

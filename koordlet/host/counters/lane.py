@@ -166,10 +166,10 @@ class ReadLane:
 
     def told(self, tick: int, slots: Sequence[int]) -> Sequence[bytes | int | None] | None:
         """Texts of these slots' files at this tick; ``None`` if not remembered."""
-        said = self._said[tick % self.file.every]
-        if isinstance(said, int) or self._tick != tick:
+        remembered = self._said[tick % self.file.every]
+        if isinstance(remembered, int) or self._tick != tick:
             return None
-        known = dict(zip(said.slots, said.marks, strict=True))
+        known = dict(zip(remembered.slots, remembered.marks, strict=True))
         return [known.get(slot) for slot in slots]
 
     def _moved(
@@ -211,15 +211,19 @@ class ReadLane:
 
     def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
         """Parse the texts that changed since the last time; the others keep their values."""
-        said = self._said[turn]
-        if isinstance(said, int) and said:
-            self._said[turn] = said - 1
+        remembered = self._said[turn]
+        if isinstance(remembered, int) and remembered:
+            self._said[turn] = remembered - 1
             return self._batches(turn, slots, texts)
-        if isinstance(said, int) or said.slots is not slots or said.width != self._width:
+        if (
+            isinstance(remembered, int)
+            or remembered.slots is not slots
+            or remembered.width != self._width
+        ):
             return self._anew(turn, slots, texts)
         marks = self._marks(texts)
-        if marks != said.marks:
-            changed = [at for at, mark in enumerate(marks) if mark != said.marks[at]]
+        if marks != remembered.marks:
+            changed = [at for at, mark in enumerate(marks) if mark != remembered.marks[at]]
             if len(changed) > len(texts) // 2:
                 # To put so many into their places takes longer than to understand the others.
                 self._said[turn] = _RESTLESS
@@ -228,9 +232,9 @@ class ReadLane:
                 columns = self._columns([texts[at] for at in changed])
             except (ValueError, IndexError):
                 return self._anew(turn, slots, texts)
-            batches = self._changed(said.batches, slots, changed, columns)
-            self._said[turn] = said = _Said(slots, self._width, marks, batches)
-        return said.batches
+            batches = self._changed(remembered.batches, slots, changed, columns)
+            self._said[turn] = remembered = _Said(slots, self._width, marks, batches)
+        return remembered.batches
 
     def _marks(self, texts: list[bytes]) -> Sequence[bytes | int]:
         return texts if self.file.short else list(map(hash, texts))
@@ -276,18 +280,18 @@ class ReadLane:
         self, turn: int, slots: list[int], texts: list[bytes | None], plain: Mapping[int, bytes]
     ) -> tuple[list[int], list[bytes]]:
         """Drop vanished cgroups, and open files that have no descriptor."""
-        found = dict(plain)
+        by_slot = dict(plain)
         for slot, text in zip(slots, texts, strict=True):
             if text is not None:
-                found[slot] = text
+                by_slot[slot] = text
                 continue
             # It opens and says EOPNOTSUPP: pressure, switched off.
             never = slot in self._unread and self._is_refused(slot)
             self._room.counts["gone"] += not never
             self._drop(slot, turn)
             (self._absent if never else self._pending)[turn].add(slot)
-        order = sorted(found)
-        return order, [found[slot] for slot in order]
+        order = sorted(by_slot)
+        return order, [by_slot[slot] for slot in order]
 
     def _is_refused(self, slot: int) -> bool:
         """True if a newly opened file will never have values."""
@@ -307,7 +311,7 @@ class ReadLane:
             slots, columns = self._bearable(slots, texts)
         length = len(range(turn, self._width, every))
         made = []
-        for one, column in zip(meters, columns, strict=False):
+        for what, column in zip(meters, columns, strict=False):
             if slots and slots[-1] // every == len(slots) - 1:
                 # Slots are given from the lowest on, so mostly there are no holes.
                 values = column
@@ -316,7 +320,7 @@ class ReadLane:
                 values = array("d", [counters.NAN]) * length
                 for slot, value in zip(slots, column, strict=True):
                     values[slot // every] = value
-            made.append(counters.Batch(one, turn, every, values))
+            made.append(counters.Batch(what, turn, every, values))
         return made
 
     def _columns(self, texts: Sequence[bytes]) -> list[array[float]]:
@@ -342,4 +346,4 @@ class ReadLane:
             rows.append(tuple(map(operator.itemgetter(0), columns)))
         if not rows:
             return kept, [array("d") for _ in self.file.meters]
-        return kept, [array("d", one) for one in zip(*rows, strict=True)]
+        return kept, [array("d", column) for column in zip(*rows, strict=True)]

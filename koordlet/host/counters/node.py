@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from koordlet.host.counters import cold_memory, procstat
-from koordlet.host.fs import kept_files, root
+from koordlet.host.fs import descriptors, root
 from koordlet.model import absence, cgroup, counters, meter, topology
 
 #: Ticks between two reads of what is not urgent.
@@ -35,7 +35,7 @@ class NodeReader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.KeptFiles(host)
+        self._files = descriptors.KeptFiles(host)
         self._tick = -1
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}
@@ -77,29 +77,29 @@ class NodeReader:
             node.update(times)
             cpus.update(each)
 
-        said = (
+        problems = (
             self._try("stat", processors, self._files.read),
             self._try(
                 "meminfo", lambda text: node.update(procstat.meminfo(text)), self._files.read
             ),
         )
-        self.problem = "; ".join(filter(None, said))
+        self.problem = "; ".join(filter(None, problems))
         if not self.problem:
             self.good_at = at
         if slow:
             self._slowly(node)
         if self._tick % _SELDOM == 0:
             self._cold(node)
-        found: dict[str, Values] = {
+        by_scope: dict[str, Values] = {
             "node": {"": node},
             "cpus": {cpu: {meter.CPU: seconds} for cpu, seconds in cpus.items()},
             "numa": self._numa(cpus, slow=slow),
         }
         if slow:
-            found["links"] = self._links()
+            by_scope["links"] = self._links()
         return {
             name: self._subjects[name].reading(values, at, suspended)
-            for name, values in found.items()
+            for name, values in by_scope.items()
         }
 
     def close(self) -> None:
@@ -113,23 +113,23 @@ class NodeReader:
             ("schedstat", procstat.schedstat),
         ):
             self._try(name, functools.partial(_into, node, understand))
-        for one in meter.PRESSURES:
-            self._try(f"pressure/{one.resource}", functools.partial(_stalls, node, one.meters))
+        for stall in meter.PRESSURES:
+            self._try(f"pressure/{stall.resource}", functools.partial(_stalls, node, stall.meters))
 
     def _cold(self, node: dict[meter.Meter, float]) -> None:
         self._missing.pop("memory.cold", None)
         try:
-            found = cold_memory.node(self._host, self._layout)
+            cold = cold_memory.node(self._host, self._layout)
         except ValueError:
             self.counts["damaged"] += 1
             return
         except OSError as error:
             self._missing["memory.cold"] = f"{error.filename}: {error.strerror}"
             return
-        if isinstance(found, absence.Unsupported):
-            self._missing[found.feature] = found.why
+        if isinstance(cold, absence.Unsupported):
+            self._missing[cold.feature] = cold.why
         else:
-            node[meter.MEMORY_COLD] = found
+            node[meter.MEMORY_COLD] = cold
 
     def _try(self, name: str, take: Callable[[bytes], None], read: _Read | None = None) -> str:
         """One file below ``/proc``. Whatever is wrong with it costs its values only."""
@@ -159,9 +159,9 @@ class NodeReader:
         return ""
 
     def _numa(self, cpus: Mapping[str, float], *, slow: bool) -> Values:
-        found: dict[str, dict[meter.Meter, float]] = {node: {} for node in self._nodes}
+        by_node: dict[str, dict[meter.Meter, float]] = {node: {} for node in self._nodes}
         for cpu, seconds in cpus.items():
-            on = found.get(self._node_of.get(cpu, ""))
+            on = by_node.get(self._node_of.get(cpu, ""))
             if on is not None:
                 on[meter.CPU] = on.get(meter.CPU, 0.0) + seconds
         # A CPU that comes back brings the time of its former life: that is no rate of its node.
@@ -170,33 +170,33 @@ class NodeReader:
             self._file(
                 f"node{node}.meminfo",
                 self._host.sys("devices", "system", "node", f"node{node}", "meminfo"),
-                functools.partial(_into, found[node], procstat.node_meminfo),
+                functools.partial(_into, by_node[node], procstat.node_meminfo),
             )
-        return found
+        return by_node
 
     def _links(self) -> Values:
-        found: dict[str, Mapping[meter.Meter, float]] = {}
-        self._try("net/dev", lambda text: found.update(procstat.net(text)))
+        links: dict[str, Mapping[meter.Meter, float]] = {}
+        self._try("net/dev", lambda text: links.update(procstat.net(text)))
         self._devices = {
             name: self._devices[name]
             if name in self._devices
             else self._host.exists(self._host.sys("class", "net", name, "device"))
-            for name in found
+            for name in links
         }
-        real = [name for name in found if self._devices[name]]
-        return {name: found[name] for name in real or sorted(found)[:_MOST_VIRTUAL]}
+        real = [name for name in links if self._devices[name]]
+        return {name: links[name] for name in real or sorted(links)[:_MOST_VIRTUAL]}
 
 
 def _into(
-    found: dict[meter.Meter, float],
+    values: dict[meter.Meter, float],
     understand: Callable[[bytes], Mapping[meter.Meter, float]],
     text: bytes,
 ) -> None:
-    found.update(understand(text))
+    values.update(understand(text))
 
 
-def _stalls(found: dict[meter.Meter, float], meters: Iterable[meter.Meter], text: bytes) -> None:
-    found.update(zip(meters, procstat.pressure(text), strict=True))
+def _stalls(values: dict[meter.Meter, float], meters: Iterable[meter.Meter], text: bytes) -> None:
+    values.update(zip(meters, procstat.pressure(text), strict=True))
 
 
 class _Subjects:

@@ -5,7 +5,7 @@ Does not cover: the system call (``host.process.perf_events``), what follows fro
 
 A counter of a group needs a descriptor on every CPU, and each switch between counted groups costs
 its CPU a microsecond. So not everybody is counted all the time: in a window of ten seconds as many
-groups as ``host.process.descriptors`` allows, those first whose last window is longest ago; and
+groups as ``host.fs.descriptors`` allows, those first whose last window is longest ago; and
 where all fit, one window a minute, as the peer has it.
 
 Rules:
@@ -110,7 +110,9 @@ class PerformanceReader:
         self._end(window, at)
         there = set(groups(pods))
         self._done = {
-            one: work for one, work in self._done.items() if work.at > at - _OLD and one in there
+            group: work
+            for group, work in self._done.items()
+            if work.at > at - _OLD and group in there
         }
         return self._reading(at, suspended)
 
@@ -136,12 +138,12 @@ class PerformanceReader:
         self._why = ""
         most = max(1, self.settings.descriptors // (2 * len(cpus)))
         never = _Work(float("-inf"), 0.0, 0.0)
-        longest = sorted(wanted, key=lambda one: self._done.get(one, never).at)[:most]
+        longest = sorted(wanted, key=lambda group: self._done.get(group, never).at)[:most]
         handles = {}
-        for one in longest:
-            opened = self._open(self._host.at(holder.directory(one)), cpus)
+        for group in longest:
+            opened = self._open(self._host.at(holder.directory(group)), cpus)
             if opened:
-                handles[one] = opened
+                handles[group] = opened
         self._window = _Window(at, len(wanted) <= most, handles)
 
     def _open(self, group: root.HostPath, cpus: Iterable[int]) -> list[tuple[int, ...]]:
@@ -170,24 +172,24 @@ class PerformanceReader:
         assert self._counters is not None  # noqa: S101 -- as above
         for pair in pairs:
             try:
-                found = self._counters.read(pair[0])
+                sample = self._counters.read(pair[0])
             except OSError:
                 return None
-            if found.counted:
-                scale = found.wanted / found.counted
-                cycles += found.first * scale
-                instructions += found.second * scale
+            if sample.counted:
+                scale = sample.wanted / sample.counted
+                cycles += sample.first * scale
+                instructions += sample.second * scale
         return _Work(at, cycles, instructions)
 
     def _reading(self, at: float, suspended: float) -> counters.Reading:
         """Newest window of every cgroup."""
         gone = self._slots.keys() - self._done.keys()
-        self._free += sorted(self._slots.pop(one) for one in gone)
-        new = [one for one in self._done if one not in self._slots]
-        for one in new:
-            self._slots[one] = self._free.pop() if self._free else len(self._slots)
+        self._free += sorted(self._slots.pop(group) for group in gone)
+        new = [group for group in self._done if group not in self._slots]
+        for group in new:
+            self._slots[group] = self._free.pop() if self._free else len(self._slots)
         width = len(self._slots) + len(self._free)
-        columns = {one: array("d", [counters.NAN]) * width for one in meter.WORK}
+        columns = {what: array("d", [counters.NAN]) * width for what in meter.WORK}
         for group, slot in self._slots.items():
             work = self._done[group]
             columns[meter.CYCLES][slot] = work.cycles
@@ -198,9 +200,9 @@ class PerformanceReader:
             at=at,
             suspended=suspended,
             slots=dict(self._slots),
-            renewed=tuple(self._slots[one] for one in new),
+            renewed=tuple(self._slots[group] for group in new),
             width=width,
-            batches=tuple(counters.Batch(what, 0, 1, one) for what, one in columns.items()),
+            batches=tuple(counters.Batch(what, 0, 1, column) for what, column in columns.items()),
         )
 
     def _close(self) -> None:
@@ -217,11 +219,11 @@ class PerformanceReader:
 
 def groups(pods: Iterable[pod.Pod]) -> list[str]:
     """Counted cgroups: of containers, and of workloads without containers."""
-    found: dict[str, None] = {}
-    for one in pods:
-        inside = [box.group for box in one.containers if box.group is not None]
+    paths: dict[str, None] = {}
+    for workload in pods:
+        inside = [box.group for box in workload.containers if box.group is not None]
         if inside:
-            found.update(dict.fromkeys(inside))
-        elif one.group is not None and not one.containers:
-            found[one.group] = None
-    return list(found)
+            paths.update(dict.fromkeys(inside))
+        elif workload.group is not None and not workload.containers:
+            paths[workload.group] = None
+    return list(paths)

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from koordlet.host.counters import procstat
-from koordlet.host.fs import kept_files, root
+from koordlet.host.fs import descriptors, root
 from koordlet.model import cgroup, meter, pressure
 from koordlet.model.record import dataclass
 
@@ -80,16 +80,16 @@ class _Known(NamedTuple):
     """Page cache of a group as it was read, what the machine's was then, and the group's use."""
 
     at: float
-    found: _Cache
+    cache: _Cache
     machine: _Cache
     usage: int
 
     def holds(self, at: float, machine: _Cache, total: int, usage: int, most: int) -> bool:
         """True if the cached value can hardly have changed."""
-        moved = (abs(one - before) for one, before in zip(machine, self.machine, strict=True))
+        moved = (abs(value - before) for value, before in zip(machine, self.machine, strict=True))
         return (
             0 <= at - self.at < _BELIEVED
-            and all(one <= total * _SAME for one in moved)
+            and all(change <= total * _SAME for change in moved)
             and abs(usage - self.usage) <= most * _USED
         )
 
@@ -99,7 +99,7 @@ class PressureReader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept_files.KeptFiles(host)
+        self._files = descriptors.KeptFiles(host)
         self._layout = cgroup.Layout()
         self.places = PressurePaths()
         self._problems: dict[str, str] = {}
@@ -142,7 +142,10 @@ class PressureReader:
             layout=_layout(nodefs, imagefs, containerfs),
             disks_at=disks_at,
             max_pids=self._max_pids(),
-            processes=self._try("processes", lambda: _processes(self._proc("loadavg"))),
+            # All tasks: the number after the slash.
+            processes=self._try(
+                "processes", lambda: int(self._proc("loadavg").split()[3].partition(b"/")[2])
+            ),
             swap_total=_whole(memory.get(meter.SWAP_TOTAL)),
             swap_free=_whole(memory.get(meter.SWAP_FREE)),
             stalls=self._stalls(),
@@ -187,15 +190,15 @@ class PressureReader:
         """``/proc/meminfo`` of the machine, reduced to the needed fields."""
         text = self._try("memory.total", lambda: self._proc("meminfo")) or b""
         self._machine = self._try("memory.total", lambda: _cache(text))
-        found = self._try("memory.total", lambda: procstat.meminfo(text)) or {} if text else {}
-        self._total = _whole(found.get(meter.MEMORY_TOTAL))
-        return found
+        values = self._try("memory.total", lambda: procstat.meminfo(text)) or {} if text else {}
+        self._total = _whole(values.get(meter.MEMORY_TOTAL))
+        return values
 
     def _root(self, at: float | None = None) -> pressure.Memory:
         where, total = self._memory(), self._total
         if self.places.memory:
             group = self._group(where, where.directory(self.places.memory), at)
-            limits = [one for one in (group.limit, total) if one is not None]
+            limits = [limit for limit in (group.limit, total) if limit is not None]
             return replace(group, limit=min(limits, default=None))
         file = f"{where.mount}/memory.stat"
         if where.unified:
@@ -214,7 +217,7 @@ class PressureReader:
         believes = self._host.live and not self.closely
         most = total if limit is None else min(limit, total)
         if believes and known is not None and known.holds(at, machine, total, usage, most):
-            return known.found
+            return known.cache
         cache_of = _cache_of(_keyed(self._read(file)))
         self._known[file] = _Known(at, cache_of, machine, usage)
         return cache_of
@@ -257,12 +260,12 @@ class PressureReader:
 
     def _max_pids(self) -> int | None:
         """The smaller of both limits, whichever can be read."""
-        found = [
+        limits = [
             value
             for name in ("pid_max", "threads-max")
             if (value := self._try(name, functools.partial(self._setting, name))) is not None
         ]
-        return min(found, default=None)
+        return min(limits, default=None)
 
     def _setting(self, name: str) -> int:
         return int(self._proc("sys", "kernel", name))
@@ -271,18 +274,18 @@ class PressureReader:
         return procstat.pressure(self._proc("pressure", resource))
 
     def _stalls(self) -> Mapping[str, float]:
-        found: dict[str, float] = {}
-        for one in meter.PRESSURES:
+        averages: dict[str, float] = {}
+        for stall in meter.PRESSURES:
             values = self._try(
-                f"pressure.{one.resource}",
-                functools.partial(self._pressure, one.resource),
+                f"pressure.{stall.resource}",
+                functools.partial(self._pressure, stall.resource),
             )
             for index, degree in enumerate(_DEGREES):
                 for offset, seconds in enumerate(meter.AVERAGES):
                     value = None if values is None else values[4 * index + offset]
                     if value is not None and not math.isnan(value):
-                        found[f"{one.resource}.{degree}.avg{seconds}"] = value
-        return found
+                        averages[f"{stall.resource}.{degree}.avg{seconds}"] = value
+        return averages
 
     def _systems(
         self, disks: Mapping[str, pressure.FileSystem]
@@ -299,10 +302,10 @@ class PressureReader:
     def _first(
         self, what: str, paths: Sequence[str], disks: Mapping[str, pressure.FileSystem]
     ) -> pressure.FileSystem | None:
-        found = next((disks[path] for path in paths if path in disks), None)
-        if found is None and paths:
+        disk = next((disks[path] for path in paths if path in disks), None)
+        if disk is None and paths:
             self._problems[what] = f"no statistics for {' or '.join(paths)}"
-        return found
+        return disk
 
 
 def _layout(
@@ -323,25 +326,25 @@ def recorded(host: root.HostRoot, places: PressurePaths) -> dict[str, pressure.F
 
     What lies on the disk that the recording itself lies on says nothing about that machine.
     """
-    found: dict[str, pressure.FileSystem] = {}
+    disks: dict[str, pressure.FileSystem] = {}
     try:
         own = host.statvfs(host.at("/"))
     except OSError:
-        return found
+        return disks
     for path in places.directories:
         try:
-            one = host.statvfs(host.at(path))
+            disk = host.statvfs(host.at(path))
         except OSError:
             continue
-        if (one.f_fsid, one.f_files, one.f_blocks) != (own.f_fsid, own.f_files, own.f_blocks):
-            found[path] = pressure.FileSystem(
-                device=f"{one.f_fsid}/{one.f_blocks}/{one.f_files}",
-                available=one.f_bavail * one.f_frsize,
-                capacity=one.f_blocks * one.f_frsize,
-                inodes_free=one.f_ffree if one.f_files else None,
-                inodes=one.f_files or None,
+        if (disk.f_fsid, disk.f_files, disk.f_blocks) != (own.f_fsid, own.f_files, own.f_blocks):
+            disks[path] = pressure.FileSystem(
+                device=f"{disk.f_fsid}/{disk.f_blocks}/{disk.f_files}",
+                available=disk.f_bavail * disk.f_frsize,
+                capacity=disk.f_blocks * disk.f_frsize,
+                inodes_free=disk.f_ffree if disk.f_files else None,
+                inodes=disk.f_files or None,
             )
-    return found
+    return disks
 
 
 def _of(usage: int, cache: _Cache, limit: int | None) -> pressure.Memory:
@@ -359,12 +362,9 @@ def _cache_of(stat: Mapping[bytes, int]) -> _Cache:
 def _cache(meminfo: bytes) -> _Cache | None:
     """Page cache of the whole machine; ``None`` if unknown."""
     parts = [meminfo.partition(name)[2].split(None, 1)[:1] for name in _CACHE]
-    return _Cache(*(int(one) * _KIB for part in parts for one in part)) if all(parts) else None
-
-
-def _processes(text: bytes) -> int:
-    """All tasks: the number after the slash."""
-    return int(text.split()[3].partition(b"/")[2])
+    return (
+        _Cache(*(int(number) * _KIB for part in parts for number in part)) if all(parts) else None
+    )
 
 
 def _keyed(text: bytes) -> dict[bytes, int]:

@@ -55,35 +55,36 @@ _MEMINFO = re.compile(
 
 
 def _meminfo(text: bytes) -> dict[bytes, int]:
-    found = {name: int(number) * _KIB for name, number in _MEMINFO.findall(text)}
-    if b"MemTotal" not in found or b"MemFree" not in found:
+    amounts = {name: int(number) * _KIB for name, number in _MEMINFO.findall(text)}
+    if b"MemTotal" not in amounts or b"MemFree" not in amounts:
         raise ValueError("no MemTotal or MemFree")
-    return found
+    return amounts
 
 
 def meminfo(text: bytes) -> Values:
     """Parse ``/proc/meminfo``."""
-    found = _meminfo(text)
-    total, free = found[b"MemTotal"], found[b"MemFree"]
-    available = found.get(b"MemAvailable", _NAN)
+    amounts = _meminfo(text)
+    total, free = amounts[b"MemTotal"], amounts[b"MemFree"]
+    available = amounts.get(b"MemAvailable", _NAN)
     return {
         meter.MEMORY: total - free,
         meter.WORKING_SET: total - available,
         meter.MEMORY_TOTAL: total,
         meter.MEMORY_FREE: free,
         meter.MEMORY_AVAILABLE: available,
-        meter.MEMORY_CACHE: found.get(b"Active(file)", _NAN) + found.get(b"Inactive(file)", _NAN),
-        meter.SWAP_TOTAL: found.get(b"SwapTotal", _NAN),
-        meter.SWAP_FREE: found.get(b"SwapFree", _NAN),
+        meter.MEMORY_CACHE: amounts.get(b"Active(file)", _NAN)
+        + amounts.get(b"Inactive(file)", _NAN),
+        meter.SWAP_TOTAL: amounts.get(b"SwapTotal", _NAN),
+        meter.SWAP_FREE: amounts.get(b"SwapFree", _NAN),
     }
 
 
 def node_meminfo(text: bytes) -> Values:
     """Parse a NUMA node's ``meminfo``, which has no available memory."""
-    found = _meminfo(text)
-    total, free = found[b"MemTotal"], found[b"MemFree"]
+    amounts = _meminfo(text)
+    total, free = amounts[b"MemTotal"], amounts[b"MemFree"]
     names = (b"Active(file)", b"Inactive(file)", b"SReclaimable")
-    reclaimable = sum(found.get(name, 0) for name in names)
+    reclaimable = sum(amounts.get(name, 0) for name in names)
     return {
         meter.MEMORY: total - free,
         meter.WORKING_SET: max(0, total - free - reclaimable),
@@ -94,8 +95,8 @@ def node_meminfo(text: bytes) -> Values:
 
 def loadavg(text: bytes) -> Values:
     """Parse ``/proc/loadavg``."""
-    one, five, fifteen = map(float, text.split()[:3])
-    return {meter.LOAD_1: one, meter.LOAD_5: five, meter.LOAD_15: fifteen}
+    load_1, load_5, load_15 = map(float, text.split()[:3])
+    return {meter.LOAD_1: load_1, meter.LOAD_5: load_5, meter.LOAD_15: load_15}
 
 
 def schedstat(text: bytes) -> Values:
@@ -117,19 +118,19 @@ _VMSTAT = {
 def vmstat(text: bytes) -> Values:
     """Parse ``/proc/vmstat``; counters that the kernel lacks are missing."""
     words = text.split()
-    found = dict(zip(words[::2], words[1::2], strict=True))
-    return {what: int(found[key]) for key, what in _VMSTAT.items() if key in found}
+    counts = dict(zip(words[::2], words[1::2], strict=True))
+    return {what: int(counts[key]) for key, what in _VMSTAT.items() if key in counts}
 
 
 def net(text: bytes) -> dict[str, Values]:
     """Parse ``/proc/net/dev``: bytes by interface, without the loopback."""
-    found: dict[str, Values] = {}
+    links: dict[str, Values] = {}
     for line in text.decode("utf-8", "replace").splitlines()[2:]:
         name, _, numbers = line.rpartition(":")
         words = numbers.split()
         if name.strip() != "lo":
-            found[name.strip()] = {meter.RECEIVED: int(words[0]), meter.SENT: int(words[8])}
-    return found
+            links[name.strip()] = {meter.RECEIVED: int(words[0]), meter.SENT: int(words[8])}
+    return links
 
 
 _LINE = rb"%s avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+) total=(\d+)\s*"

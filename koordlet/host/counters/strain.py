@@ -73,7 +73,9 @@ class _Totals:
             return self
         before = zip(texts, self.texts, self.numbers, strict=True)
         return _Totals(
-            files, texts, [one if text == old else understand(text) for text, old, one in before]
+            files,
+            texts,
+            [numbers if text == old else understand(text) for text, old, numbers in before],
         )
 
     def since(self, before: _Totals, which: int = 0) -> float:
@@ -150,13 +152,13 @@ class StrainReader:
         Latency-sensitive use is that of ``plus`` without that of ``minus``; ``watched`` are the
         groups whose threads may wait.
         """
-        groups = tuple(tuple(list(one)[:_GROUPS]) for one in (plus, minus, best_effort))
-        found = tuple(dict.fromkeys(watched))
-        if (layout, groups, found) == (self._layout, self._groups, self._watched):
+        groups = tuple(tuple(list(paths)[:_GROUPS]) for paths in (plus, minus, best_effort))
+        followed = tuple(dict.fromkeys(watched))
+        if (layout, groups, followed) == (self._layout, self._groups, self._watched):
             return
-        self._layout, self._groups, self._watched = layout, groups, found
+        self._layout, self._groups, self._watched = layout, groups, followed
         self._uses = tuple(self._files(knob.CPU_USAGE, group) for group in groups)
-        self._stalls = self._tried = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
+        self._stalls = self._tried = self._files(knob.CPU_PRESSURE, followed[:_GROUPS])
         self._absent.clear()
         self._renewed = float("-inf")
         self._sample, self._threads, self._untried = {}, (), []
@@ -164,8 +166,8 @@ class StrainReader:
         self.close()
 
     def _files(self, row: knob.Knob, groups: Iterable[str]) -> Sequence[str]:
-        found = (self._layout.file(row, group) for group in groups)
-        return [path for path in found if path is not None]
+        paths = (self._layout.file(row, group) for group in groups)
+        return [path for path in paths if path is not None]
 
     def look(self, at: float) -> strain.Strain | None:
         """Look now; the same as before where that was a moment ago."""
@@ -248,20 +250,20 @@ class StrainReader:
         groups, sample = self._watched, self._sample
         size = min(_GROUPS, len(groups))
         gone = self._gone().issuperset
-        ended = [one for one, threads in sample.items() if threads and gone(threads)]
-        for one in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
-            sample.pop(one, None)
+        ended = [group for group, threads in sample.items() if threads and gone(threads)]
+        for group in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
+            sample.pop(group, None)
         each = max(1, _THREADS // max(1, size))
         while len(sample) < size:
             self._turn = (self._turn + 1) % len(groups)
-            one = groups[self._turn]
-            if one not in sample:
-                sample[one] = self._of_group(one, each)
-        found = [path for threads in sample.values() for path in threads][:_THREADS]
-        for path in set(self._threads).difference(found):
+            group = groups[self._turn]
+            if group not in sample:
+                sample[group] = self._of_group(group, each)
+        paths = [path for threads in sample.values() for path in threads][:_THREADS]
+        for path in set(self._threads).difference(paths):
             if path in self._handles:
                 self._host.close(self._handles.pop(path))
-        self._threads = tuple(found)
+        self._threads = tuple(paths)
 
     def _gone(self) -> set[str]:
         """The threads of the sample that could not be read at the last look."""
@@ -270,7 +272,7 @@ class StrainReader:
         threads = self._looked.threads
         known = zip(threads.files, threads.numbers, strict=True)
         there = {file for file, (ran, _) in known if ran >= 0}
-        return {file for one in self._sample.values() for file in one if file not in there}
+        return {file for files in self._sample.values() for file in files if file not in there}
 
     def _of_group(self, group: str, most: int) -> list[str]:
         """So many threads of a group, of the groups inside it where it has none itself."""
@@ -278,20 +280,20 @@ class StrainReader:
         if holder is None:
             return []
         todo = [group]
-        found: list[str] = []
-        while todo and len(found) < most:
+        paths: list[str] = []
+        while todo and len(paths) < most:
             here = todo.pop(0)
             try:
                 procs = self._host.at(f"{holder.directory(here)}/cgroup.procs")
                 listed = self._host.text(procs).split()
                 for pid in listed[:most]:
                     threads = self._host.list(self._host.proc(pid, "task"))
-                    found += [str(self._host.proc(tid, "schedstat")) for tid in threads]
+                    paths += [str(self._host.proc(tid, "schedstat")) for tid in threads]
             except OSError:
                 continue
             if not listed and len(todo) < _GROUPS:
                 todo += self._children(here)
-        return found[:most]
+        return paths[:most]
 
     # Comparing -----------------------------------------------------------------------------------
 

@@ -75,14 +75,16 @@ class TrafficReader:
         if pods is not self._pods:
             self._follow(pods)
         if self._tick % TURNS == 0:
-            self._origin()
+            # Rule 4.
+            self._own = self._namespace("1")
+            self._why = "" if self._own else "the network namespace of process 1 cannot be read"
         width = len(self._subjects) + len(self._free)
         turn = self._tick % TURNS
         columns = [array("d", [counters.NAN]) * len(range(turn, width, TURNS)) for _ in _METERS]
-        for one in self._subjects.values() if self._own else ():
-            if one.slot % TURNS == turn:
-                for column, total in zip(columns, self._look(one, layout), strict=True):
-                    column[one.slot // TURNS] = total
+        for subject in self._subjects.values() if self._own else ():
+            if subject.slot % TURNS == turn:
+                for column, total in zip(columns, self._look(subject, layout), strict=True):
+                    column[subject.slot // TURNS] = total
         renewed, self._renewed = self._renewed, []
         return counters.Reading(
             at=at,
@@ -98,7 +100,9 @@ class TrafficReader:
 
     def _follow(self, pods: Sequence[pod.Pod]) -> None:
         self._pods = pods
-        wanted = {one.group: _groups(one) for one in pods if one.group is not None}
+        wanted = {
+            workload.group: _groups(workload) for workload in pods if workload.group is not None
+        }
         for gone in self._subjects.keys() - wanted.keys():
             self._free.append(self._subjects.pop(gone).slot)
         self._free.sort(reverse=True)
@@ -110,26 +114,21 @@ class TrafficReader:
             slot = self._free.pop() if self._free else len(self._subjects)
             self._subjects[name] = _Subject(slot, groups)
             self._renewed.append(slot)
-        self._slots = {name: one.slot for name, one in self._subjects.items()}
+        self._slots = {name: subject.slot for name, subject in self._subjects.items()}
 
-    def _origin(self) -> None:
-        """Rule 4."""
-        self._own = self._namespace("1")
-        self._why = "" if self._own else "the network namespace of process 1 cannot be read"
-
-    def _look(self, one: _Subject, layout: cgroup.Layout) -> tuple[float, float]:
+    def _look(self, subject: _Subject, layout: cgroup.Layout) -> tuple[float, float]:
         """The totals of one workload; missing where it has no network of its own."""
-        if not one.pid or self._namespace(one.pid) != one.namespace:
-            one.pid, found = self._process(one, layout)
-            if found != one.namespace:
-                one.namespace = found
-                self._renewed.append(one.slot)
-        if not one.pid or one.namespace == self._own:
+        if not subject.pid or self._namespace(subject.pid) != subject.namespace:
+            subject.pid, namespace = self._process(subject, layout)
+            if namespace != subject.namespace:
+                subject.namespace = namespace
+                self._renewed.append(subject.slot)
+        if not subject.pid or subject.namespace == self._own:
             return counters.NAN, counters.NAN
         try:
-            moved = procstat.net(self._host.read(self._host.proc(one.pid, "net", "dev")))
+            moved = procstat.net(self._host.read(self._host.proc(subject.pid, "net", "dev")))
         except (OSError, ValueError, IndexError):
-            one.pid = ""
+            subject.pid = ""
             return counters.NAN, counters.NAN
         received, sent = (
             float(sum(each[what] for each in moved.values()))
@@ -137,9 +136,9 @@ class TrafficReader:
         )
         return received, sent
 
-    def _process(self, one: _Subject, layout: cgroup.Layout) -> tuple[str, int]:
+    def _process(self, subject: _Subject, layout: cgroup.Layout) -> tuple[str, int]:
         """A process of a workload and its network namespace; empty and 0 for none."""
-        for pid in self._processes(one.groups, layout):
+        for pid in self._processes(subject.groups, layout):
             namespace = self._namespace(pid)
             if namespace:
                 return pid, namespace
@@ -167,10 +166,10 @@ class TrafficReader:
             return 0
 
 
-def _groups(one: pod.Pod) -> tuple[str, ...]:
+def _groups(workload: pod.Pod) -> tuple[str, ...]:
     """Cgroups of a workload's processes, likeliest first."""
-    inside = [box.group for box in one.containers if box.group is not None]
+    inside = [box.group for box in workload.containers if box.group is not None]
     # crun gives a container's processes a group of their own.
     nested = [f"{group}/container" for group in inside]
-    own = [one.group] if one.group is not None else []
+    own = [workload.group] if workload.group is not None else []
     return tuple([*inside[: _LOOKED // 2], *own, *nested][:_LOOKED])

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from koordlet.host import machine
 from koordlet.host.counters import groups as group_counters
 from koordlet.host.counters import node
-from koordlet.host.fs import root
-from koordlet.host.process import descriptors
+from koordlet.host.fs import descriptors, root
 from koordlet.model import absence, cgroup, pod, snapshot, topology
 from koordlet.model import counters as readings
 
@@ -98,7 +97,7 @@ class UsageReader:
             self.node.configure(shape, layout)
         if layout is not self._layout:
             self.groups.close()
-            nodes = [one.node for one in shape.nodes]
+            nodes = [numa_node.node for numa_node in shape.nodes]
             self.groups = group_counters.GroupReader(
                 self._host, layout, nodes=nodes, handles=self._handles
             )
@@ -115,30 +114,30 @@ class UsageReader:
             return {}
         self._last = now.at
         self.groups.follow(groups)
-        found = {
+        by_scope = {
             "groups": self.groups.read(
                 now.at, now.suspended, thorough=self.thorough, comparing=self.comparing
             ),
             **self.node.read(now.at, now.suspended, thorough=self.thorough),
         }
         if self._space is not None:
-            found["disks"] = self._space.read(now.at, now.suspended)
+            by_scope["disks"] = self._space.read(now.at, now.suspended)
         if self._traffic is not None:
-            found["traffic"] = self._traffic.read(now.at, now.suspended, self._layout, pods)
+            by_scope["traffic"] = self._traffic.read(now.at, now.suspended, self._layout, pods)
         if self._performance is not None and self._machine is not None:
             online = self._machine.online
             worked = self._performance.read(now.at, now.suspended, self._layout, online, pods)
-            found |= {} if worked is None else {"work": worked}
-        return found
+            by_scope |= {} if worked is None else {"work": worked}
+        return by_scope
 
     @property
     def counts(self) -> Mapping[str, int]:
         """Files read, opened, gone and damaged, mounts that hung, since the start."""
-        found = dict(self.groups.counts)
+        counts = dict(self.groups.counts)
         for name, number in self.node.counts.items():
-            found[name] = found.get(name, 0) + number
-        found["hung"] = 0 if self._space is None else self._space.hung
-        return found
+            counts[name] = counts.get(name, 0) + number
+        counts["hung"] = 0 if self._space is None else self._space.hung
+        return counts
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:

@@ -40,11 +40,11 @@ def links() -> Iterator[NetworkInterface]:
     try:
         with pyroute2.IPRoute() as route:
             for link in route.get_links():
-                found = dict(link["attrs"])
-                parent = found.get("IFLA_PARENT_DEV_NAME")
+                attributes = dict(link["attrs"])
+                parent = attributes.get("IFLA_PARENT_DEV_NAME")
                 if parent:
-                    bus = found.get("IFLA_PARENT_DEV_BUS_NAME", "")
-                    yield NetworkInterface(found["IFLA_IFNAME"], bus, parent)
+                    bus = attributes.get("IFLA_PARENT_DEV_BUS_NAME", "")
+                    yield NetworkInterface(attributes["IFLA_IFNAME"], bus, parent)
     except (OSError, pyroute2.NetlinkError):
         # A sandbox without netlink: the names stay unknown, and nothing else depends on them.
         return

@@ -43,7 +43,7 @@ def apart(call: Callable[[Any], T]) -> T:
 
     pyroute2 runs an event loop inside each call, which is refused where the agent's runs.
     """
-    found: list[T] = []
+    results: list[T] = []
     failed: list[OSError] = []
 
     def run() -> None:
@@ -55,7 +55,7 @@ def apart(call: Callable[[Any], T]) -> T:
             return
         try:
             with pyroute2.IPRoute() as route:
-                found.append(call(route))
+                results.append(call(route))
         except pyroute2.NetlinkError as error:
             failed.append(OSError(error.code, str(error)))
         except OSError as error:
@@ -66,7 +66,7 @@ def apart(call: Callable[[Any], T]) -> T:
     thread.join()
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]
 
 
 class QueueingReader:
@@ -88,13 +88,13 @@ class QueueingReader:
         if not self._host.live or (asked == self._asked and at - self._at < _BELIEVED):
             return self._known
         try:
-            found = apart(lambda route: _links(route, asked))
+            links = apart(lambda route: _links(route, asked))
         except OSError as error:
             if self._host.silence.met(error, known=bool(self._known.links)):
                 return self._known
-            found = queueing.Links(problems=(f"netlink: {error.strerror or error}",))
+            links = queueing.Links(problems=(f"netlink: {error.strerror or error}",))
         self._asked, self._at = asked, at
-        self._known = self._known if found == self._known else found
+        self._known = self._known if links == self._known else links
         return self._known
 
 
@@ -103,11 +103,11 @@ def side(host: root.HostRoot, link: str, direction: str) -> str | None:
     if not host.live:
         return None
     try:
-        found = apart(lambda route: _links(route, (link,)))
+        links = apart(lambda route: _links(route, (link,)))
     except OSError as error:
         host.silence.pass_on(error)
         return None
-    return found.links[0].side(direction) if found.links else None
+    return links.links[0].side(direction) if links.links else None
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -139,12 +139,12 @@ def _links(route: Any, names: Sequence[str]) -> queueing.Links:
 
 def _default(route: Any) -> list[int]:
     """Links of the default routes, IPv4 first."""
-    found: list[int] = []
+    links: list[int] = []
     for default_route in route.get_default_routes(table=_MAIN_TABLE):
         ways = [default_route.get_attr("RTA_OIF")]
         ways += [each["oif"] for each in default_route.get_attr("RTA_MULTIPATH") or ()]
-        found += [each for each in ways if each and each not in found]
-    return found
+        links += [each for each in ways if each and each not in links]
+    return links
 
 
 class _Qdisc(typing.NamedTuple):
@@ -155,13 +155,13 @@ class _Qdisc(typing.NamedTuple):
 
 def _qdiscs(route: Any) -> dict[tuple[int, int], _Qdisc]:
     """Queueing disciplines by interface and parent."""
-    found = {}
+    qdiscs = {}
     for qdisc in route.get_qdiscs():
         kind, default = qdisc.get_attr("TCA_KIND"), 0
         if kind == "htb":
             default = qdisc.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_INIT")["defcls"]
-        found[qdisc["index"], qdisc["parent"]] = _Qdisc(kind, qdisc["handle"], default)
-    return found
+        qdiscs[qdisc["index"], qdisc["parent"]] = _Qdisc(kind, qdisc["handle"], default)
+    return qdiscs
 
 
 def _root(route: Any, index: int, qdiscs: dict[tuple[int, int], _Qdisc]) -> str:
@@ -185,18 +185,21 @@ def _ingress(
         return queueing.NONE if there is None else f"{there.kind} {there.handle >> 16:x}:"
     if there is None:
         return queueing.UNFINISHED
-    ways = {_redirected(one) for one in route.get_filters(index=index, parent=INGRESS_HANDLE)}
+    ways = {
+        _redirected(route_filter)
+        for route_filter in route.get_filters(index=index, parent=INGRESS_HANDLE)
+    }
     ways.discard(None)
     if there.kind != "ingress" or ways - {through}:
         return f"{there.kind} {there.handle >> 16:x}:"
-    found = _root(route, through, qdiscs)
-    return found if ways and queueing.is_ours(found) else queueing.UNFINISHED
+    root_text = _root(route, through, qdiscs)
+    return root_text if ways and queueing.is_ours(root_text) else queueing.UNFINISHED
 
 
-def _redirected(one: Any) -> int | None:
+def _redirected(route_filter: Any) -> int | None:
     """Target interface of a filter; -1 for another action; ``None`` for no filter."""
-    attr = one.get_attr("TCA_OPTIONS")
-    if one.get_attr("TCA_KIND") != "u32":
+    attr = route_filter.get_attr("TCA_OPTIONS")
+    if route_filter.get_attr("TCA_KIND") != "u32":
         return -1
     if attr is None or attr.get_attr("TCA_U32_SEL") is None:
         return None
@@ -229,12 +232,12 @@ def tree(route: Any, index: int, default: int) -> queueing.Tree:
 
 def filters(route: Any, index: int) -> Iterator[tuple[str, int, Any]]:
     """Address, class and message of each filter of ours."""
-    for one in route.get_filters(index=index, parent=queueing.HANDLE << 16):
-        attr = one.get_attr("TCA_OPTIONS")
+    for route_filter in route.get_filters(index=index, parent=queueing.HANDLE << 16):
+        attr = route_filter.get_attr("TCA_OPTIONS")
         chosen = attr.get_attr("TCA_U32_SEL") if attr is not None else None
-        found = address(_keys(chosen)) if chosen is not None else None
-        if found is not None:
-            yield found, (attr.get_attr("TCA_U32_CLASSID") or 0) & 0xFFFF, one
+        pod_address = address(_keys(chosen)) if chosen is not None else None
+        if pod_address is not None:
+            yield pod_address, (attr.get_attr("TCA_U32_CLASSID") or 0) & 0xFFFF, route_filter
 
 
 def _keys(chosen: Any) -> Iterator[tuple[bytes, int]]:
@@ -252,7 +255,7 @@ def _keys(chosen: Any) -> Iterator[tuple[bytes, int]]:
 
 def address(keys: Iterable[tuple[bytes, int]]) -> str | None:
     """The address that some keys compare; ``None`` where they are no whole one."""
-    known = sorted(keys, key=lambda one: one[1])
+    known = sorted(keys, key=lambda key: key[1])
     for source, destination, words in ETHERNET.values():
         offsets = [offset for _, offset in known]
         for first in (source, destination):

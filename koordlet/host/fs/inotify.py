@@ -70,13 +70,13 @@ class Inotify:
 
     def drain(self) -> list[InotifyEvent]:
         """Everything since the last call, oldest first; never waits."""
-        found: list[InotifyEvent] = []
+        events: list[InotifyEvent] = []
         while True:
             try:
                 data = os.read(self.handle, _SIZE)
             except BlockingIOError:
-                return found
-            found.extend(parse(data))
+                return events
+            events.extend(parse(data))
 
     def close(self) -> None:
         """Give the descriptor back, and all watches with it."""
@@ -92,7 +92,7 @@ class Inotify:
 
 def parse(data: bytes) -> list[InotifyEvent]:
     """The events in what one read returned: whole records, each with a padded name."""
-    found = []
+    events = []
     at = 0
     while at + _HEAD.size <= len(data):
         watch, mask, _, length = _HEAD.unpack_from(data, at)
@@ -100,7 +100,7 @@ def parse(data: bytes) -> list[InotifyEvent]:
         name = data[at : at + length].split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
         at += length
         if mask & _OVERFLOW:
-            found.append(InotifyEvent(-1, "", directory=True))
+            events.append(InotifyEvent(-1, "", directory=True))
         elif mask & (_MODIFY | _MOVED | _CREATE | _DELETE):
-            found.append(InotifyEvent(watch, name, directory=bool(mask & _ISDIR)))
-    return found
+            events.append(InotifyEvent(watch, name, directory=bool(mask & _ISDIR)))
+    return events

@@ -216,10 +216,10 @@ class HostRoot(abc.ABC):
         A pipe in a recording would wait, and a giant would swamp us; the kernel has neither.
         """
         if not self.live:
-            found = self.stat(path)
-            if found.kind is not FileKind.FILE:
+            stat = self.stat(path)
+            if stat.kind is not FileKind.FILE:
                 raise fail(errno.EINVAL, path)
-            if found.size > limit:
+            if stat.size > limit:
                 raise fail(errno.EFBIG, path)
         data = self.read(path)
         if len(data) > limit:
@@ -290,14 +290,14 @@ class DiskRoot(HostRoot):
         return sorted(os.listdir(self._where(path)))
 
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
-        found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
+        status = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
         return Stat(
-            kind=FileKind(stat_bits.S_IFMT(found.st_mode)),
-            inode=found.st_ino,
-            links=found.st_nlink,
-            mode=stat_bits.S_IMODE(found.st_mode),
-            size=found.st_size,
-            mtime=found.st_mtime,
+            kind=FileKind(stat_bits.S_IFMT(status.st_mode)),
+            inode=status.st_ino,
+            links=status.st_nlink,
+            mode=stat_bits.S_IMODE(status.st_mode),
+            size=status.st_size,
+            mtime=status.st_mtime,
         )
 
     def inode(self, path: HostPath) -> int:
@@ -355,9 +355,9 @@ class LiveHost(DiskRoot):
             if os.write(handle, data) != len(data):
                 raise fail(errno.EIO, path)
             try:
-                found = os.pread(handle, _PAGE, 0)
+                original = os.pread(handle, _PAGE, 0)
                 # A buffer of a page costs nothing, a larger one page faults: only for the few.
-                return found if len(found) < _PAGE else os.pread(handle, _CHUNK, 0)
+                return original if len(original) < _PAGE else os.pread(handle, _CHUNK, 0)
             except OSError as error:
                 return error
         except OSError as error:

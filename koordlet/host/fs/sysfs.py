@@ -122,12 +122,12 @@ class SysfsReader:
         if known is not None:
             return known
         try:
-            found = cpuset.CPUSet.parse_mask(text) if mask else cpuset.CPUSet.parse(text)
+            cpus = cpuset.CPUSet.parse_mask(text) if mask else cpuset.CPUSet.parse(text)
         except ValueError:
             self.damage(path, text, "not a CPU mask" if mask else "not a CPU list")
             return None
-        self._sets[key] = found
-        return found
+        self._sets[key] = cpus
+        return cpus
 
     def names(self, path: root.HostPath) -> list[str]:
         """The names in a directory; none when it cannot be listed."""

@@ -97,8 +97,8 @@ class Worker(Generic[T]):
     def collect(self) -> dict[str, Answer[T]]:
         """Late answers, after their callers stopped waiting."""
         with self._change:
-            found, self._answers = self._answers, {}
-        return found
+            answers, self._answers = self._answers, {}
+        return answers
 
     def stale(self) -> absence.Stale | None:
         """Description of a stuck item, if any."""

@@ -40,8 +40,8 @@ class CookieReader:
         wanted = frozenset(groups)
         if wanted != self._groups or not 0 <= at - self._at < _EVERY:
             self._groups, self._at = wanted, at
-            found = self._read(layout)
-            self._found = self._found if found == self._found else found
+            current = self._read(layout)
+            self._found = self._found if current == self._found else current
         return self._found
 
     def _read(self, layout: cgroup.Layout) -> cookies.Cookies:
@@ -61,7 +61,7 @@ class CookieReader:
                 return self._found
             why = _WHY.get(error.errno or 0, f"prctl: {error.strerror}")
             return cookies.Cookies(why=why)
-        return cookies.Cookies(of={one: found for one, found in of.items() if found})
+        return cookies.Cookies(of={group: marks for group, marks in of.items() if marks})
 
     def _of(
         self, cores: core_cookies.CoreSchedulingCalls, directory: str

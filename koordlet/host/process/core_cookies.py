@@ -91,6 +91,6 @@ class CoreSchedulingCalls:
         raise libc.failure(errno.ESRCH, "the process has no cookie")
 
     def _call(self, command: int, pid: int, scope: int, address: int = 0) -> None:
-        arguments = (ctypes.c_ulong(one) for one in (command, pid, scope, address))
+        arguments = (ctypes.c_ulong(argument) for argument in (command, pid, scope, address))
         if self._prctl(ctypes.c_int(_PR_SCHED_CORE), *arguments) != 0:
             raise libc.failure(ctypes.get_errno(), f"PR_SCHED_CORE of process {pid}")

@@ -55,20 +55,20 @@ class ProcessEvents:
 
     def hear(self) -> frozenset[int] | None:
         """Processes that began a program since the last time; ``None`` where some were lost."""
-        found: set[int] = set()
+        pids: set[int] = set()
         lost = False
         while True:
             try:
                 data = self._socket.recv(4096)
             except BlockingIOError:
-                return None if lost else frozenset(found)
+                return None if lost else frozenset(pids)
             except OSError:
                 # ENOBUFS: the socket goes on, with what comes from now on.
                 lost = True
                 continue
             pid = executed(data)
             if pid is not None:
-                found.add(pid)
+                pids.add(pid)
 
     def close(self) -> None:
         """Give the socket back; the kernel ceases to tell."""

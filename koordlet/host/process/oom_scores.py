@@ -46,10 +46,10 @@ class OomScoreReader:
         if where is not None:
             last = self._found
             there = {
-                one: dict(self._of(where.directory(one), last.get(one, {})))
-                for one in sorted(wanted)
+                group: dict(self._of(where.directory(group), last.get(group, {})))
+                for group in sorted(wanted)
             }
-            self._found = {one: scores for one, scores in there.items() if scores}
+            self._found = {group: scores for group, scores in there.items() if scores}
         return self._found
 
     def _of(self, directory: str, last: Mapping[int, int]) -> Iterator[tuple[int, int]]:

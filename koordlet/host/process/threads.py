@@ -31,9 +31,9 @@ def ensure(number: int, who: str) -> None:
     held: list[threading.Thread] = []
     try:
         for _ in range(number):
-            one = threading.Thread(target=over.wait, name="room", daemon=True)
-            start(one)
-            held.append(one)
+            thread = threading.Thread(target=over.wait, name="room", daemon=True)
+            start(thread)
+            held.append(thread)
     except OSError as error:
         raise errors.HostError(
             f"{who} needs {number} threads, but only {len(held)} can be started",
@@ -43,5 +43,5 @@ def ensure(number: int, who: str) -> None:
         ) from error
     finally:
         over.set()
-        for one in held:
-            one.join()
+        for thread in held:
+            thread.join()

@@ -53,21 +53,21 @@ class ArchiveHost(directory.ReadOnly):
         return trail[-1]
 
     def _file(self, path: root.HostPath) -> bytes:
-        found = self._find(path)
-        if found.kind is root.FileKind.DIRECTORY:
+        entry = self._find(path)
+        if entry.kind is root.FileKind.DIRECTORY:
             raise root.fail(errno.EISDIR, path)
-        return found.data
+        return entry.data
 
     def read(self, path: root.HostPath) -> bytes:
         return self._file(path)
 
     def content(self, path: root.HostPath, limit: int) -> bytes:
-        found = self._find(path)
-        if found.kind is not root.FileKind.FILE:
+        entry = self._find(path)
+        if entry.kind is not root.FileKind.FILE:
             raise root.fail(errno.EINVAL, path)
-        if len(found.data) > limit:
+        if len(entry.data) > limit:
             raise root.fail(errno.EFBIG, path)
-        return found.data
+        return entry.data
 
     def open(self, path: root.HostPath) -> int:
         data = self._file(path)
@@ -86,30 +86,30 @@ class ArchiveHost(directory.ReadOnly):
             raise root.fail(errno.EBADF, str(handle))
 
     def list(self, path: root.HostPath) -> list[str]:
-        found = self._find(path)
-        if found.kind is not root.FileKind.DIRECTORY:
+        entry = self._find(path)
+        if entry.kind is not root.FileKind.DIRECTORY:
             raise root.fail(errno.ENOTDIR, path)
-        return sorted(found.children)
+        return sorted(entry.children)
 
     def stat(self, path: root.HostPath, *, follow: bool = True) -> root.Stat:
-        found = self._find(path, follow=follow)
-        below = found.children.values()
+        entry = self._find(path, follow=follow)
+        below = entry.children.values()
         return root.Stat(
-            kind=found.kind,
-            inode=found.inode,
-            links=2 + sum(one.kind is root.FileKind.DIRECTORY for one in below)
-            if found.kind is root.FileKind.DIRECTORY
+            kind=entry.kind,
+            inode=entry.inode,
+            links=2 + sum(child.kind is root.FileKind.DIRECTORY for child in below)
+            if entry.kind is root.FileKind.DIRECTORY
             else 1,
-            mode=found.mode,
-            size=len(found.link or found.data),
-            mtime=found.mtime,
+            mode=entry.mode,
+            size=len(entry.link or entry.data),
+            mtime=entry.mtime,
         )
 
     def readlink(self, path: root.HostPath) -> str:
-        found = self._find(path, follow=False)
-        if found.kind is not root.FileKind.LINK:
+        entry = self._find(path, follow=False)
+        if entry.kind is not root.FileKind.LINK:
             raise root.fail(errno.EINVAL, path)
-        return found.link
+        return entry.link
 
     def statvfs(self, path: root.HostPath) -> os.statvfs_result:
         raise root.fail(errno.ENOSYS, path)

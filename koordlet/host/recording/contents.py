@@ -166,9 +166,9 @@ def _network(host: root.HostRoot) -> Iterator[Item]:
         target = _target(path, host.readlink(path))
         if target is None:
             continue
-        for one in _names(host, target):
-            if _NET_FILE.match(one):
-                yield from _file(host, root.HostRoot.below(target, one))
+        for leaf in _names(host, target):
+            if _NET_FILE.match(leaf):
+                yield from _file(host, root.HostRoot.below(target, leaf))
         device = root.HostRoot.below(target, "device")
         if _kind(host, device) is root.FileKind.LINK:
             yield from _link(host, device)
@@ -183,8 +183,8 @@ def _pci(host: root.HostRoot) -> Iterator[Item]:
         target = _target(path, host.readlink(path))
         if target is None:
             continue
-        for one in _PCI_FILES:
-            yield from _file(host, root.HostRoot.below(target, one))
+        for leaf in _PCI_FILES:
+            yield from _file(host, root.HostRoot.below(target, leaf))
         driver = root.HostRoot.below(target, "driver")
         if _kind(host, driver) is root.FileKind.LINK:
             yield from _link(host, driver)

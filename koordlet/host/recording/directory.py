@@ -61,14 +61,14 @@ class DirHost(ReadOnly, root.DiskRoot):
         else:
             handle = self._open_plain(path, f"{known or self._folder(folder)}/{name}")
         try:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 raise root.fail(errno.EINVAL, path)
-            if found.st_size > limit:
+            if status.st_size > limit:
                 raise root.fail(errno.EFBIG, path)
-            data = os.read(handle, (found.st_size or limit) + 1)
+            data = os.read(handle, (status.st_size or limit) + 1)
             # Below /proc and /sys the size says nothing: there, read until the end.
-            while len(data) != found.st_size and len(data) <= limit:
+            while len(data) != status.st_size and len(data) <= limit:
                 more = os.read(handle, limit + 1 - len(data))
                 if not more:
                     break

@@ -56,7 +56,7 @@ class FrameDigests:
 def frame(number: int, now: machine.Now, changes: Iterable[dict[str, object]]) -> bytes:
     """The content of ``frames/N.jsonl``."""
     head: dict[str, object] = {"frame": number, "monotonic": now.at, "wall": now.wall}
-    return b"".join(json.dumps(one).encode() + b"\n" for one in (head, *changes))
+    return b"".join(json.dumps(record).encode() + b"\n" for record in (head, *changes))
 
 
 def manifest(host: root.HostRoot, *, frames: int, files: int) -> bytes:
@@ -66,7 +66,7 @@ def manifest(host: root.HostRoot, *, frames: int, files: int) -> bytes:
         "host": {
             "kernel": _line(host, "osrelease"),
             "arch": _line(host, "arch"),
-            "cpus_online": _online(host),
+            "cpus_online": _text(host, host.sys("devices", "system", "cpu", "online")),
         },
         "files": files,
         "frames": frames,
@@ -91,10 +91,6 @@ def _object(item: contents.Item) -> dict[str, object]:
 
 def _line(host: root.HostRoot, name: str) -> str | None:
     return _text(host, host.proc("sys", "kernel", name))
-
-
-def _online(host: root.HostRoot) -> str | None:
-    return _text(host, host.sys("devices", "system", "cpu", "online"))
 
 
 def _text(host: root.HostRoot, path: root.HostPath) -> str | None:

@@ -36,11 +36,11 @@ class PlayedHost(archive.ArchiveHost):
         self._inode = 1 << 40
 
     def open(self, path: root.HostPath) -> int:
-        found = self._find(path)
-        if found.kind is root.FileKind.DIRECTORY:
+        entry = self._find(path)
+        if entry.kind is root.FileKind.DIRECTORY:
             raise root.fail(errno.EISDIR, path)
         handle, self._next = self._next, self._next + 1
-        self._handles[handle] = found
+        self._handles[handle] = entry
         return handle
 
     def pread(self, handle: int, size: int) -> bytes:
@@ -145,18 +145,18 @@ class Recording:
 
 def _seconds(head: Mapping[str, Any], name: str) -> float:
     """A time of the first line. One that no clock shows would be drawn and computed with."""
-    found: Any = head.get(name)
-    if type(found) not in (int, float) or not 0 <= found <= moment.LAST:
-        said = "is missing" if found is None else f"is {str(found)[:40]!r}"
-        raise ValueError(f"the time {name!r} {said}, expected seconds")
-    return float(found)
+    value: Any = head.get(name)
+    if type(value) not in (int, float) or not 0 <= value <= moment.LAST:
+        problem = "is missing" if value is None else f"is {str(value)[:40]!r}"
+        raise ValueError(f"the time {name!r} {problem}, expected seconds")
+    return float(value)
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
-    found = json.loads(line)
-    if not isinstance(found, dict):
+    value = json.loads(line)
+    if not isinstance(value, dict):
         raise ValueError("a line is not a JSON object")
-    return cast("Mapping[str, Any]", found)
+    return cast("Mapping[str, Any]", value)
 
 
 def _parts(path: str) -> list[str]:

@@ -51,7 +51,7 @@ def redact(path: str, data: bytes) -> bytes:
     if path == "/proc/sys/kernel/random/boot_id":
         return _BOOT_ID
     if path == "/proc/cpuinfo":
-        return _SERIAL.sub(lambda found: (found[1] or found[2]) + b"0", data)
+        return _SERIAL.sub(lambda match: (match[1] or match[2]) + b"0", data)
     if path == "/proc/self/mountinfo":
         return b"".join(_mount(line) for line in data.splitlines(keepends=True))
     return data

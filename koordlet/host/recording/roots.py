@@ -53,7 +53,11 @@ def _inside_directory(top: str) -> str:
             return here
         # A link is not followed here: it could lead anywhere.
         paths = {name: os.path.join(here, name) for name in names}
-        folders = [one for one, path in paths.items() if _is_folder(path)]
+        folders = [
+            folder
+            for folder, path in paths.items()
+            if os.path.isdir(path) and not os.path.islink(path)
+        ]
         step = _next(folders, _names(paths["root"]) if "root" in folders else [])
         if step is None:
             break
@@ -67,7 +71,9 @@ def inside(name: str, here: tarindex.ArchiveEntry) -> tarindex.ArchiveEntry:
         below = here.children
         if any(mark in below for mark in _MARKS):
             return here
-        folders = [one for one, entry in below.items() if entry.kind is root.FileKind.DIRECTORY]
+        folders = [
+            folder for folder, entry in below.items() if entry.kind is root.FileKind.DIRECTORY
+        ]
         step = _next(folders, below["root"].children if "root" in folders else [])
         if step is None:
             break
@@ -88,10 +94,6 @@ def _names(path: str) -> list[str]:
     except OSError as error:
         why = f"cannot be listed: {error.strerror}"
         raise errors.ConfigError(why, culprit=path, fix=_FIX) from None
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _no_machine(name: str) -> errors.ConfigError:

@@ -85,7 +85,7 @@ class _Index:
 
     def add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         self._count(member)
-        parts = self._parts(member)
+        parts = self._path(member, member.name, "has an absolute name or one with '..'")
         if not parts:
             return
         folder = self._folder(member, parts[:-1])
@@ -120,9 +120,6 @@ class _Index:
         self._bytes += size
         if self._bytes > self.limits.total_bytes:
             raise self.refuse(member, f"goes beyond {self.limits.total_bytes} bytes in total")
-
-    def _parts(self, member: tarfile.TarInfo) -> list[str]:
-        return self._path(member, member.name, "has an absolute name or one with '..'")
 
     def _path(self, member: tarfile.TarInfo, name: str, why: str) -> list[str]:
         parts = [part for part in name.split("/") if part not in ("", ".")]

@@ -35,14 +35,14 @@ class Monitor:
         if now.hardware.monitoring is None:
             return ()
         seen: dict[tuple[str, int, str, str], tuple[float, int]] = {}
-        found: list[resctrl.Usage] = []
+        usages: list[resctrl.Usage] = []
         for group in now.groups.values():
             for name in ("", *(f"mon_groups/{monitor}" for monitor in group.monitors)):
                 full = "/".join(part for part in (group.name, name) if part)
                 place = self.host.at(now.file(full, "mon_data"))
-                found.extend(self._group(full, group.inode, place, at, seen))
+                usages.extend(self._group(full, group.inode, place, at, seen))
         self._before = seen
-        return tuple(found)
+        return tuple(usages)
 
     def _group(
         self,
@@ -79,8 +79,8 @@ class Monitor:
             where = self.host.below(place, name)
             number = _id(name)
             inner = self._names(where, _PART)
-            for one in inner:
-                yield f"{number}/{_id(one)}", self.host.below(where, one)
+            for leaf in inner:
+                yield f"{number}/{_id(leaf)}", self.host.below(where, leaf)
             if not inner:
                 yield number, where
 

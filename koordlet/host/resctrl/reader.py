@@ -124,7 +124,7 @@ class ResctrlReader:
         """Thread lists of each workload, searched again when cgroups change."""
         asked = (layout, groups, pods)
         if not self._threads[0] or any(
-            one is not other for one, other in zip(asked, self._threads[0], strict=True)
+            new is not other for new, other in zip(asked, self._threads[0], strict=True)
         ):
             self._threads = (asked, tasks.thread_files(layout, groups, pods))
         return self._threads[1]

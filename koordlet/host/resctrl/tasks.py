@@ -61,13 +61,13 @@ class Scanner:
                 where[thread] = group
         homes: dict[str, dict[str, tuple[int, ...]]] = {}
         for workload, paths in files.items():
-            found: dict[str, list[int]] = {}
+            by_group: dict[str, list[int]] = {}
             for path in paths:
                 for thread in numbers(self.host, path):
                     # One that was born after its group was read is where its parent is.
                     if thread in where:
-                        found.setdefault(where[thread], []).append(thread)
-            homes[workload] = {name: tuple(sorted(threads)) for name, threads in found.items()}
+                        by_group.setdefault(where[thread], []).append(thread)
+            homes[workload] = {name: tuple(sorted(threads)) for name, threads in by_group.items()}
         return homes
 
 
@@ -101,13 +101,13 @@ def thread_files(
     if where is None:
         return {}
     name = "cgroup.threads" if where.unified else "tasks"
-    owners = {one.group for one in pods if one.group}
-    found: dict[str, list[str]] = {owner: [] for owner in sorted(owners)}
+    owners = {workload.group for workload in pods if workload.group}
+    by_owner: dict[str, list[str]] = {owner: [] for owner in sorted(owners)}
     for path in sorted(groups):
         owner = next((up for up in (path, *cgroup.ancestors(path)) if up in owners), None)
         if owner is not None:
-            found[owner].append(f"{where.directory(path)}/{name}")
-    return {owner: tuple(files) for owner, files in found.items()}
+            by_owner[owner].append(f"{where.directory(path)}/{name}")
+    return {owner: tuple(files) for owner, files in by_owner.items()}
 
 
 def workload_of(

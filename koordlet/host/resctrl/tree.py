@@ -47,20 +47,20 @@ class ResctrlTreeReader:
         """The slow lane: the mount may have come, gone or changed its options."""
         self._vendor = vendor or ""
         try:
-            found = mounted(self.host.text(self.host.proc("self", "mountinfo")))
+            mount = mounted(self.host.text(self.host.proc("self", "mountinfo")))
         except OSError as error:
             if self.host.silence.met(error, known=bool(self._vendor or self._mount)):
                 return
-            found = None
-        if found != self._mount:
+            mount = None
+        if mount != self._mount:
             self._info, self._last = {}, {}
-        self._mount = found
-        if found is None:
+        self._mount = mount
+        if mount is None:
             self.unsupported = (absence.Unsupported(FEATURE, self._why_not(flags)),)
             return
         # Read anew each time: unmounted and mounted again with other options looks the same here.
-        self._info = self._read_info(found[0])
-        self._writable = self.host.access(self.host.at(found[0]), 2)
+        self._info = self._read_info(mount[0])
+        self._writable = self.host.access(self.host.at(mount[0]), 2)
         self.unsupported = tuple(self._gaps(flags))
 
     def read(self) -> resctrl.Resctrl | None:
@@ -87,12 +87,12 @@ class ResctrlTreeReader:
     # Groups --------------------------------------------------------------------------------------
 
     def _groups(self, mount: str) -> Mapping[str, resctrl.Group]:
-        found = {}
+        groups = {}
         for name in ("", *self._names(mount)):
             group = self._group(mount, name)
             if group is not None:
-                found[name] = group
-        return found
+                groups[name] = group
+        return groups
 
     def _names(self, mount: str) -> list[str]:
         try:
@@ -134,18 +134,20 @@ class ResctrlTreeReader:
     # Hardware ------------------------------------------------------------------------------------
 
     def _read_info(self, mount: str) -> dict[str, dict[str, str]]:
-        found: dict[str, dict[str, str]] = {}
+        by_resource: dict[str, dict[str, str]] = {}
         info = self.host.below(self.host.at(mount), "info")
         for name in self._list(info, self._info):
             place = self.host.below(info, name)
             last = self._info.get(name, {})
             files = {
-                one: self._text(self.host.below(place, one), last.get(one))
-                for one in self._list(place, last)
+                file: self._text(self.host.below(place, file), last.get(file))
+                for file in self._list(place, last)
             }
             if files:
-                found[name] = {one: text.strip() for one, text in files.items() if text is not None}
-        return found
+                by_resource[name] = {
+                    file: text.strip() for file, text in files.items() if text is not None
+                }
+        return by_resource
 
     def _hardware(
         self, groups: list[schemata.Schemata], options: tuple[str, ...]
@@ -164,9 +166,9 @@ class ResctrlTreeReader:
         if counted is not None:
             # Where packages are counted, too (Linux 7.0), a group needs an id of theirs as well.
             ids = [
-                _number(one, "num_rmids", 0)
-                for one in (counted, self._info.get("PERF_PKG_MON"))
-                if one is not None
+                _number(folder, "num_rmids", 0)
+                for folder in (counted, self._info.get("PERF_PKG_MON"))
+                if folder is not None
             ]
             monitoring = resctrl.Monitoring(
                 features=tuple(counted.get("mon_features", "").split()),

@@ -74,7 +74,7 @@ class BusConnection:
         """The values of some properties of a unit, which is loaded where it is not."""
         path = self._one("LoadUnit", "s", (unit,))
         kind = unit.rpartition(".")[2].capitalize()
-        found = {}
+        values = {}
         for name in names:
             body = self._call(
                 str(path), "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
@@ -82,8 +82,8 @@ class BusConnection:
             if len(body) != 1 or not isinstance(body[0], dbus.Variant):
                 msg = f"{name}: the answer is not a value"
                 raise NoSystemdError(msg)
-            found[name] = body[0]
-        return found
+            values[name] = body[0]
+        return values
 
     def set_properties(self, unit: str, values: Sequence[tuple[str, dbus.Variant]]) -> None:
         """Set properties of a unit until the next boot."""

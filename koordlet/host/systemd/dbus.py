@@ -73,13 +73,13 @@ class Message:
 
 def split(signature: str) -> list[str]:
     """``sba(sv)`` → ``s``, ``b``, ``a(sv)``."""
-    found = []
+    types = []
     at = 0
     while at < len(signature):
         end = _end(signature, at, 0)
-        found.append(signature[at:end])
+        types.append(signature[at:end])
         at = end
-    return found
+    return types
 
 
 def _end(signature: str, at: int, depth: int) -> int:
@@ -195,7 +195,7 @@ class _Reader:
             return Variant(inner[0], self.get(inner[0], depth + 1))
         if kind[0] == "a":
             return self._array(kind[1:], depth + 1)
-        return tuple(self.get(one, depth + 1) for one in split(kind[1:-1]))
+        return tuple(self.get(member, depth + 1) for member in split(kind[1:-1]))
 
     def _text(self, kind: str) -> str:
         long = _TEXTS[kind] == 4
@@ -271,7 +271,7 @@ def size_of(data: bytes) -> int | None:
 def parse(data: bytes) -> Message:
     """One whole message."""
     reader = _Reader(data, _order(data))
-    _, kind, _, version, _, serial = (reader.get(one) for one in "yyyyuu")
+    _, kind, _, version, _, serial = (reader.get(letter) for letter in "yyyyuu")
     if version != 1:
         msg = f"protocol version {version}"
         raise DBusFormatError(msg)
@@ -284,7 +284,7 @@ def parse(data: bytes) -> Message:
     signature = str(fields.get(_SIGNATURE, ""))
     reply = fields.get(_REPLY_SERIAL, 0)
     # Offsets of the body count from the message's start, which is a multiple of eight as well.
-    body = tuple(reader.get(one) for one in split(signature))
+    body = tuple(reader.get(member) for member in split(signature))
     return Message(
         type=int(str(kind)),
         serial=int(str(serial)),

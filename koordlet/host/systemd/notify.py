@@ -51,11 +51,11 @@ class Notifier:
         if not self._address:
             return
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
                 # A manager that does not read must not stop a pass.
-                one.settimeout(_PATIENCE)
-                one.connect(self._address)
-                one.sendall(message.encode())
+                sock.settimeout(_PATIENCE)
+                sock.connect(self._address)
+                sock.sendall(message.encode())
         except OSError:
             # The manager restarts us if it minds; there is nobody else to tell.
             return

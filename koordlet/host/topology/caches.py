@@ -39,11 +39,6 @@ class _Kind:
 _NONE = _Kind(level=0, type="", id=None, bytes=None, ways=None)
 
 
-def _next_level(before: _Kind, what: str) -> int:
-    """The level of the cache that the kernel lists after another one (drivers/base/cacheinfo.c)."""
-    return before.level + ({before.type, what} != _PAIR)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """All instances, and for each CPU the number and the kernel's id of its L3."""
@@ -109,9 +104,10 @@ class Scan:
         at = read.host.sys
         level, what = read.integer(at(where, "level")), read.text(at(where, "type"))
         if level is None or not 1 <= level <= _MOST:
-            level = _next_level(before, what) if before is not None and what else None
-            if level is None:
+            if before is None or not what:
                 return None
+            # The kernel lists a level after the one before (drivers/base/cacheinfo.c).
+            level = before.level + ({before.type, what} != _PAIR)
             read.warn(
                 f"{at(where, 'level')}: has no level; assumed {level} from the order of the caches"
             )
@@ -134,9 +130,9 @@ class Scan:
                 f"/sys/devices/system/cpu/cpu{cpu}/cache: its L3 is shared by '{claims[cpu]}',"
                 " which other CPUs contradict"
             )
-        ids = {cpu: one for cpu, (_, one) in self._l3.items() if one is not None}
-        for one, members in self._by_id.items():
-            ids.update(dict.fromkeys(members, one))
+        ids = {cpu: cache_id for cpu, (_, cache_id) in self._l3.items() if cache_id is not None}
+        for cache_id, members in self._by_id.items():
+            ids.update(dict.fromkeys(members, cache_id))
         return Found(instances=self._instances(), l3=formed.number, l3_id=ids)
 
     def _instances(self) -> tuple[topology.Cache, ...]:
@@ -151,4 +147,6 @@ class Scan:
             )
             for (_, _, bits), kind in self._found.items()
         ]
-        return tuple(sorted(instances, key=lambda one: (one.level, one.type, one.cpus.first)))
+        return tuple(
+            sorted(instances, key=lambda cache: (cache.level, cache.type, cache.cpus.first))
+        )

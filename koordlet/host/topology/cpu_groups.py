@@ -38,7 +38,11 @@ def form(claims: Mapping[int, cpuset.CPUSet]) -> Groups:
     contested = _contested(votes)
     standing = set(votes) - contested
     if contested and len(contested) <= _MAX_CONTESTED:
-        standing |= {bits for bits in contested if _wins(bits, contested, votes)}
+        standing |= {
+            bits
+            for bits in contested
+            if 2 * votes[bits] > sum(votes[other] for other in contested if other & bits)
+        }
     refused = tuple(sorted(cpu for cpu, claim in claims.items() if claim.bits not in standing))
     number: dict[int, int] = {}
     ordered = sorted(standing, key=lambda bits: bits & -bits)
@@ -58,11 +62,6 @@ def _contested(votes: Mapping[int, int]) -> set[int]:
         shared |= seen & bits
         seen |= bits
     return {bits for bits in votes if bits & shared}
-
-
-def _wins(bits: int, contested: set[int], votes: Mapping[int, int]) -> bool:
-    having_a_say = sum(votes[other] for other in contested if other & bits)
-    return 2 * votes[bits] > having_a_say
 
 
 def dense(number: Mapping[int, int]) -> dict[int, int]:

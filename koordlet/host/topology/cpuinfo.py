@@ -70,7 +70,7 @@ def read(reader: sysfs.SysfsReader) -> Info:
 def processors(reader: sysfs.SysfsReader) -> Mapping[int, Ids]:
     """Every online processor with its x86 ids, where it has them."""
     text = reader.text(reader.host.proc("cpuinfo"), limit=_WHOLE) or ""
-    found: dict[int, Ids] = {}
+    ids: dict[int, Ids] = {}
     current: int | None = None
     for line in text.splitlines():
         key, value = _split(line)
@@ -78,12 +78,12 @@ def processors(reader: sysfs.SysfsReader) -> Mapping[int, Ids]:
         if s390 is not None or key == "processor":
             current = _number(s390[1] if s390 else value)
             if current is not None:
-                found[current] = Ids()
+                ids[current] = Ids()
         elif current is not None and key == "physical id":
-            found[current] = Ids(_number(value), found[current].core)
+            ids[current] = Ids(_number(value), ids[current].core)
         elif current is not None and key == "core id":
-            found[current] = Ids(found[current].physical, _number(value))
-    return found
+            ids[current] = Ids(ids[current].physical, _number(value))
+    return ids
 
 
 def _head(reader: sysfs.SysfsReader) -> str:

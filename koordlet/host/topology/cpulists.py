@@ -75,9 +75,9 @@ def _some(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
 
 
 def _online(reader: sysfs.SysfsReader, listed: cpuset.CPUSet) -> cpuset.CPUSet | None:
-    found = _some(reader, "online")
-    if found is not None or not listed:
-        return found
+    online = _some(reader, "online")
+    if online is not None or not listed:
+        return online
     bits = 0
     for cpu in listed:
         path = reader.host.sys(_DIR, f"cpu{cpu}", "online")
@@ -103,15 +103,15 @@ def _agree(
 def _offline(
     reader: sysfs.SysfsReader, possible: cpuset.CPUSet, online: cpuset.CPUSet
 ) -> cpuset.CPUSet:
-    found = _optional(reader, "offline")
-    if found is None:
+    offline = _optional(reader, "offline")
+    if offline is None:
         return possible - online
-    if found & online:
+    if offline & online:
         reader.damage(
-            reader.host.sys(_DIR, "offline"), str(found), f"CPUs {found & online} are online"
+            reader.host.sys(_DIR, "offline"), str(offline), f"CPUs {offline & online} are online"
         )
         return possible - online
-    return found
+    return offline
 
 
 def _optional(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
@@ -123,9 +123,9 @@ def _optional(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:
 
 def _isolated(reader: sysfs.SysfsReader) -> cpuset.CPUSet:
     """The file, or on older kernels the boot parameter."""
-    found = _optional(reader, "isolated")
-    if found is not None:
-        return found
+    isolated = _optional(reader, "isolated")
+    if isolated is not None:
+        return isolated
     for word in (reader.text(reader.host.proc("cmdline")) or "").split():
         if word.startswith("isolcpus="):
             # Flags such as "domain,managed_irq," come before the list.

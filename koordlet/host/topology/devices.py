@@ -57,7 +57,7 @@ _WORD = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
 
 def scan(reader: sysfs.SysfsReader) -> tuple[topology.Device, ...]:
     """All devices of interest, in the order of their addresses."""
-    found: list[topology.Device] = []
+    devices: list[topology.Device] = []
     names: Mapping[str, list[str]] | None = None
     rdma: Mapping[str, list[str]] = {}
     nameless = 0
@@ -71,15 +71,15 @@ def scan(reader: sysfs.SysfsReader) -> tuple[topology.Device, ...]:
             continue
         if names is None:
             names, rdma = _names(reader)
-        one = _device(reader, address, code, kind, names.get(address, []))
+        device = _device(reader, address, code, kind, names.get(address, []))
         if kind == "gpu":
-            one = _told(reader, one)
+            device = _told(reader, device)
         if address in rdma:
-            one = _connected(reader, one, rdma[address][0])
-        found.append(one)
+            device = _connected(reader, device, rdma[address][0])
+        devices.append(device)
     if nameless:
         reader.warn(f"/sys/bus/pci/devices: {nameless} devices have no class")
-    return tuple(found)
+    return tuple(devices)
 
 
 def _device(
@@ -96,25 +96,25 @@ def _device(
     )
 
 
-def _told(reader: sysfs.SysfsReader, one: topology.Device) -> topology.Device:
+def _told(reader: sysfs.SysfsReader, device: topology.Device) -> topology.Device:
     """A GPU with what its driver says of it."""
-    if one.driver is None:
-        return one
-    version = (reader.text(reader.host.sys("module", one.driver, "version")) or "").strip()
-    one = replace(one, driver_version=version if _WORD.match(version) else None)
-    if one.driver == "amdgpu":
-        at = reader.host.sys("bus", "pci", "devices", one.address)
+    if device.driver is None:
+        return device
+    version = (reader.text(reader.host.sys("module", device.driver, "version")) or "").strip()
+    device = replace(device, driver_version=version if _WORD.match(version) else None)
+    if device.driver == "amdgpu":
+        at = reader.host.sys("bus", "pci", "devices", device.address)
         memory = reader.integer(reader.host.below(at, "mem_info_vram_total"))
         model = (reader.text(reader.host.below(at, "product_name")) or "").strip()[:63]
         known = memory if memory and memory > 0 else None
-        return replace(one, memory_bytes=known, model=model or None)
-    if one.driver != "nvidia":
-        return one
-    at = reader.host.proc("driver", "nvidia", "gpus", one.address, "information")
+        return replace(device, memory_bytes=known, model=model or None)
+    if device.driver != "nvidia":
+        return device
+    at = reader.host.proc("driver", "nvidia", "gpus", device.address, "information")
     text = reader.text(at) or ""
     uuid, minor, name = _UUID.search(text), _MINOR.search(text), _MODEL.search(text)
     return replace(
-        one,
+        device,
         uuid=uuid and uuid[1],
         minor=int(minor[1]) if minor else None,
         model=name and name[1].strip(),
@@ -178,11 +178,11 @@ def _addresses(reader: sysfs.SysfsReader, path: root.HostPath) -> Iterator[str]:
     """The nearest PCI device that the link leads through."""
     for link in (path, reader.host.below(path, "device")):
         try:
-            found = nearest(reader.host.readlink(link))
+            address = nearest(reader.host.readlink(link))
         except OSError:
             continue
-        if found is not None:
-            yield found
+        if address is not None:
+            yield address
             return
 
 

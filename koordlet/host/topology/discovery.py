@@ -55,16 +55,16 @@ def discover(host: root.HostRoot) -> topology.Topology:
         if raws[cpu].has_cache:
             cache_scan.add(cpu)
     _fill_from_cpuinfo(reader, raws, lists.online)
-    found, memory_nodes = numa_nodes.scan(reader)
+    nodes, memory_nodes = numa_nodes.scan(reader)
     found_caches = cache_scan.finish()
-    columns = _compare(reader, raws, lists.online, found_caches, found)
+    columns = _compare(reader, raws, lists.online, found_caches, nodes)
     info = cpuinfo.read(reader)
     return topology.Topology(
         cpus=tuple(
             _cpu(cpu, raws.get(cpu, processor.NOTHING), columns, online=cpu in lists.online)
             for cpu in lists.present
         ),
-        nodes=tuple(_without_others(one, columns.node) for one in found),
+        nodes=tuple(_without_others(node, columns.node) for node in nodes),
         caches=found_caches.instances,
         devices=devices.scan(reader),
         possible=lists.possible,
@@ -89,11 +89,11 @@ def first(host: root.HostRoot) -> topology.Topology:
 
     A file that is broken costs what it says. A machine without CPUs there is not.
     """
-    found = discover(host)
+    shape = discover(host)
     silent = host.silence.so_far()
-    if any(host.silence.is_short(one.errno) for one in silent) or (silent and not found.online):
+    if any(host.silence.is_short(error.errno) for error in silent) or (silent and not shape.online):
         raise host.silence.problem()
-    return found
+    return shape
 
 
 def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
@@ -183,7 +183,7 @@ def _compare(
     raws: Mapping[int, processor.Raw],
     online: cpuset.CPUSet,
     cached: caches.Found,
-    found: Sequence[topology.Node],
+    nodes: Sequence[topology.Node],
 ) -> _Columns:
     sockets = {cpu: raw.socket for cpu, raw in raws.items() if cpu in online}
     socket = _number(reader, "socket", sockets, {cpu: _package(raw) for cpu, raw in raws.items()})
@@ -194,9 +194,9 @@ def _compare(
         socket=socket,
         l3=cached.l3,
         l3_id=cached.l3_id,
-        node=_node_of(reader, raws, found),
+        node=_node_of(reader, raws, nodes),
     )
-    _explain(reader, columns, online, has_nodes=bool(found))
+    _explain(reader, columns, online, has_nodes=bool(nodes))
     return columns
 
 
@@ -207,12 +207,12 @@ def _number(
     keys: Mapping[int, tuple[int | None, ...] | None],
 ) -> Mapping[int, int]:
     """Number groups by sibling sets; CPUs in no set are grouped by their ids."""
-    claims = {cpu: one for cpu, one in sets.items() if one is not None}
+    claims = {cpu: cpus for cpu, cpus in sets.items() if cpus is not None}
     named = cpuset.union(claims.values())
     by_key: dict[tuple[int | None, ...], list[int]] = {}
-    for cpu, one in sets.items():
+    for cpu, cpus in sets.items():
         key = keys[cpu]
-        if one is None and key is not None and cpu not in named:
+        if cpus is None and key is not None and cpu not in named:
             by_key.setdefault(key, []).append(cpu)
     for members in by_key.values():
         claims.update(dict.fromkeys(members, cpuset.CPUSet.of(members)))
@@ -259,23 +259,23 @@ def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | No
 
 
 def _node_of(
-    reader: sysfs.SysfsReader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
+    reader: sysfs.SysfsReader, raws: Mapping[int, processor.Raw], nodes: Sequence[topology.Node]
 ) -> Mapping[int, int]:
     """The node of each CPU; its own link serves where no node names it, or more than one.
 
     Without a link it is where the other threads of its core are.
     """
-    owner, claims = numa_nodes.assign(reader, found)
+    owner, claims = numa_nodes.assign(reader, nodes)
     sure = dict(owner)
     for cpu, claimed in claims.items():
         raw = raws.get(cpu, processor.NOTHING)
         linked = claimed.intersection(raw.nodes)
-        mates = claimed.intersection(sure[one] for one in raw.core or () if one in sure)
-        for said in (linked, mates):
-            if len(said) == 1:
-                owner.setdefault(cpu, *said)
-    named = cpuset.union(one.cpus for one in found)
-    ids = {one.node for one in found}
+        mates = claimed.intersection(sure[sibling] for sibling in raw.core or () if sibling in sure)
+        for candidates in (linked, mates):
+            if len(candidates) == 1:
+                owner.setdefault(cpu, *candidates)
+    named = cpuset.union(node.cpus for node in nodes)
+    ids = {node.node for node in nodes}
     for cpu, raw in raws.items():
         if cpu not in named and len(raw.nodes) == 1 and raw.nodes[0] in ids:
             owner[cpu] = raw.nodes[0]

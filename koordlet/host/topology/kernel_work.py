@@ -23,7 +23,7 @@ def read(host: root.HostRoot, last: Mapping[str, str] = _NONE) -> Mapping[str, s
 
     What gets no answer says what it said ``last``.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     try:
         paths = list(_files(host))
     except OSError as error:
@@ -32,12 +32,12 @@ def read(host: root.HostRoot, last: Mapping[str, str] = _NONE) -> Mapping[str, s
     for path in paths:
         try:
             if host.stat(path).mode & _WRITABLE:
-                found[path] = host.text(path).strip()
+                texts[path] = host.text(path).strip()
         except OSError as error:
             # Else the device is gone, or this kernel has no such file.
             if host.silence.met(error, known=path in last) and path in last:
-                found[path] = last[path]
-    return found
+                texts[path] = last[path]
+    return texts
 
 
 def _files(host: root.HostRoot) -> Iterator[root.HostPath]:

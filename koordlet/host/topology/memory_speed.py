@@ -48,13 +48,15 @@ def read(host: root.HostRoot) -> float | None:
     return gigabytes(list(modules(table)))
 
 
-def gigabytes(found: list[Module]) -> float | None:
+def gigabytes(memory_modules: list[Module]) -> float | None:
     """The bandwidth that these modules amount to."""
-    if not found or not all(one.speed and one.width for one in found):
+    if not memory_modules or not all(module.speed and module.width for module in memory_modules):
         return None
-    banks = {one.bank for one in found}
-    named = "" not in banks and (len(banks) > 1 or len(found) == 1)
-    channels = {one.bank if named else str(place): one for place, one in enumerate(found)}
+    banks = {module.bank for module in memory_modules}
+    named = "" not in banks and (len(banks) > 1 or len(memory_modules) == 1)
+    channels = {
+        module.bank if named else str(place): module for place, module in enumerate(memory_modules)
+    }
     return sum(channel.speed * channel.width for channel in channels.values()) / 1000
 
 

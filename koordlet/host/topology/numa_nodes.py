@@ -34,31 +34,31 @@ def scan(reader: sysfs.SysfsReader) -> tuple[tuple[topology.Node, ...], cpuset.C
         listed &= online
     if online - listed:
         reader.warn(f"/sys/{_DIR}/online: '{online}' names nodes without directory")
-    found = tuple(_node(reader, node, online, listed) for node in listed)
-    return found, _with_memory(reader, found)
+    nodes = tuple(_node(reader, node, online, listed) for node in listed)
+    return nodes, _with_memory(reader, nodes)
 
 
 def assign(
-    reader: sysfs.SysfsReader, found: Sequence[topology.Node]
+    reader: sysfs.SysfsReader, nodes: Sequence[topology.Node]
 ) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
     """The node of each CPU, and of those that more than one claims all of these.
 
     A kernel that makes nodes up (``numa=fake``) lists a CPU in each that lies on its own.
     """
     seen = twice = 0
-    for one in found:
-        twice |= seen & one.cpus.bits
-        seen |= one.cpus.bits
+    for node in nodes:
+        twice |= seen & node.cpus.bits
+        seen |= node.cpus.bits
     owner: dict[int, int] = {}
     claims: dict[int, frozenset[int]] = {}
-    for one in found:
-        both = cpuset.CPUSet(one.cpus.bits & twice)
+    for node in nodes:
+        both = cpuset.CPUSet(node.cpus.bits & twice)
         if both:
-            where = reader.host.sys(_DIR, f"node{one.node}", "cpulist")
-            reader.damage(where, str(one.cpus), f"CPUs {both} are in more than one node")
-            claims.update((cpu, claims.get(cpu, frozenset()) | {one.node}) for cpu in both)
-        for cpu in cpuset.CPUSet(one.cpus.bits & ~twice):
-            owner[cpu] = one.node
+            where = reader.host.sys(_DIR, f"node{node.node}", "cpulist")
+            reader.damage(where, str(node.cpus), f"CPUs {both} are in more than one node")
+            claims.update((cpu, claims.get(cpu, frozenset()) | {node.node}) for cpu in both)
+        for cpu in cpuset.CPUSet(node.cpus.bits & ~twice):
+            owner[cpu] = node.node
     return owner, claims
 
 
@@ -139,8 +139,8 @@ def _hugepages(reader: sysfs.SysfsReader, at: str) -> dict[str, topology.HugePag
     return pages
 
 
-def _with_memory(reader: sysfs.SysfsReader, found: Sequence[topology.Node]) -> cpuset.CPUSet:
-    listed = cpuset.CPUSet.of(one.node for one in found)
+def _with_memory(reader: sysfs.SysfsReader, nodes: Sequence[topology.Node]) -> cpuset.CPUSet:
+    listed = cpuset.CPUSet.of(node.node for node in nodes)
     for name in ("has_memory", "has_normal_memory"):
         path = reader.host.sys(_DIR, name)
         cpus = reader.cpus(path)
@@ -148,4 +148,4 @@ def _with_memory(reader: sysfs.SysfsReader, found: Sequence[topology.Node]) -> c
             return cpus
         if cpus:
             reader.damage(path, str(cpus), f"the nodes are {listed}")
-    return cpuset.CPUSet.of(one.node for one in found if one.memory_bytes)
+    return cpuset.CPUSet.of(node.node for node in nodes if node.memory_bytes)

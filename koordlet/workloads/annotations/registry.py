@@ -77,7 +77,7 @@ def decode(
     keys = labels.keys() | notes.keys()
     if keys.isdisjoint(_OTHERS) and keys.isdisjoint(DECODERS):
         return wishes.NONE
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: pod_annotations.read(key, notes, decoder, problems)
         for key, (name, decoder) in DECODERS.items()
         if key in notes
@@ -86,7 +86,7 @@ def decode(
         eviction=eviction(labels, notes, problems),
         oom_score=oom_score(notes, problems),
         core_sharing=core_sharing(labels, problems),
-        **found,
+        **values,
     )
 
 

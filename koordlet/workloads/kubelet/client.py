@@ -112,9 +112,9 @@ class KubeletClient:
             raise self._wrong(path, f"returned {answer.status}", fix)
         kind = answer.headers.get("content-type", "")
         if "json" not in kind:
-            found = kind[:40] if kind.isprintable() else ""
+            media_type = kind[:40] if kind.isprintable() else ""
             raise self._wrong(
-                path, f"returned {found or 'no type'}, not JSON", "check kubelet.address"
+                path, f"returned {media_type or 'no type'}, not JSON", "check kubelet.address"
             )
         return answer.body
 

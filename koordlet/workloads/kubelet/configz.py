@@ -34,8 +34,8 @@ _READ = shapes.record(kubelet.Configuration, _FIELDS)
 
 def decode(body: object) -> kubelet.Configuration:
     """The configuration; ``ValueError`` for what is none."""
-    found = shapes.mapping(shapes.find(shapes.mapping(body), "kubeletconfig"))
+    configuration = shapes.mapping(shapes.find(shapes.mapping(body), "kubeletconfig"))
     problems: list[str] = []
-    ours = {key: shapes.find(found, key) for key, _ in _FIELDS.values()}
+    ours = {key: shapes.find(configuration, key) for key, _ in _FIELDS.values()}
     made = _READ({key: value for key, value in ours.items() if value is not None}, problems)
     return replace(made, problems=tuple(f"configz: {problem}" for problem in problems))

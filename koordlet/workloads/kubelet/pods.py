@@ -30,31 +30,35 @@ class PodListDecoder:
     def decode(self, data: bytes, problems: list[str]) -> tuple[pod.Pod, ...]:
         """All pods of an answer; ``ValueError`` where it is no list."""
         known: dict[bytes, pod.Pod] = {}
-        found: list[pod.Pod] = []
+        pods: list[pod.Pod] = []
         for at, item in enumerate(podwire.split(data)):
-            one = self._known.get(item)
-            if one is None:
+            workload = self._known.get(item)
+            if workload is None:
                 try:
-                    one = poddecode.from_bytes(item, self._source, f"items[{at}]")
+                    workload = poddecode.from_bytes(item, self._source, f"items[{at}]")
                 except ValueError as error:
                     problems.append(str(error))
                     continue
-            known[item] = one
-            found.append(one)
+            known[item] = workload
+            pods.append(workload)
         self._known = known
-        return unique(found, problems)
+        return unique(pods, problems)
 
 
 def unique(pods: list[pod.Pod], problems: list[str]) -> tuple[pod.Pod, ...]:
     """Rule 2."""
     by_uid: dict[str, pod.Pod] = {}
-    for one in pods:
-        there = by_uid.get(one.uid)
+    for workload in pods:
+        there = by_uid.get(workload.uid)
         if there is not None:
-            problems.append(f"pod {one.key}: UID {one.uid} is also the UID of {there.key}")
-            kept, left = (there, one) if one.deleting and not there.deleting else (one, there)
+            problems.append(
+                f"pod {workload.key}: UID {workload.uid} is also the UID of {there.key}"
+            )
+            kept, left = (
+                (there, workload) if workload.deleting and not there.deleting else (workload, there)
+            )
             why = f"its UID is also the UID of {left.key}, which is ignored"
-            by_uid[one.uid] = replace(kept, problems=(*kept.problems, why))
+            by_uid[workload.uid] = replace(kept, problems=(*kept.problems, why))
             continue
-        by_uid[one.uid] = one
+        by_uid[workload.uid] = workload
     return tuple(by_uid.values())

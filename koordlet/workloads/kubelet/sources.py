@@ -49,7 +49,7 @@ class KubeletSources:
             self.memory,
             self.holdings,
         )
-        return tuple(one for one in every if one is not None)
+        return tuple(workload_source for workload_source in every if workload_source is not None)
 
     def said(self) -> kubelet.Kubelet:
         """Last answers of the sources other than pods."""
@@ -75,9 +75,9 @@ class PodResourcesSource:
 
     async def poll(self) -> bool:
         """Ask once."""
-        found = await self._ask()
-        changed = found != self.value
-        self.value = found
+        value = await self._ask()
+        changed = value != self.value
+        self.value = value
         return changed
 
 
@@ -151,15 +151,15 @@ def checkpoints(
 
 
 def _configuration(data: bytes, problems: list[str]) -> kubelet.Configuration:
-    found = configz.decode(shapes.parse_bytes(data, problems))
-    problems.extend(found.problems)
-    return found
+    configuration = configz.decode(shapes.parse_bytes(data, problems))
+    problems.extend(configuration.problems)
+    return configuration
 
 
 def _summary(data: bytes, problems: list[str]) -> kubelet.Summary:
-    found = summary.decode(shapes.parse_bytes(data, problems))
-    problems.extend(found.problems)
-    return found
+    statistics = summary.decode(shapes.parse_bytes(data, problems))
+    problems.extend(statistics.problems)
+    return statistics
 
 
 def _cpu(data: bytes, problems: list[str]) -> kubelet.CpuState:

@@ -30,10 +30,10 @@ def decode(body: object) -> kubelet.Summary:
     memory = shapes.section(node, "memory", problems)
     limits = shapes.section(node, "rlimit", problems)
     pods = {}
-    for one in _objects(whole, "pods"):
-        uid = shapes.section(one, "podRef", problems).get("uid")
+    for statistics in _objects(whole, "pods"):
+        uid = shapes.section(statistics, "podRef", problems).get("uid")
         if isinstance(uid, str) and uid:
-            pods[uid] = _pod(uid, one, problems)
+            pods[uid] = _pod(uid, statistics, problems)
         else:
             problems.append("pods: an entry has no podRef.uid")
     return kubelet.Summary(
@@ -49,17 +49,17 @@ def decode(body: object) -> kubelet.Summary:
     )
 
 
-def _pod(uid: str, one: _Object, problems: list[str]) -> kubelet.PodStatistics:
-    memory = shapes.section(one, "memory", problems)
-    processes = shapes.section(one, "process_stats", problems)
-    containers = {str(each.get("name")): each for each in _objects(one, "containers")}
+def _pod(uid: str, statistics: _Object, problems: list[str]) -> kubelet.PodStatistics:
+    memory = shapes.section(statistics, "memory", problems)
+    processes = shapes.section(statistics, "process_stats", problems)
+    containers = {str(each.get("name")): each for each in _objects(statistics, "containers")}
     return kubelet.PodStatistics(
         uid=uid,
         working_set_bytes=_count(memory, "workingSetBytes", problems),
-        ephemeral=_files(one, "ephemeral-storage", problems),
+        ephemeral=_files(statistics, "ephemeral-storage", problems),
         rootfs={name: _files(each, "rootfs", problems) for name, each in containers.items()},
         logs={name: _files(each, "logs", problems) for name, each in containers.items()},
-        volumes=_volumes(one, problems),
+        volumes=_volumes(statistics, problems),
         processes=_count(processes, "process_count", problems),
         memory={
             name: _count(shapes.section(each, "memory", problems), "workingSetBytes", problems)
@@ -68,12 +68,12 @@ def _pod(uid: str, one: _Object, problems: list[str]) -> kubelet.PodStatistics:
     )
 
 
-def _volumes(one: _Object, problems: list[str]) -> dict[str, kubelet.FileSystem]:
+def _volumes(statistics: _Object, problems: list[str]) -> dict[str, kubelet.FileSystem]:
     """Volumes by name; the first of a name counts."""
-    found: dict[str, kubelet.FileSystem] = {}
-    for each in _objects(one, "volume"):
-        found.setdefault(str(each.get("name")), _read_files(each, problems))
-    return found
+    volumes: dict[str, kubelet.FileSystem] = {}
+    for each in _objects(statistics, "volume"):
+        volumes.setdefault(str(each.get("name")), _read_files(each, problems))
+    return volumes
 
 
 def _files(body: _Object, key: str, problems: list[str]) -> kubelet.FileSystem:
@@ -87,12 +87,12 @@ def _read_files(body: _Object, problems: list[str]) -> kubelet.FileSystem:
 
 
 def _count(body: _Object, key: str, problems: list[str]) -> int | None:
-    found: int | None = shapes.guarded(_COUNT, body.get(key), key, problems)
-    return found
+    number: int | None = shapes.guarded(_COUNT, body.get(key), key, problems)
+    return number
 
 
 def _objects(body: _Object, key: str) -> Iterator[_Object]:
     listed = body.get(key)
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict):
-            yield one
+    for member in listed if isinstance(listed, list) else ():
+        if isinstance(member, dict):
+            yield member

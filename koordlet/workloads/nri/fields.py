@@ -32,7 +32,7 @@ class FieldFormatError(ValueError):
 
 def decode(data: bytes) -> Fields:
     """The fields of a message."""
-    found: dict[int, list[int | bytes]] = {}
+    fields: dict[int, list[int | bytes]] = {}
     at = 0
     while at < len(data):
         key, at = _number(data, at)
@@ -52,8 +52,8 @@ def decode(data: bytes) -> Fields:
                 value = int.from_bytes(value, "little")
         if not key >> 3:
             raise FieldFormatError("a field has no number")
-        found.setdefault(key >> 3, []).append(value)
-    return found
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
@@ -70,15 +70,15 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 def number(fields: Fields, field: int) -> int:
     """A number as int64 has it; 0 where it was not sent."""
-    found = [one for one in fields.get(field, ()) if isinstance(one, int)]
-    value = found[-1] if found else 0
+    numbers = [item for item in fields.get(field, ()) if isinstance(item, int)]
+    value = numbers[-1] if numbers else 0
     return value - _WRAP if value >= _WRAP // 2 else value
 
 
 def raw(fields: Fields, field: int) -> bytes | None:
     """The bytes of a text or message; ``None`` where it was not sent."""
-    found = [one for one in fields.get(field, ()) if isinstance(one, bytes)]
-    return found[-1] if found else None
+    values = [item for item in fields.get(field, ()) if isinstance(item, bytes)]
+    return values[-1] if values else None
 
 
 def text(fields: Fields, field: int) -> str:
@@ -96,12 +96,12 @@ def inside(fields: Fields, *path: int) -> Fields:
 
 def each(fields: Fields, field: int) -> Iterator[Fields]:
     """Every message of a repeated field."""
-    return (decode(one) for one in fields.get(field, ()) if isinstance(one, bytes))
+    return (decode(item) for item in fields.get(field, ()) if isinstance(item, bytes))
 
 
 def texts(fields: Fields, field: int) -> dict[str, str]:
     """A map of texts."""
-    return {text(one, 1): text(one, 2) for one in each(fields, field)}
+    return {text(entry, 1): text(entry, 2) for entry in each(fields, field)}
 
 
 # Writing ------------------------------------------------------------------------------------------

@@ -91,36 +91,36 @@ class NriContainer:
     pid: int = 0
 
 
-def pod(said: fields.Fields) -> NriPod:
+def pod(body: fields.Fields) -> NriPod:
     """A PodSandbox."""
-    linux = fields.inside(said, 8)
+    linux = fields.inside(body, 8)
     asked = fields.inside(linux, 2, 2, 1)
     return NriPod(
-        id=fields.text(said, 1),
-        name=fields.text(said, 2),
-        uid=fields.text(said, 3),
-        namespace=fields.text(said, 4),
-        labels=fields.texts(said, 5),
-        annotations=fields.texts(said, 6),
+        id=fields.text(body, 1),
+        name=fields.text(body, 2),
+        uid=fields.text(body, 3),
+        namespace=fields.text(body, 4),
+        labels=fields.texts(body, 5),
+        annotations=fields.texts(body, 6),
         cgroup_parent=fields.text(linux, 3),
         cpu_shares=fields.number(asked, 1),
     )
 
 
-def container(said: fields.Fields) -> NriContainer:
+def container(body: fields.Fields) -> NriContainer:
     """A Container."""
-    linux = fields.inside(said, 11)
+    linux = fields.inside(body, 11)
     cpu = fields.inside(linux, 3, 2)
     return NriContainer(
-        id=fields.text(said, 1),
-        pod=fields.text(said, 2),
-        name=fields.text(said, 3),
+        id=fields.text(body, 1),
+        pod=fields.text(body, 2),
+        name=fields.text(body, 3),
         cgroup=fields.text(linux, 5),
         cpus=fields.text(cpu, 6),
         shares=fields.number(fields.inside(cpu, 1), 1),
         quota=fields.number(fields.inside(cpu, 2), 1),
         memory=fields.number(fields.inside(linux, 3, 1, 1), 1),
-        pid=fields.number(said, 12),
+        pid=fields.number(body, 12),
     )
 
 

@@ -204,8 +204,8 @@ class NriPlugin:
     def waiting(self) -> dict[str, adjustment.Adjustment]:
         """The updates to be sent, each once."""
         with self._lock:
-            found, self._updates = self._updates, {}
-        return found
+            updates, self._updates = self._updates, {}
+        return updates
 
     def decide(self, heard: session.Heard) -> adjustment.Adjustment:
         """Rule 1."""
@@ -282,8 +282,8 @@ class _Connection:
                 if not data:
                     return "the runtime closed the connection"
                 heard = now
-                for one in self.session.feed(data):
-                    self._happened(one)
+                for event in self.session.feed(data):
+                    self._happened(event)
                     self.wire.sendall(self.session.take())
             elif not self._synchronised and now - began > owner.settings.introduction:
                 return "the container runtime did not send its list of containers"
@@ -313,11 +313,11 @@ class _Connection:
             data = self.wire.recv(1 << 20)
             if not data:
                 return
-            for one in self.session.feed(data):
-                if isinstance(one, session.Answered):
-                    self._unanswered.discard(one.stream)
-                elif isinstance(one, session.Heard):
-                    self._happened(one)
+            for event in self.session.feed(data):
+                if isinstance(event, session.Answered):
+                    self._unanswered.discard(event.stream)
+                elif isinstance(event, session.Heard):
+                    self._happened(event)
             self.wire.sendall(self.session.take())
             self._send_updates()
 

@@ -41,7 +41,7 @@ _METHODS = {
     "StopContainer": NriEvent.STOP_CONTAINER,
     "RemoveContainer": NriEvent.REMOVE_CONTAINER,
 }
-_NUMBERS = {int(one): one for one in NriEvent}
+_NUMBERS = {int(event): event for event in NriEvent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,8 @@ class Session:
         """Decode received bytes into events. ``mux.BrokenError`` ends the connection."""
         for connection, content in self._cutter.feed(data):
             reader = self._readers.get(connection)
-            for one in () if reader is None else reader.feed(content):
-                yield from self._hear(connection, one)
+            for message in () if reader is None else reader.feed(content):
+                yield from self._hear(connection, message)
 
     def answer(
         self,
@@ -137,8 +137,10 @@ class Session:
 
     def update(self, updates: Iterable[tuple[str, adjustment.Adjustment]]) -> int:
         """Ask for changes of running containers; the stream that the answer will have."""
-        listed = (messages.update(one, wanted, may_fail=True) for one, wanted in updates)
-        return self._call("UpdateContainers", fields.encode(*((1, one) for one in listed)))
+        listed = (
+            messages.update(container, wanted, may_fail=True) for container, wanted in updates
+        )
+        return self._call("UpdateContainers", fields.encode(*((1, body) for body in listed)))
 
     # Inside -----------------------------------------------------------------------------------
 
@@ -184,15 +186,15 @@ class Session:
         self._reply(ttrpc.TtrpcResponse(stream, b"", code, why))
 
     def _called(self, ttrpc_request: ttrpc.TtrpcRequest) -> Iterator[Happening]:
-        said = fields.decode(ttrpc_request.payload)
+        body = fields.decode(ttrpc_request.payload)
         if ttrpc_request.method == "Configure":
             self._reply(ttrpc.TtrpcResponse(ttrpc_request.stream, fields.encode((2, self._mask))))
-            yield Configured(runtime=fields.text(said, 2), version=fields.text(said, 3))
+            yield Configured(runtime=fields.text(body, 2), version=fields.text(body, 3))
         elif ttrpc_request.method == "Synchronize":
-            yield self._synchronise(ttrpc_request, said)
+            yield self._synchronise(ttrpc_request, body)
         elif ttrpc_request.method == "Shutdown":
             self._refuse(ttrpc_request.stream, "")
-        elif (event := _event(ttrpc_request.method, said)) is None:
+        elif (event := _event(ttrpc_request.method, body)) is None:
             self._refuse(ttrpc_request.stream, f"{ttrpc_request.method}: unknown to koordlet")
         else:
             shift = 1 if ttrpc_request.method == "StateChange" else 0
@@ -200,30 +202,30 @@ class Session:
                 stream=ttrpc_request.stream,
                 event=event,
                 timeout=ttrpc_request.timeout,
-                pod=messages.pod(fields.inside(said, 1 + shift)),
-                container=messages.container(fields.inside(said, 2 + shift)),
-                cpus=fields.text(fields.inside(said, 3, 2), 6)
+                pod=messages.pod(fields.inside(body, 1 + shift)),
+                container=messages.container(fields.inside(body, 2 + shift)),
+                cpus=fields.text(fields.inside(body, 3, 2), 6)
                 if event is NriEvent.UPDATE_CONTAINER
                 else "",
             )
 
-    def _synchronise(self, ttrpc_request: ttrpc.TtrpcRequest, said: fields.Fields) -> Synchronised:
+    def _synchronise(self, ttrpc_request: ttrpc.TtrpcRequest, body: fields.Fields) -> Synchronised:
         # Rule 2, also where what it lists cannot be read.
-        more = bool(fields.number(said, 3))
+        more = bool(fields.number(body, 3))
         self._reply(
             ttrpc.TtrpcResponse(ttrpc_request.stream, fields.encode((2, 1)) if more else b"")
         )
         try:
             return Synchronised(
-                pods=tuple(messages.pod(each) for each in fields.each(said, 1)),
-                containers=tuple(messages.container(each) for each in fields.each(said, 2)),
+                pods=tuple(messages.pod(each) for each in fields.each(body, 1)),
+                containers=tuple(messages.container(each) for each in fields.each(body, 2)),
                 more=more,
             )
         except fields.FieldFormatError:
             return Synchronised(pods=(), containers=(), more=more)
 
 
-def _event(method: str, said: fields.Fields) -> NriEvent | None:
+def _event(method: str, body: fields.Fields) -> NriEvent | None:
     if method != "StateChange":
         return _METHODS.get(method)
-    return _NUMBERS.get(fields.number(said, 1))
+    return _NUMBERS.get(fields.number(body, 1))

@@ -61,8 +61,8 @@ def revive(body: Mapping[str, object]) -> StartRecord:
         msg = "findings and counted are not objects"
         raise ValueError(msg)
     return StartRecord(
-        findings={str(key): Finding(one).value for key, one in findings.items()},
-        counted={str(key): float(one) for key, one in counted.items()},
+        findings={str(key): Finding(finding).value for key, finding in findings.items()},
+        counted={str(key): float(number) for key, number in counted.items()},
         ceased=body.get("ceased") is True,
     )
 
@@ -90,7 +90,7 @@ class StartTrust:
         That it is asked for again says that the attempt before did not start.
         """
         key = f"{uid}/{name}"
-        for older in [i for i, one in self._attempts.items() if one.key == key]:
+        for older in [i for i, attempt in self._attempts.items() if attempt.key == key]:
             self.ended(older, now)
         finding = self.state.findings.get(key)
         left_alone = finding in (Finding.SUSPECT.value, Finding.SPARED.value)
@@ -127,7 +127,7 @@ class StartTrust:
     def overdue(self, now: float) -> int:
         """Count creations without further events as failed starts."""
         late = [i for i, a in self._attempts.items() if not a.made and now - a.at > _CREATION]
-        return sum(self.ended(one, now) for one in late)
+        return sum(self.ended(container, now) for container in late)
 
     def reset(self) -> bool:
         """The operator has seen to it: begin anew. ``True`` where anything was held against us."""

@@ -108,20 +108,20 @@ class TtrpcReader:
 
 def _read(stream: int, kind: int, body: bytes) -> Message:
     try:
-        said = fields.decode(body)
+        message = fields.decode(body)
         if kind == _REQUEST:
             return TtrpcRequest(
                 stream=stream,
-                service=fields.text(said, 1),
-                method=fields.text(said, 2),
-                payload=fields.raw(said, 3) or b"",
-                timeout=max(0, fields.number(said, 4)) / 1e9,
+                service=fields.text(message, 1),
+                method=fields.text(message, 2),
+                payload=fields.raw(message, 3) or b"",
+                timeout=max(0, fields.number(message, 4)) / 1e9,
             )
         if kind == _RESPONSE:
-            status = fields.inside(said, 1)
+            status = fields.inside(message, 1)
             return TtrpcResponse(
                 stream=stream,
-                payload=fields.raw(said, 2) or b"",
+                payload=fields.raw(message, 2) or b"",
                 code=fields.number(status, 1),
                 message=fields.text(status, 2),
             )

@@ -1,16 +1,26 @@
-"""Files that are read at every tick through a descriptor that is kept."""
+"""The limit of descriptors is raised and shared out; small files are read through kept ones."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from koordlet.host.fs import kept_files, root
+from koordlet.host.fs import descriptors, root
 from koordlet.host.recording import roots
 from tests.kit import counting
 
 USAGE = "/sys/fs/cgroup/memory/a/memory.usage_in_bytes"
+
+PROGRAM = """
+import resource, sys
+from koordlet.host.fs import descriptors
+soft, hard = (int(word) for word in sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+print(descriptors.share(0.5, 5000), *resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
 
 
 class Opening(counting.Counting):
@@ -28,10 +38,30 @@ def machine() -> Opening:
     return Opening(counting.machine("v1", "a"))
 
 
+@pytest.mark.parametrize(
+    ("soft", "hard", "expected"),
+    [
+        (64, 64, "32 64 64"),
+        (64, 512, "256 512 512"),
+        (1024, 20_000, "5000 20000 20000"),
+    ],
+)
+def test_the_soft_limit_is_raised_to_what_is_allowed(soft: int, hard: int, expected: str) -> None:
+    """In a process of its own: half of the limit that is reached, at most what was asked for."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(soft), str(hard)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.strip() == expected
+
+
 def test_a_file_is_opened_once_and_read_as_it_is_now() -> None:
     """What the kernel says changes, the descriptor does not."""
     host = machine()
-    files = kept_files.KeptFiles(host)
+    files = descriptors.KeptFiles(host)
     found = []
     for text in ("1\n", "22\n", "3\n"):
         host.texts[USAGE] = text
@@ -44,7 +74,7 @@ def test_a_file_is_opened_once_and_read_as_it_is_now() -> None:
 def test_a_group_that_went_and_came_is_read_anew() -> None:
     """Its old descriptor answers ENODEV; while it is not there, so does reading."""
     host = machine()
-    files = kept_files.KeptFiles(host)
+    files = descriptors.KeptFiles(host)
     host.texts[USAGE] = "1\n"
     assert files.read(host.at(USAGE)) == b"1\n"
 
@@ -61,7 +91,7 @@ def test_a_file_of_more_than_a_page_is_read_whole() -> None:
     host = machine()
     host.texts[USAGE] = "1" * 10_000
 
-    assert len(kept_files.KeptFiles(host).read(host.at(USAGE))) == 10_000
+    assert len(descriptors.KeptFiles(host).read(host.at(USAGE))) == 10_000
 
 
 def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
@@ -69,7 +99,7 @@ def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "proc/meminfo"
     file.parent.mkdir()
     host = roots.open_root(str(tmp_path))
-    files = kept_files.KeptFiles(host)
+    files = descriptors.KeptFiles(host)
     found = []
     for text in ("one", "other"):
         file.unlink(missing_ok=True)
