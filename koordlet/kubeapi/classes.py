@@ -24,8 +24,8 @@ BAND_LABEL = "koordinator.sh/priority-class"
 SUB_PRIORITY_LABEL = "koordinator.sh/priority"
 
 _NAMED = (resources.CPU, resources.MEMORY)
-_QOS = {kind.value: kind for kind in qos.Qos}
-_KUBE = {kind.value: kind for kind in qos.KubeQos}
+_QOS = {qos_class.value: qos_class for qos_class in qos.Qos}
+_KUBE = {kube.value: kube for kube in qos.KubeQos}
 
 
 def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:

@@ -140,8 +140,8 @@ class Decoder:
 
 
 def _part(body: Body, key: str) -> Body:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _stored_condition(status: Body) -> tuple[str, str, str]:
@@ -334,12 +334,12 @@ def _images(spec: Body, containers: tuple[Body, ...]) -> Iterator[str]:
 
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
     """The features of a node without which a pod cannot run there."""
-    found = set()
+    features = set()
     rules = (
         rule for container in containers for rule in wire.bodies(container, "restartPolicyRules")
     )
     if any(rule.get("action") == "RestartAllContainers" for rule in rules):
-        found.add("RestartAllContainersOnContainerExits")
+        features.add("RestartAllContainersOnContainerExits")
     if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:
-        found.add("UserNamespacesHostNetworkSupport")
-    return frozenset(found)
+        features.add("UserNamespacesHostNetworkSupport")
+    return frozenset(features)

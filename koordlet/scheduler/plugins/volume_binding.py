@@ -309,12 +309,12 @@ def _suits(claim: Body, volume: Body) -> bool:
     )
 
 
-def _provisioned(kind: Body, columns: Columns) -> Bools:
+def _provisioned(storage_class: Body, columns: Columns) -> Bools:
     """The nodes that a class's provisioner makes volumes for."""
-    made = wire.text(kind, "provisioner")
+    made = wire.text(storage_class, "provisioner")
     if not made or made == NO_PROVISIONER:
         return np.zeros(columns.size, np.bool_)
-    allowed = wire.bodies(kind, "allowedTopologies")
+    allowed = wire.bodies(storage_class, "allowedTopologies")
     if not allowed:
         return np.ones(columns.size, np.bool_)
     served = np.zeros(columns.size, np.bool_)
@@ -329,11 +329,11 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     return served
 
 
-def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
+def _roomy(storage_class: Body, size: int, storage: Storage, columns: Columns) -> Bools:
     """The nodes for which a provisioner has told of enough room; all, where it tells of none."""
-    if wire.text(kind, "provisioner") not in storage.reporting:
+    if wire.text(storage_class, "provisioner") not in storage.reporting:
         return np.ones(columns.size, np.bool_)
-    name = wire.text(wire.mapping(kind, "metadata"), "name")
+    name = wire.text(wire.mapping(storage_class, "metadata"), "name")
     roomy = np.zeros(columns.size, np.bool_)
     for capacity in storage.capacities.values():
         if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:
