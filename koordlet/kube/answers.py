@@ -64,7 +64,7 @@ def from_status(
     raw = status.get("details")
     details: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     reason = _text(status.get("reason"))
-    kind = _class(code, reason, details)
+    error_class = _class(code, reason, details)
     wait = _seconds(details.get("retryAfterSeconds"))
     arguments: dict[str, Any] = {
         "culprit": culprit,
@@ -72,12 +72,12 @@ def from_status(
         "reason": reason,
         "retry_after": retry_after if wait is None else wait,
     }
-    if issubclass(kind, refusals.Conflict | refusals.Invalid | refusals.TooMany):
+    if issubclass(error_class, refusals.Conflict | refusals.Invalid | refusals.TooMany):
         arguments["causes"] = _causes(details.get("causes"))
-        if kind is refusals.TooMany and arguments["causes"]:
+        if error_class is refusals.TooMany and arguments["causes"]:
             arguments["fix"] = arguments["causes"][0].message
     message = _text(status.get("message")) or f"the API server returned {code}"
-    return kind(message, **arguments)
+    return error_class(message, **arguments)
 
 
 def _class(code: int, reason: str, details: Mapping[str, Any]) -> type[refusals.ObjectsError]:

@@ -272,7 +272,7 @@ def table(of: Reader) -> Reader:
     return read
 
 
-def record(kind: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
+def record(record_class: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
     """A dataclass; fields that do not fit keep their defaults. Missing required ones refuse it."""
     known = {key.casefold(): (name, key, reader) for name, (key, reader) in fields.items()}
 
@@ -286,7 +286,7 @@ def record(kind: Callable[..., _T], fields: Fields) -> Callable[[object, list[st
             if (argument := guarded(reader, item, key, problems)) is not None:
                 arguments[name] = argument
         try:
-            return kind(**arguments)
+            return record_class(**arguments)
         except TypeError as error:
             missing = [key for name, key, _ in known.values() if name not in arguments]
             msg = f"incomplete: {', '.join(missing)} missing"

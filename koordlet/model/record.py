@@ -156,8 +156,8 @@ def _show(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _shown(kind: type) -> Iterator[dataclasses.Field[Any]]:
-    return (field for field in dataclasses.fields(kind) if field.repr)
+def _shown(record_class: type) -> Iterator[dataclasses.Field[Any]]:
+    return (field for field in dataclasses.fields(record_class) if field.repr)
 
 
 def _refuse_set(self: Any, name: str, value: object) -> None:

@@ -260,7 +260,7 @@ def _decode(
     sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
     asked = requests.of_pod(spec, status, notes)
-    kind = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
+    qos_class = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
     return PodClass(
         namespace=namespace,
         labels=labels,
@@ -295,7 +295,7 @@ def _decode(
         volumes=tuple(class_key.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
-        band=class_key.band(labels, spec, kind),
+        band=class_key.band(labels, spec, qos_class),
         unsupported=judge.of_class(labels, notes, spec),
     )
 

@@ -48,9 +48,9 @@ class Chooser:
             columns.touch(info.row)
         return True
 
-    def _plugin(self, pod: Pod | None, kind: type[_Plugin]) -> _Plugin | None:
+    def _plugin(self, pod: Pod | None, plugin_class: type[_Plugin]) -> _Plugin | None:
         served = self._profiles.get(pod.pod_class.scheduler) if pod is not None else None
-        return served.find(kind) if served is not None else None
+        return served.find(plugin_class) if served is not None else None
 
     def _devices(self, info: ReservationInfo, columns: Columns) -> tuple[devices.Slice, ...] | None:
         """Its devices; ``None``: they cannot be had yet."""

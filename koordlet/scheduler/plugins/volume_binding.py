@@ -126,11 +126,11 @@ class VolumeBinding(WithStorage):
             raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
         if volume and (phase != "Pending" or _BOUND in wire.mapping(meta, "annotations")):
             return
-        kind = self.storage.class_of(claim)
+        storage_class = self.storage.class_of(claim)
         if volume:
             # It has asked for this volume, and the volume controller has not agreed as yet.
-            kind = {}
-        if wire.text(kind, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
+            storage_class = {}
+        if wire.text(storage_class, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
             raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
 
     def _volume_of(self, namespace: str, name: str) -> str:
@@ -261,8 +261,11 @@ def _waiting(
 ) -> Waiting:
     spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
     size = _size(wire.mapping(spec, "resources"), "requests")
-    kind = storage.class_of(claim)
-    made, enough = _provisioned(kind, columns), _roomy(kind, size, storage, columns)
+    storage_class = storage.class_of(claim)
+    made, enough = (
+        _provisioned(storage_class, columns),
+        _roomy(storage_class, size, storage, columns),
+    )
     node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
     if node:
         # It is being made for a node: there or nowhere.
