@@ -127,14 +127,16 @@ sizes:
 	  [ "$$lines" -le $(LINES) ] || printf '  %s\n' "$$name"; done <<<"$$longest")
 	[ -z "$$over" ] || { printf 'over $(LINES) lines:\n%s\n' "$$over" >&2; exit 1; }
 
-# Two classes with one name make every search ambiguous; tools/checks/class_names.txt has the rest.
 cycles: $(DEVELOP)
 	@printf '▸ cycles\n'
 	$(PY) -m tools.checks.cycles
 
+# Two classes with one name make every search ambiguous; tools/checks/class_names.txt has the rest. A
+# variable says the role of its type.
 names: $(DEVELOP)
 	@printf '▸ names\n'
 	$(PY) -m tools.checks.class_names
+	$(PY) -m tools.checks.vague_names
 
 proves: $(DEVELOP)
 	@printf '▸ proves: a test file for each module, or a row of tests/proves.toml\n'

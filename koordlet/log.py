@@ -160,7 +160,7 @@ class Repeats:
             write(event, **fields, times=times)
 
     def _drop_old(self, now: float) -> None:
-        old = [key for key, one in self._known.items() if now - one.seen_at > self._forget]
+        old = [key for key, known in self._known.items() if now - known.seen_at > self._forget]
         for key in old:
             del self._known[key]
 

@@ -54,7 +54,7 @@ class Pass:
     """What one pass observed, decided and drafted."""
 
     snapshot: snapshot.Snapshot
-    said: chain.Round
+    round: chain.Round
     draft: planner.Draft
     #: What is in use, as far as it was read.
     used: counters.Usage = field(default_factory=counters.Usage)

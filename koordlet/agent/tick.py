@@ -234,7 +234,7 @@ class Tick:
             self._drafter.fill(trace)
         self._before = publisher.Pass(
             snapshot=seen,
-            said=round_,
+            round=round_,
             draft=draft,
             used=self.history.usage(),
             predicted=self.history.predicted,
@@ -376,5 +376,5 @@ class Tick:
         there = present.read(self.host, seen, (), entries.values())
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
         return publisher.Pass(
-            snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries)
+            snapshot=seen, round=nothing, draft=planner.restore(seen, there, entries)
         )

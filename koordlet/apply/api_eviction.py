@@ -80,14 +80,14 @@ class ApiEviction:
         """Whether this pod still exists and is not being deleted; True where unknown."""
         named = selectors.Selector(fields=f"metadata.name={ref.name}")
         try:
-            collect = await objects.collect(
+            listing = await objects.collect(
                 self._store.list(ref.kind, namespace=ref.namespace, selector=named)
             )
         except refusals.ObjectsError:
             return True
         return any(
             objects.text(body, "uid") == uid and not objects.metadata(body).get("deletionTimestamp")
-            for body in collect.items
+            for body in listing.items
         )
 
 

@@ -80,8 +80,8 @@ def _set(route: Any, link: str, direction: str, value: str) -> None:
 
 
 def _index(route: Any, name: str) -> int | None:
-    link_lookup = route.link_lookup(ifname=name)
-    return link_lookup[0] if link_lookup else None
+    indexes = route.link_lookup(ifname=name)
+    return indexes[0] if indexes else None
 
 
 def _is_ours(route: Any, index: int) -> bool:

@@ -82,15 +82,15 @@ def parser(
         if everything or name == named:
             module = importlib.import_module(f"koordlet.cli.{name}")
             about = getattr(module, "HELP", help_line)
-            add_parser = commands.add_parser(
+            subparser = commands.add_parser(
                 name,
                 help=help_line,
                 description=f"{about[0].upper()}{about[1:]}.",
                 epilog=f"examples:\n{textwrap.indent(module.EXAMPLES, '  ')}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
-            module.add(add_parser)
-            add_parser.set_defaults(run=module.run)
+            module.add(subparser)
+            subparser.set_defaults(run=module.run)
         elif not alone:
             commands.add_parser(name, help=help_line)
     return top
@@ -149,14 +149,14 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Nothing is left over for the parser above."""
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            option = next((one for one in unknown if one.startswith("-")), None)
+            option = next((argument for argument in unknown if argument.startswith("-")), None)
             known = list(self._option_string_actions)
             near = errors.nearest(option.partition("=")[0], known) if option is not None else None
             meant = f' (did you mean "{near}"?)' if near else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
-        return found, []
+        return parsed, []
 
 
 def check_command(words: Sequence[str], known: Iterable[str]) -> None:

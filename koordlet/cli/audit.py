@@ -93,16 +93,16 @@ def _since(text: str | None) -> float | None:
         ) from error
 
 
-def lines(found: Mapping[str, object], where: str) -> list[str]:
+def lines(document: Mapping[str, object], where: str) -> list[str]:
     """The table, and what is not in it."""
-    records = found["records"]
+    records = document["records"]
     if not isinstance(records, list) or not records:
         return [f"nothing that fits in {where}"]
     head = ("WHEN", "VERDICT", "POLICY", "POD", "FILE", "WAS", "VALUE", "WHY")
     shown = output.table([_row(record) for record in records], head=head)
-    if found["damaged"]:
-        shown.append(f"{found['damaged']} damaged lines are left out")
-    if found["truncated"]:
+    if document["damaged"]:
+        shown.append(f"{document['damaged']} damaged lines are left out")
+    if document["truncated"]:
         shown.append("older lines were not looked at")
     return shown
 

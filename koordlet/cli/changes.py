@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def read(args: argparse.Namespace) -> dict[str, object]:
     """Read ``--set``, by path of the configuration."""
     known = {field.path for field in catalog.fields()}
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for text in args.changes:
         key, equals, value = text.partition("=")
         if not equals or key not in known:
@@ -33,5 +33,5 @@ def read(args: argparse.Namespace) -> dict[str, object]:
             near = errors.nearest(key, known)
             fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
             raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
-        found[key] = sourced.Flag(value, "--set")
-    return found
+        settings[key] = sourced.Flag(value, "--set")
+    return settings

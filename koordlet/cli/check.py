@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
     why = bootstrap.why_observe(config, seen.layout) if host.live else "a recorded machine"
     choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)
-    found = {**document(seen, why, choice), "refusedByScheduler": asking}
-    output.show(args.output, found, [*lines(seen, why, choice), *_refused(asking)])
+    report = {**document(seen, why, choice), "refusedByScheduler": asking}
+    output.show(args.output, report, [*lines(seen, why, choice), *_refused(asking)])
     return 1 if args.strict and (seen.unsupported or why) else 0
 
 
@@ -75,7 +75,7 @@ def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
 
 
 def _each(asked: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    return [what for one in asked for what in sorted(one)]
+    return [what for reasons in asked for what in sorted(reasons)]
 
 
 def _refused(asking: Mapping[str, int]) -> list[str]:

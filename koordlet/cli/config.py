@@ -63,14 +63,14 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(schema.json_schema(), indent=2) + "\n")
         return 0
     effective = loader.load(args.config, os.environ, options.eviction_flags(args))
-    said = cluster(args, effective)
+    node_slo = cluster(args, effective)
     if args.output == "json":
-        more = {} if said is None else {"cluster": strategies_json.document(said)}
+        more = {} if node_slo is None else {"cluster": strategies_json.document(node_slo)}
         output.print_json({**document(effective), **more})
         return 0
     lines = list(yaml_lines(effective) if args.output == "yaml" else table_lines(effective))
-    if said is not None:
-        lines += cluster_lines(said, comments=args.output == "yaml")
+    if node_slo is not None:
+        lines += cluster_lines(node_slo, comments=args.output == "yaml")
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     for warning in effective.warnings:
         sys.stderr.write(f"warning: {output.visible(warning)}\n")
@@ -105,11 +105,11 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
 
 def cluster_lines(node_slo: nodeslo.NodeSlo, *, comments: bool) -> list[str]:
     """List the settings of the cluster, which override those of the file."""
-    found = [
+    rows = [
         (key, _short(_scalar(value)), origin)
         for key, value, origin in strategies_json.rows(node_slo)
     ]
-    lines = ["", *output.table(found, head=("KEY OF THE CLUSTER", "VALUE", "ORIGIN"))]
+    lines = ["", *output.table(rows, head=("KEY OF THE CLUSTER", "VALUE", "ORIGIN"))]
     lines += [f"problem: {output.visible(problem)}" for problem in node_slo.problems]
     return [f"# {line}".rstrip() for line in lines] if comments else lines
 
@@ -121,10 +121,10 @@ def _short(text: str) -> str:
 
 def document(effective: sourced.Effective) -> dict[str, object]:
     """The machine-readable form, without its version."""
-    said = plain.document(effective.config)
-    paths = [places.dotted(loc) for loc, _ in layers.leaves(said)]
+    sections = plain.document(effective.config)
+    paths = [places.dotted(loc) for loc, _ in layers.leaves(sections)]
     return {
-        "config": said,
+        "config": sections,
         "origins": {path: effective.origin(path) for path in paths},
         "warnings": list(effective.warnings),
     }

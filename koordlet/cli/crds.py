@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from koordlet.model import errors  # noqa: PLC0415
     from koordlet.report.crds import definitions  # noqa: PLC0415
 
-    known = {one.kind.plural: one for one in definitions.DEFINITIONS}
+    known = {definition.kind.plural: definition for definition in definitions.DEFINITIONS}
     for name in args.kinds:
         if name not in known:
             raise errors.UsageError(
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.output == "json":
         output.print_json({"version": "v1", "items": chosen})
     else:
-        sys.stdout.write("---\n".join(text(one) for one in chosen))
+        sys.stdout.write("---\n".join(text(body) for body in chosen))
     return 0
 
 
@@ -68,8 +68,8 @@ def _write(directory: Path, chosen: list[dict[str, typing.Any]]) -> None:
 
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for one in chosen:
-            (directory / f"{one['metadata']['name']}.yaml").write_text(text(one), "utf-8")
+        for body in chosen:
+            (directory / f"{body['metadata']['name']}.yaml").write_text(text(body), "utf-8")
     except OSError as error:
         raise errors.HostError(
             f"cannot write the definitions: {error.strerror}",

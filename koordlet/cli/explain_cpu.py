@@ -32,14 +32,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print it."""
     every = documents.rows(node_source.cpus(args), "cpus")
-    one = next((each for each in every if each.get("cpu") == args.cpu), None)
-    if one is None:
+    chosen = next((each for each in every if each.get("cpu") == args.cpu), None)
+    if chosen is None:
         numbers = [each.get("cpu") for each in every]
         present = cpuset.CPUSet.of(number for number in numbers if isinstance(number, int))
         raise errors.UsageError(
             "this machine has no such CPU", culprit=f"CPU {args.cpu}", fix=f"it has {present}"
         )
-    return output.show(args.output, one, lines(one, every))
+    return output.show(args.output, chosen, lines(chosen, every))
 
 
 def lines(document: documents.Document, every: list[documents.Document]) -> Iterator[str]:

@@ -34,8 +34,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print it."""
     plan = node_source.plan(args, options.eviction_flags(args))
-    found = document(plan, args.pod)
-    return output.show(args.output, found, lines(found))
+    explanation = document(plan, args.pod)
+    return output.show(args.output, explanation, lines(explanation))
 
 
 def document(plan: documents.Document, pod: str | None) -> documents.Document:
@@ -67,13 +67,13 @@ def document(plan: documents.Document, pod: str | None) -> documents.Document:
     }
 
 
-def _ranking(one: documents.Document) -> list[documents.Document]:
+def _ranking(eviction: documents.Document) -> list[documents.Document]:
     """With the place of each candidate."""
-    rows = documents.rows(one, "ranking")
+    rows = documents.rows(eviction, "ranking")
     return [{"place": number, **row} for number, row in enumerate(rows, 1)]
 
 
-def lines(found: documents.Document) -> Iterator[str]:
+def lines(explanation: documents.Document) -> Iterator[str]:
     """Format the document for people."""
     table = [
         (
@@ -83,45 +83,45 @@ def lines(found: documents.Document) -> Iterator[str]:
             _MET.get(row.get("met"), "unknown"),
             "; ".join(_notes(row)),
         )
-        for row in documents.rows(found, "signals")
+        for row in documents.rows(explanation, "signals")
     ]
     yield from output.table(table, head=("SIGNAL", "OBSERVED", "THRESHOLD", "MET", ""))
-    holding = [row for row in documents.rows(found, "conditions") if row["status"] == "True"]
-    yield f"conditions: {', '.join(str(one.get('type')) for one in holding) or 'none holds'}"
-    for one in holding:
-        if str(one.get("reason", "")).startswith("Koordlet") and one.get("message"):
-            yield f"  {one.get('type')}: {one.get('message')}"
-    if found.get("held"):
-        yield f"nobody is evicted: {found.get('held')}"
-    for row in documents.rows(found, "evictions"):
+    holding = [row for row in documents.rows(explanation, "conditions") if row["status"] == "True"]
+    yield f"conditions: {', '.join(str(row.get('type')) for row in holding) or 'none holds'}"
+    for row in holding:
+        if str(row.get("reason", "")).startswith("Koordlet") and row.get("message"):
+            yield f"  {row.get('type')}: {row.get('message')}"
+    if explanation.get("held"):
+        yield f"nobody is evicted: {explanation.get('held')}"
+    for row in documents.rows(explanation, "evictions"):
         yield from _eviction(row)
-    if not documents.rows(found, "evictions"):
+    if not documents.rows(explanation, "evictions"):
         yield "nobody has to go; --eviction-hard 'memory.available<99%' shows who would"
 
 
-def _eviction(one: documents.Document) -> Iterator[str]:
-    held = f", but is not evicted: {one.get('held')}" if one.get("held") else ""
-    yield f"{one.get('pod')} goes for {one.get('signal')} ({one.get('policy')}){held}"
-    yield f"  {str(one.get('message')).strip()}"
-    signal = {"name": one.get("signal")}
-    for place, row in enumerate(documents.rows(one, "ranking"), 1):
+def _eviction(entry: documents.Document) -> Iterator[str]:
+    held = f", but is not evicted: {entry.get('held')}" if entry.get("held") else ""
+    yield f"{entry.get('pod')} goes for {entry.get('signal')} ({entry.get('policy')}){held}"
+    yield f"  {str(entry.get('message')).strip()}"
+    signal = {"name": entry.get("signal")}
+    for place, row in enumerate(documents.rows(entry, "ranking"), 1):
         keys = "  ".join(
             f"{key} {_readable(signal, value) if key == 'overRequest' else value}"
             for key, value in documents.part(row, "keys").items()
         )
-        spared = f"  passed over: {row.get('spared')}" if row.get("spared") else ""
-        yield f"  {row.get('place', place):>3}. {row.get('pod')}  {keys}{spared}"
+        spared = f"  passed over: {entry.get('spared')}" if entry.get("spared") else ""
+        yield f"  {entry.get('place', place):>3}. {entry.get('pod')}  {keys}{spared}"
 
 
-def _threshold(one: documents.Document) -> str:
-    amount, spelled = _readable(one, one.get("threshold")), one.get("spelled")
+def _threshold(signal: documents.Document) -> str:
+    amount, spelled = _readable(signal, signal.get("threshold")), signal.get("spelled")
     return f"{spelled} ({amount})" if spelled and spelled != amount else amount
 
 
-def _notes(one: documents.Document) -> Iterator[str]:
-    if one.get("why"):
-        yield str(one.get("why"))
-    since = one.get("since")
+def _notes(signal: documents.Document) -> Iterator[str]:
+    if signal.get("why"):
+        yield str(signal.get("why"))
+    since = signal.get("since")
     if isinstance(since, int | float):
         yield f"since {moment.spell(since)}"
 

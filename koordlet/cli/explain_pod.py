@@ -36,8 +36,8 @@ def lines(document: documents.Document) -> Iterator[str]:
     for box in documents.rows(document, "containers"):
         where = _group(documents.part(box, "cgroup")) or "not running"
         yield f"  container  {box.get('name')} ({box.get('kind')}): {where}"
-    for stem, said in documents.part(document, "policies").items():
-        yield f"  {stem}: {said}"
+    for stem, explanation in documents.part(document, "policies").items():
+        yield f"  {stem}: {explanation}"
     for step in documents.rows(document, "actions"):
         mode = "" if step.get("mode") == "enforce" else f" [{step.get('mode')}]"
         yield (

@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         entries = remembered(where.journal, machine.identify(host))
         question = audit_json.AuditQuery(limit=_RECORDS, target=path)
         records = documents.rows(audit_json.document(where.audit, question, most=_SCAN), "records")
-    found = document(path, host, tick.draft(entries), entries.get(path), records)
-    return output.show(args.output, found, lines(found))
+    explanation = document(path, host, tick.draft(entries), entries.get(path), records)
+    return output.show(args.output, explanation, lines(explanation))
 
 
 def remembered(path: Path, identity: machine.MachineIdentity) -> dict[str, journal.Entry]:
@@ -89,7 +89,7 @@ def document(
             "reason": action.reason,
             "mode": outcome.mode.value,
         }
-        for outcome in made.said.outcomes
+        for outcome in made.round.outcomes
         if outcome.decision is not None
         for action in outcome.decision.actions
         if action.target == path
@@ -103,7 +103,7 @@ def document(
         "pod": _owner(seen.pods, group),
         "wanted": wanted,
         "actions": [plan_json.described(step) for step in steps],
-        "left": [one.why for one in made.draft.left if one.target == path],
+        "left": [left.why for left in made.draft.left if left.target == path],
         "before": None if entry is None else documents.fields(entry, _ENTRY),
         "records": records,
         "verdict": _verdict(wanted, steps, entry, records),
@@ -168,33 +168,33 @@ def _text(host: root.HostRoot, path: str) -> str | None:
 # For people ---------------------------------------------------------------------------------------
 
 
-def lines(one: documents.Document) -> Iterator[str]:
+def lines(explanation: documents.Document) -> Iterator[str]:
     """Format the document for people."""
-    yield f"{one['path']}: {one['verdict']}"
-    value = one["value"]
+    yield f"{explanation['path']}: {explanation['verdict']}"
+    value = explanation["value"]
     yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"
-    about = documents.part(one, "file")
+    about = documents.part(explanation, "file")
     if about:
         yield f"  takes    {about['values']} {about['unit']}".rstrip()
         if about["answers"]:
             yield f"           {about['answers']}"
-    if one["pod"]:
-        yield f"  of       {one['pod']}"
-    for wish in documents.rows(one, "wanted"):
+    if explanation["pod"]:
+        yield f"  of       {explanation['pod']}"
+    for wish in documents.rows(explanation, "wanted"):
         mode = "" if wish["mode"] == "enforce" else f" [{wish['mode']}]"
         yield f"  wanted   {wish['value']} by {wish['policy']}{mode}: {wish['reason']}"
-    for step in documents.rows(one, "actions"):
+    for step in documents.rows(explanation, "actions"):
         was = step.get("was") or "unset"
         yield f"  to do    step {step['order']}: {was} → {step['value']} ({step['reason']})"
-    left = one["left"]
+    left = explanation["left"]
     for why in left if isinstance(left, list) else ():
         yield f"  left     {why}"
-    before = documents.part(one, "before")
+    before = documents.part(explanation, "before")
     if before:
         original = before["original"]
-        said = "nothing" if original is None else repr(original)
-        yield f"  before   {said}, until {output.moment(before['since'])}; ours: {before['ours']}"
-    for record in documents.rows(one, "records"):
+        was = "nothing" if original is None else repr(original)
+        yield f"  before   {was}, until {output.moment(before['since'])}; ours: {before['ours']}"
+    for record in documents.rows(explanation, "records"):
         yield f"  done     {output.moment(record.get('at'))} {_deed(record)}"
 
 

@@ -65,11 +65,11 @@ def scheduler_nodes(args: argparse.Namespace) -> list[dict[str, Any]]:
     from koordlet.rpc import plain  # noqa: PLC0415 -- as above
 
     asked = address(args, scheduler=True)
-    found = guarded(
+    nodes = guarded(
         lambda: client.scheduler(asked, args.name or "", _certificates(args)),
         fix="does `koordlet scheduler` run there? or name it with --address or --state-dir",
     )
-    return [plain.plain(one) for one in found]
+    return [plain.plain(node) for node in nodes]
 
 
 def _certificates(args: argparse.Namespace) -> tuple[str, str, str] | None:
@@ -95,17 +95,21 @@ def document(state: feed_pb2.Node) -> dict[str, Any]:
     """The node as plain data."""
     from koordlet.rpc import plain  # noqa: PLC0415 -- as above
 
-    found: dict[str, Any] = plain.plain(state)
-    return found
+    node: dict[str, Any] = plain.plain(state)
+    return node
 
 
 def node_lines(state: dict[str, Any]) -> list[str]:
     """The node as a table."""
     summary, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
     memory = used.get("memoryBytes")
-    free = ",".join(one["cpus"] for one in state.get("free", {}).get("domains", ()) if one["cpus"])
+    free = ",".join(
+        domain["cpus"] for domain in state.get("free", {}).get("domains", ()) if domain["cpus"]
+    )
     pressed = [
-        one["name"] for one in state.get("pressure", {}).get("signals", ()) if one.get("met")
+        signal["name"]
+        for signal in state.get("pressure", {}).get("signals", ())
+        if signal.get("met")
     ]
     offers = state.get("bestEffort", {}).get("offers", ())
     row = [

@@ -61,7 +61,7 @@ class Agent:
             connection.request("GET", path)
             answer = connection.getresponse()
             body = answer.read(_MOST)
-            found = json.loads(body) if answer.status in _ANSWERS else None
+            document = json.loads(body) if answer.status in _ANSWERS else None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise _no_agent(self._address, why) from None
@@ -69,11 +69,11 @@ class Agent:
             raise _no_agent(self._address, "what answers is another program") from None
         finally:
             connection.close()
-        if not isinstance(found, dict) or found.get("version") != "v1":
+        if not isinstance(document, dict) or document.get("version") != "v1":
             raise _no_agent(self._address, f"it answered {answer.status}")
         if answer.status != http.client.OK:
-            raise _refused(found)
-        return found
+            raise _refused(document)
+        return document
 
 
 class Self:
@@ -164,8 +164,8 @@ def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None
 
 
 def _refused(document: documents.Document) -> errors.KoordletError:
-    said = document.get("error")
-    why = said if isinstance(said, dict) else {}
+    error = document.get("error")
+    why = error if isinstance(error, dict) else {}
     return errors.UsageError(
         str(why.get("message", "the agent refused")),
         culprit=str(why.get("culprit", "")),

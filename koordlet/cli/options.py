@@ -129,13 +129,13 @@ def eviction(parser: argparse.ArgumentParser) -> None:
 
 def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
     """Read the options that were given, by path of the configuration."""
-    found: dict[str, object] = {}
+    flags: dict[str, object] = {}
     for name, key in _EVICTION.items():
         text = getattr(args, f"eviction_{name.replace('-', '_')}", None)
         if text is not None:
             path = f"policies.node_pressure.{key}"
-            found[path] = sourced.Flag(text, f"--eviction-{name}")
+            flags[path] = sourced.Flag(text, f"--eviction-{name}")
     if args.kubelet_config is not None:
         name = str(Path(args.kubelet_config).absolute())
-        found["kubelet.configFile"] = sourced.Flag(name, "--kubelet-config")
-    return found
+        flags["kubelet.configFile"] = sourced.Flag(name, "--kubelet-config")
+    return flags

@@ -38,8 +38,8 @@ def show(
 
 def warn(several: Iterable[str]) -> None:
     """On stderr, one line each: what was left out of an input, and where it was."""
-    for one in several:
-        say(one)
+    for warning in several:
+        say(warning)
 
 
 def say(text: str) -> None:

@@ -131,10 +131,11 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
         wrong = made.failures or any(condition.status for condition in made.conditions)
         text += ["", _WRONG if wrong else _RIGHT]
     text += evictions(made)
-    for one in made.conditions:
-        if not one.status:
+    for condition in made.conditions:
+        if not condition.status:
             continue
-        text.append(f"! {one.type} {output.visible(one.subject)}: {output.visible(one.message)}")
+        about, message = output.visible(condition.subject), output.visible(condition.message)
+        text.append(f"! {condition.type} {about}: {message}")
     for failure in made.failures:
         text.append(f"! policy {failure.policy} failed: {output.visible(failure.error)}")
     for gap in made.unsupported:
@@ -161,13 +162,13 @@ def evictions(made: plan.Plan) -> list[str]:
 def _by_workload(steps: Sequence[plan.Step], pods: Sequence[pod.Pod]) -> dict[str, list[plan.Step]]:
     """The steps of each workload, whose cgroup they are in or below; the first to act first."""
     keys = {workload.group: workload.key for workload in pods if workload.group is not None}
-    found: dict[str, list[plan.Step]] = {}
+    by_owner: dict[str, list[plan.Step]] = {}
     for step in steps:
         group = step.action.group
         places = (group, *cgroup.ancestors(group)) if group else ()
         owner = next((keys[path] for path in places if path in keys), "this machine")
-        found.setdefault(owner, []).append(step)
-    return found
+        by_owner.setdefault(owner, []).append(step)
+    return by_owner
 
 
 def owners(made: plan.Plan) -> list[str]:
@@ -192,12 +193,13 @@ def owners(made: plan.Plan) -> list[str]:
 
 
 def _step(step: plan.Step) -> list[str]:
-    one = step.action
+    wanted = step.action
     shadow = " [shadow]" if step.mode is plan.Mode.SHADOW else ""
     interim = " (on the way)" if step.interim else ""
-    value = plan_json.value_of(one)
-    change = f"  {step.was or 'unset'!s} → {value}" if isinstance(one, action.WriteFile) else ""
+    target = output.visible(wanted.target)
+    value = plan_json.value_of(wanted)
+    change = f"  {step.was or 'unset'!s} → {value}" if isinstance(wanted, action.WriteFile) else ""
     return [
-        f"{step.order:4} {action.kind(one)} {output.visible(one.target)}{change}{interim}{shadow}",
-        f"       {one.policy}: {output.visible(one.reason)}",
+        f"{step.order:4} {action.kind(wanted)} {target}{change}{interim}{shadow}",
+        f"       {wanted.policy}: {output.visible(wanted.reason)}",
     ]

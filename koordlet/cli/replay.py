@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if changed:
         before, _ = played(args, told, loader.load(args.config, os.environ, {}))
         steps = [
-            replace(one, point=replace(one.point, other=old.point.limit))
-            for one, old in zip(steps, before, strict=True)
+            replace(step, point=replace(step.point, other=old.point.limit))
+            for step, old in zip(steps, before, strict=True)
         ]
     title, points = ", ".join(args.changes) or "as configured", [step.point for step in steps]
     return output.show(
@@ -114,10 +114,10 @@ def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> 
 
 
 def _document(step: Step) -> dict[str, object]:
-    at, found = step.point, plan_json.render(step.plan)
+    at, rendered = step.point, plan_json.render(step.plan)
     return {
         "at": step.wall,
-        "plan": found,
+        "plan": rendered,
         "cpuMilli": {
             "node": at.node,
             "latencySensitive": at.ls,

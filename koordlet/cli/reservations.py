@@ -80,7 +80,7 @@ class Reach:
         if self._kubeconfig is not None:
             return list(self._direct(lambda service: service.every()).items)
         with self._client() as client:
-            return [_body(one.manifest) for one in client.list()]
+            return [_body(reservation.manifest) for reservation in client.list()]
 
     def delete(self, name: str) -> None:
         """Remove one."""
@@ -95,9 +95,11 @@ class Reach:
         if self._kubeconfig is not None:
             return self._direct(lambda service: service.told(name))
         with self._client() as client:
-            found = client.describe(name)
-            timeline = [(moment.spell(one.at.seconds), one.what) for one in found.timeline]
-            return _body(found.reservation.manifest), timeline, list(found.warnings)
+            description = client.describe(name)
+            timeline = [
+                (moment.spell(entry.at.seconds), entry.what) for entry in description.timeline
+            ]
+            return _body(description.reservation.manifest), timeline, list(description.warnings)
 
     def watch(self) -> Iterator[tuple[str, Body]]:
         """Yield every reservation, then each change, until interrupted."""
@@ -105,10 +107,10 @@ class Reach:
             yield from self._watched()
             return
         with self._client() as client:
-            for one in client.watch():
-                if one.HasField("reservation"):
-                    gone = one.verb == 3
-                    yield "DELETED" if gone else "SET", _body(one.reservation.manifest)
+            for change in client.watch():
+                if change.HasField("reservation"):
+                    gone = change.verb == 3
+                    yield "DELETED" if gone else "SET", _body(change.reservation.manifest)
 
     def _client(self) -> Any:
         # gRPC is loaded where it is spoken.
@@ -129,10 +131,10 @@ class Reach:
         stack = contextlib.AsyncExitStack()
         try:
             service = loop.run_until_complete(stack.enter_async_context(self._service()))
-            found = loop.run_until_complete(service.every())
-            for body in found.items:
+            listing = loop.run_until_complete(service.every())
+            for body in listing.items:
                 yield "SET", body
-            changes = service.watch(found.revision)
+            changes = service.watch(listing.revision)
             while True:
                 try:
                     change = loop.run_until_complete(anext(changes))
@@ -178,8 +180,8 @@ def _named(address: str | None) -> Path | None:
 
 
 def _body(manifest: str) -> Body:
-    found: Body = json.loads(manifest)
-    return found
+    body: Body = json.loads(manifest)
+    return body
 
 
 def table(bodies: list[Body], now: float | None = None) -> list[str]:

@@ -56,8 +56,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Create it, and print what it is."""
     body = _from_file(args) if args.file else _from_options(args)
-    create = reservations.Reach(args).create(body, args.token)
-    return output.show(args.output, {"reservation": create}, reservations.table([create]))
+    reservation = reservations.Reach(args).create(body, args.token)
+    return output.show(args.output, {"reservation": reservation}, reservations.table([reservation]))
 
 
 def _from_file(args: argparse.Namespace) -> dict[str, Any]:
@@ -65,14 +65,16 @@ def _from_file(args: argparse.Namespace) -> dict[str, Any]:
     from koordlet.kubeapi import manifests  # noqa: PLC0415
 
     given = [args.node, args.cpus, args.memory, args.cache_ways, *args.owner]
-    if any(one not in {None, ""} for one in given):
+    if any(option not in {None, ""} for option in given):
         raise errors.UsageError("-f has it all", fix="leave the other options out")
-    found = [one for one in manifests.load(args.file) if one.get("kind") == "Reservation"]
-    if len(found) != 1:
+    bodies = [
+        manifest for manifest in manifests.load(args.file) if manifest.get("kind") == "Reservation"
+    ]
+    if len(bodies) != 1:
         raise errors.ConfigError(
-            f"holds {len(found)} Reservations", culprit=args.file, fix="give one"
+            f"holds {len(bodies)} Reservations", culprit=args.file, fix="give one"
         )
-    body = dict(found[0])
+    body = dict(bodies[0])
     name = objects.text(body, "name")
     if name not in {"", args.name}:
         raise errors.ConfigError(
@@ -140,10 +142,10 @@ def _owners(given: list[str], top: str) -> tuple[list[dict[str, Any]], dict[str,
     """Owner entries, and the unit or cgroup that it is for instead of pods."""
     owners: list[dict[str, Any]] = []
     match: dict[str, str] = {}
-    for one in given:
-        key, equals, value = one.partition("=")
+    for pair in given:
+        key, equals, value = pair.partition("=")
         if not (key and equals and value):
-            raise errors.UsageError(f"not KEY=VALUE: {one!r}", culprit="--owner")
+            raise errors.UsageError(f"not KEY=VALUE: {pair!r}", culprit="--owner")
         if key in _NATIVE:
             if match:
                 raise errors.UsageError("one unit, cgroup or pid only", culprit="--owner")
@@ -174,12 +176,12 @@ def _cgroup_of(pid: str, top: str) -> str:
         raise errors.UsageError(
             f"no process {pid!r} here", culprit="--owner", fix="name its cgroup: cgroup=PATH"
         ) from error
-    found = {
+    groups = {
         controller: path
         for _, controllers, path in (line.split(":", 2) for line in lines)
         for controller in controllers.split(",")
     }
-    inside = [found[hierarchy] for hierarchy in _HIERARCHIES if found.get(hierarchy, "/") != "/"]
+    inside = [groups[hierarchy] for hierarchy in _HIERARCHIES if groups.get(hierarchy, "/") != "/"]
     if not inside:
         raise errors.UsageError(
             f"process {pid} is in the root cgroup", culprit="--owner", fix="give it one of its own"

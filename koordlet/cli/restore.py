@@ -81,8 +81,10 @@ def after_failed_start(args: argparse.Namespace) -> None:
         done = keeper.after_failed_start(config.config.state.handover_seconds)
     except (errors.KoordletError, OSError) as error:
         done = str(error)  # why the start failed is told by the caller, and matters more
-    said = done if isinstance(done, str) else f"restored {done.restored}: the deadline has passed"
-    output.say(said)
+    message = (
+        done if isinstance(done, str) else f"restored {done.restored}: the deadline has passed"
+    )
+    output.say(message)
 
 
 def _keeper(

@@ -202,15 +202,15 @@ def _scheduler(
         return None, None
     from koordlet.agent import scheduler_child as child  # noqa: PLC0415 -- most agents run none
 
-    said = config.config.scheduler
+    settings = config.config.scheduler
     # -P: no modules from the directory that the agent was started in.
     words = [sys.executable, "-P", "-m", "koordlet", "scheduler", "--standalone"]
-    words += ["--with-parent", str(os.getpid()), "--http", said.http]
+    words += ["--with-parent", str(os.getpid()), "--http", settings.http]
     directory = args.state_dir or config.config.state.dir
     if directory is not None:
         words += ["--state-dir", directory]
-    if said.config is not None:
-        words += ["--config", said.config]
+    if settings.config is not None:
+        words += ["--config", settings.config]
     return child.SchedulerChild(words), f"unix:{where.scheduler_socket}"
 
 

@@ -67,12 +67,12 @@ def refused(taken: Sequence[Any], bodies: Sequence[Mapping[str, Any]]) -> list[d
     """List the refused objects and why; an object without a name is named by its place."""
     return [
         {
-            "kind": one.kind or str(body.get("kind") or "?"),
-            "name": f"{one.namespace}/{one.name}" if one.name else f"(object {place})",
-            "error": one.error,
+            "kind": answer.kind or str(body.get("kind") or "?"),
+            "name": f"{answer.namespace}/{answer.name}" if answer.name else f"(object {place})",
+            "error": answer.error,
         }
-        for place, (one, body) in enumerate(zip(taken, bodies, strict=True), 1)
-        if one.error
+        for place, (answer, body) in enumerate(zip(taken, bodies, strict=True), 1)
+        if answer.error
     ]
 
 
@@ -84,7 +84,7 @@ def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, An
             key = f"{pod.namespace}/{pod.name}"
             if key not in answers or not (answers[key].node or answers[key].message):
                 answers[key] = client.why(pod.namespace, pod.name)
-        answered = all(one.node or one.message for one in answers.values())
+        answered = all(answer.node or answer.message for answer in answers.values())
         if answered or time.monotonic() >= deadline:
             return answers
         time.sleep(_PAUSE)
@@ -101,7 +101,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], refused: Sequence[Mapping[str, str
     ]
     lines = list(output.table(table, head=("POD", "NODE", "WHY NOT"))) if table else []
     lines += [
-        output.visible(f"{one['kind']} {one['name']} was not taken in: {one['error']}")
-        for one in refused
+        output.visible(f"{refusal['kind']} {refusal['name']} was not taken in: {refusal['error']}")
+        for refusal in refused
     ]
     return lines or ["taken in"]

@@ -178,10 +178,10 @@ def run(args: argparse.Namespace) -> int:
     log.configure("info", "auto")
     chosen = lifecycle.usual()
     if args.config is not None:
-        found = manifests.load(args.config)
-        if len(found) != 1:
+        bodies = manifests.load(args.config)
+        if len(bodies) != 1:
             raise errors.ConfigError("not one document", culprit=args.config)
-        chosen = configuration.read(found[0], args.config)
+        chosen = configuration.read(bodies[0], args.config)
     for warning in chosen.warnings:
         log.get().warning("config.warning", detail=warning)
     kubeconfig: str | None = args.kubeconfig

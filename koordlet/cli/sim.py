@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
         raise errors.ConfigError(
             "nothing to simulate", culprit="sim", fix="name a FILE, or --nodes and --pods"
         )
-    said: list[str] = []
-    bodies = [body for path in args.files for body in manifests.load(path, said)]
+    complaints: list[str] = []
+    bodies = [body for path in args.files for body in manifests.load(path, complaints)]
     if generated:
         name = args.workload or "SchedulingBasic"
         counts = args.nodes, args.pods
@@ -86,10 +86,10 @@ def run(args: argparse.Namespace) -> int:
         bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
     configured = None
     if args.config is not None:
-        found = manifests.load(args.config)
-        if len(found) != 1:
+        configurations = manifests.load(args.config)
+        if len(configurations) != 1:
             raise errors.ConfigError("not one document", culprit=args.config)
-        configured = configuration.read(found[0], args.config)
+        configured = configuration.read(configurations[0], args.config)
         output.warn(configured.warnings)
     deciding = configured.deciding if configured is not None else ()
     loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     result = tried.run(_progress)
     if explain and result.explained is None:
         raise errors.ConfigError("not among the pods that were tried", culprit=explain)
-    output.warn((*said, *loaded.warnings))
+    output.warn((*complaints, *loaded.warnings))
     if args.output == "json":
         output.print_json(result.document())
     elif args.output == "svg":
@@ -171,29 +171,29 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
         for reservation in reservations
     ]
     head = ("RESERVATION", "PHASE", "NODE", "HOLDS", "ALLOCATED", "OWNERS")
-    said = [
+    problems = [
         f"{output.visible(reservation['name'])}: {output.visible(each['message'])}"
         for reservation in reservations
         for each in reservation["conditions"]
         if each.get("message")
     ]
-    return [*output.table(rows, head=head), *said]
+    return [*output.table(rows, head=head), *problems]
 
 
 def _amounts(amounts: dict[str, str]) -> str:
     return output.visible(" ".join(f"{name}={value}" for name, value in amounts.items()))
 
 
-def _explained(found: dict[str, Any]) -> list[str]:
-    text = [output.visible(found["pod"])]
-    for plugin, reason in found.get("refused", {}).items():
+def _explained(explanation: dict[str, Any]) -> list[str]:
+    text = [output.visible(explanation["pod"])]
+    for plugin, reason in explanation.get("refused", {}).items():
         text.append(f"  refused by {plugin}: {reason}")
-    for name, node in found["nodes"].items():
+    for name, node in explanation["nodes"].items():
         total = "refused" if node["total"] is None else str(node["total"])
         text.append(f"  {output.visible(name)}: {total}")
         for plugin, reasons in node["filters"].items():
             if reasons:
                 text.append(f"    ✗ {plugin}: {output.visible(', '.join(reasons))}")
-        for plugin, one in node["scores"].items():
-            text.append(f"    {plugin}: {one['score']} * {one['weight']}")
+        for plugin, score in node["scores"].items():
+            text.append(f"    {plugin}: {score['score']} * {score['weight']}")
     return text

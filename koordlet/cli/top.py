@@ -127,15 +127,15 @@ def _once(
     if isinstance(source, node_source.Self):
         source.settle(args.every)
     try:
-        found = source.read()
+        document = source.read()
     finally:
         if isinstance(source, node_source.Self):
             source.close()
     if args.output == "json":
-        output.print_json(found)
+        output.print_json(document)
     else:
         whole = dataclasses.replace(_show(args, source, terminal), height=10_000, keys=False)
-        terminal.print(top_screen.screen(found, whole))
+        terminal.print(top_screen.screen(document, whole))
     return 0
 
 

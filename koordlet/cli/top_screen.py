@@ -97,10 +97,10 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     if how.problem:
         yield _line(how, (how.problem, "red"))
     banner = document.get("banner")
-    for one in banner if isinstance(banner, list) else ():
-        yield _line(how, (str(one), "bold yellow"))
+    for warning in banner if isinstance(banner, list) else ():
+        yield _line(how, (str(warning), "bold yellow"))
     load = usage.get("load")
-    loads = " ".join(_number(one, 2) for one in load) if isinstance(load, list) else "-"
+    loads = " ".join(_number(average, 2) for average in load) if isinstance(load, list) else "-"
     yield _line(
         how,
         f"CPU {_number(usage.get('cpuCores'), 2)} of {len(online)}   "
@@ -109,8 +109,8 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     )
     psi = _part(usage, "pressure")
     stalled = "   ".join(
-        f"{one} {_percent(_part(psi, one).get('some'))}/{_percent(_part(psi, one).get('full'))}"
-        for one in ("cpu", "memory", "io")
+        f"{kind} {_percent(_part(psi, kind).get('some'))}/{_percent(_part(psi, kind).get('full'))}"
+        for kind in ("cpu", "memory", "io")
     )
     links = list(_part(usage, "links").values())
     moved = "/".join(_bytes(_sum(links, name)) for name in _MOVED)
@@ -222,18 +222,18 @@ def _sign(value: object, *, bars: bool) -> str:
 
 #: Each column sorts by values of one type.
 _SORTS: Mapping[str, Callable[[documents.Document], Any]] = {
-    "c": lambda one: -_key(one.get("cpuCores")),
-    "m": lambda one: -_key(_part(one, "usage").get("memoryBytes")),
-    "t": lambda one: -_key(_throttled(one)),
-    "p": lambda one: -max(map(_key, _stalls(one))),
-    "i": lambda one: (
+    "c": lambda row: -_key(row.get("cpuCores")),
+    "m": lambda row: -_key(_part(row, "usage").get("memoryBytes")),
+    "t": lambda row: -_key(_throttled(row)),
+    "p": lambda row: -max(map(_key, _stalls(row))),
+    "i": lambda row: (
         -(
-            _key(_part(one, "usage").get("readBytesPerSecond"))
-            + _key(_part(one, "usage").get("writtenBytesPerSecond"))
+            _key(_part(row, "usage").get("readBytesPerSecond"))
+            + _key(_part(row, "usage").get("writtenBytesPerSecond"))
         )
     ),
-    "w": lambda one: -_key(_moved(_part(one, "usage"))),
-    "n": lambda one: (str(one.get("namespace")), str(one.get("name"))),
+    "w": lambda row: -_key(_moved(_part(row, "usage"))),
+    "n": lambda row: (str(row.get("namespace")), str(row.get("name"))),
 }
 SORTS = frozenset(_SORTS)
 
@@ -259,23 +259,23 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
     rows = chosen(document, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
     shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
-    for one in shown:
-        mark = "v" if one.key == how.sort else ""
-        if one.key == "n":
+    for column in shown:
+        mark = "v" if column.key == how.sort else ""
+        if column.key == "n":
             made.add_column(
-                one.head + mark, no_wrap=True, overflow="ellipsis", ratio=1, min_width=16
+                column.head + mark, no_wrap=True, overflow="ellipsis", ratio=1, min_width=16
             )
         else:
             made.add_column(
-                one.head + mark,
+                column.head + mark,
                 no_wrap=True,
                 overflow="ellipsis",
-                justify="right" if one.key else "left",
+                justify="right" if column.key else "left",
                 max_width=10,
             )
     first = min(how.first, max(0, len(rows) - 1))
     for row in rows[first : first + room - 1]:
-        made.add_row(*(text.Text(output.visible(one.cell(row))) for one in shown))
+        made.add_row(*(text.Text(output.visible(column.cell(row))) for column in shown))
     if not rows:
         made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")
     return made
@@ -300,20 +300,20 @@ def _did(document: documents.Document) -> float | None:
 
 
 _COLUMNS = (
-    _Column("n", "workload", 0, lambda one: f"{one.get('namespace')}/{one.get('name')}"),
-    _Column("", "class", 50, lambda one: str(one.get("qos") or "-")),
-    _Column("c", "CPU", 0, lambda one: _number(one.get("cpuCores"), 2)),
-    _Column("m", "memory", 0, lambda one: _bytes(_part(one, "usage").get("memoryBytes"))),
-    _Column("t", "thr", 40, lambda one: _percent(_throttled(one))),
+    _Column("n", "workload", 0, lambda row: f"{row.get('namespace')}/{row.get('name')}"),
+    _Column("", "class", 50, lambda row: str(row.get("qos") or "-")),
+    _Column("c", "CPU", 0, lambda row: _number(row.get("cpuCores"), 2)),
+    _Column("m", "memory", 0, lambda row: _bytes(_part(row, "usage").get("memoryBytes"))),
+    _Column("t", "thr", 40, lambda row: _percent(_throttled(row))),
     _Column(
         "p",
         "cpu/mem/io",
         60,
-        lambda one: "/".join(_percent(stall).rstrip("%") for stall in _stalls(one)),
+        lambda row: "/".join(_percent(stall).rstrip("%") for stall in _stalls(row)),
     ),
-    _Column("i", "I/O", 70, lambda one: _bytes(_did(one))),
-    _Column("w", "net", 70, lambda one: _bytes(_moved(_part(one, "usage")))),
-    _Column("", "CPUs", 78, lambda one: str(one.get("cpus") or "-")),
+    _Column("i", "I/O", 70, lambda row: _bytes(_did(row))),
+    _Column("w", "net", 70, lambda row: _bytes(_moved(_part(row, "usage")))),
+    _Column("", "CPUs", 78, lambda row: str(row.get("cpus") or "-")),
 )
 
 
@@ -341,8 +341,8 @@ def _moved(used: documents.Document) -> float | None:
 
 def _sum(several: Sequence[object], name: str) -> float | None:
     """Of what is known; ``None`` where nothing is."""
-    found = [one.get(name) for one in several if isinstance(one, Mapping)]
-    known = [float(one) for one in found if isinstance(one, int | float)]
+    values = [part.get(name) for part in several if isinstance(part, Mapping)]
+    known = [float(value) for value in values if isinstance(value, int | float)]
     return sum(known) if known else None
 
 

@@ -143,9 +143,9 @@ def _nodes(
     machine: topology.Topology, members: Sequence[topology.Cpu], nodes: dict[int, topology.Node]
 ) -> Iterator[Line]:
     for node, inside in topology_words.split(members, lambda cpu: cpu.node):
-        found = nodes.get(node) if node is not None else None
-        if found is not None:
-            yield from _node(found, inside)
+        numa_node = nodes.get(node) if node is not None else None
+        if numa_node is not None:
+            yield from _node(numa_node, inside)
         elif machine.nodes:
             yield Line(1, f"node ?: CPUs {topology_words.compact(topology_words.cpus(inside), 50)}")
         for l3, sharing in topology_words.split(inside, lambda cpu: cpu.l3):
@@ -216,8 +216,8 @@ def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:
     bare = [node for node in machine.nodes if node.node not in used]
     if bare:
         yield Line(0, f"{topology_words.many(len(bare), 'node')} without online CPUs")
-    for one in bare:
-        yield from _node(one, [])
+    for node in bare:
+        yield from _node(node, [])
 
 
 def _devices(machine: topology.Topology) -> Iterator[Line]:

@@ -94,7 +94,7 @@ def _choice(args: argparse.Namespace, traced: trace_json.Traced) -> trace_json.C
         return trace_json.Choice(policy=args.policy)
     seen = traced.snapshot
     group = trace_json.group_of(seen.layout, args.group)
-    if group not in seen.groups and not any(cgroup.is_below(one, group) for one in seen.groups):
+    if group not in seen.groups and not any(cgroup.is_below(path, group) for path in seen.groups):
         known = ", ".join(f"/{pod.group}" for pod in seen.pods[:5] if pod.group is not None)
         raise errors.UsageError(
             "this pass read no such cgroup",
@@ -160,7 +160,7 @@ def traced_pass(
     """A pass of a line with its trace."""
     return trace_json.Traced(
         snapshot=made.snapshot,
-        said=made.said,
+        round=made.round,
         draft=made.draft,
         trace=stations,
         rows=tick.rows,
@@ -230,10 +230,10 @@ def failed_last(audit: Path) -> dict[str, str]:
     """Of each target that an agent failed to bring about when it tried last: what went wrong."""
     question = audit_json.AuditQuery(limit=audit_json.MAX_LINES)
     latest: dict[str, documents.Document] = {}
-    for one in documents.rows(audit_json.document(audit, question), "records"):
-        latest.setdefault(str(one.get("target")), one)
+    for row in documents.rows(audit_json.document(audit, question), "records"):
+        latest.setdefault(str(row.get("target")), row)
     return {
-        target: f"{one.get('verdict')}: {one.get('detail')}"
-        for target, one in latest.items()
-        if one.get("verdict") in _BAD
+        target: f"{row.get('verdict')}: {row.get('detail')}"
+        for target, row in latest.items()
+        if row.get("verdict") in _BAD
     }

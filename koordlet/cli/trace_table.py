@@ -42,8 +42,8 @@ def lines(document: Document, *, detailed: bool = False) -> Iterator[str]:
     policies = documents.rows(document, "policies")
     head = ("POLICY", "MODE", "WANTS", "OF THESE", "WHY")
     yield from output.table([_policy(policy) for policy in policies], head=head, indent="  ")
-    for one in policies:
-        yield from _details(one, detailed=detailed)
+    for policy in policies:
+        yield from _details(policy, detailed=detailed)
     wishes = documents.rows(document, "wishes")
     yield from ("", "Compared with what is there")
     yield from _compared(wishes, detailed=detailed)
@@ -60,7 +60,7 @@ def lines(document: Document, *, detailed: bool = False) -> Iterator[str]:
 
 def _texts(document: Document, name: str) -> list[str]:
     several = document[name]
-    return [str(one) for one in several] if isinstance(several, list) else []
+    return [str(text) for text in several] if isinstance(several, list) else []
 
 
 def _read(document: Document) -> Iterator[str]:
@@ -87,8 +87,8 @@ def _read(document: Document) -> Iterator[str]:
         yield from (f"  ! {pod['workload']}: {problem}" for problem in _texts(pod, "problems"))
     for source in documents.rows(document, "sources"):
         yield f"  source     {source['name']}: {_health(source)}"
-    for one in documents.rows(document, "unread"):
-        yield f"  ! {one['kind']} {one['name']} cannot be used: {one['why']}"
+    for rejected in documents.rows(document, "unread"):
+        yield f"  ! {rejected['kind']} {rejected['name']} cannot be used: {rejected['why']}"
     yield from (f"  ! node: {problem}" for problem in _texts(document, "nodeProblems"))
     if document["journaled"] is not None:
         yield f"  journal    {document['journaled']} files hold a value of koordlet's"

@@ -35,7 +35,7 @@ def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) ->
     enforcing = now.mode == "enforce"
     verb = "enforcing" if enforcing else "observing: nothing is changed"
     text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}"]
-    text += [f"  ! {output.visible(one)}" for one in view.banner(now) if enforcing]
+    text += [f"  ! {output.visible(warning)}" for warning in view.banner(now) if enforcing]
     text += ["", "The machine"]
     text += [
         f"  {'  ' * line.level}{line.text}".rstrip()

@@ -80,8 +80,8 @@ def document(value: object) -> Any:
         columns = zip(value.aliases, value.names, strict=True)
         return {alias: document(getattr(value, name)) for alias, name in columns}
     if isinstance(value, Mapping):
-        return {key: document(one) for key, one in value.items()}
-    return [document(one) for one in value] if isinstance(value, tuple) else value
+        return {key: document(item) for key, item in value.items()}
+    return [document(item) for item in value] if isinstance(value, tuple) else value
 
 
 def packed(value: object) -> dict[str, object]:

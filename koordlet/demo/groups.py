@@ -19,13 +19,13 @@ STEM = "demo"
 GROUP = "koordlet-demo"
 
 
-def workload(name: str, kind: qos.Qos, cpus: int | None = None) -> pod.Pod:
+def workload(name: str, qos_class: qos.Qos, cpus: int | None = None) -> pod.Pod:
     """A workload of the demo, in the group of its name; ``cpus`` for itself alone."""
     return pod.Pod(
         uid=f"{STEM}/{name}",
         namespace=GROUP,
         name=name,
-        qos=kind,
+        qos=qos_class,
         source=STEM,
         match=f"cgroup={GROUP}/{name}",
         group=f"{GROUP}/{name}",

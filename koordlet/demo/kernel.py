@@ -148,7 +148,7 @@ class DemoMachine(player.PlayedHost):
         if not self.exists(home):
             raise root.fail(errno.ESRCH, path)
         left = TOP + self.text(home).strip().removeprefix("0::").rstrip("/")
-        self._put(left, [one for one in self.pids(left) if one != pid])
+        self._put(left, [member for member in self.pids(left) if member != pid])
         self._put(group, sorted({*self.pids(group), pid}))
         self.change(home, data=f"0::{group.removeprefix(TOP) or '/'}\n".encode())
 
@@ -162,10 +162,10 @@ class DemoMachine(player.PlayedHost):
         """Effective cpuset of a group and below: its own set within its parent's set."""
         above = self.cpus(group.rpartition("/")[0])
         wanted = cpuset.CPUSet.parse(self.text(self.at(f"{group}/cpuset.cpus")).strip())
-        found = wanted & above or above
-        self.change(f"{group}/cpuset.cpus.effective", data=f"{found}\n".encode())
-        for one in self._below(group):
-            self._spread(one)
+        effective = wanted & above or above
+        self.change(f"{group}/cpuset.cpus.effective", data=f"{effective}\n".encode())
+        for child in self._below(group):
+            self._spread(child)
 
     def _below(self, group: str) -> Iterator[str]:
         here = self.at(group)

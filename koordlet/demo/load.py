@@ -52,7 +52,7 @@ def percentile(ordered: list[float], part: float) -> float:
 
 def main(parent: int, cpus: int, requests: int, answers: int) -> None:
     """Ask until the parent is gone."""
-    start = due = said = time.monotonic()
+    start = due = printed_at = time.monotonic()
     took: list[float] = []
     refused = waiting = 0
     while os.getppid() == parent:
@@ -65,18 +65,18 @@ def main(parent: int, cpus: int, requests: int, answers: int) -> None:
             else:
                 refused += 1
             due += pause
-        if now - said >= 1.0:
+        if now - printed_at >= 1.0:
             took.sort()
             p50, p99 = (1000 * percentile(took, part) for part in (0.5, 0.99))
             print(len(took), f"{p50:.3f} {p99:.3f}", refused, flush=True)  # noqa: T201 -- its task
-            took, refused, said = [], 0, now
+            took, refused, printed_at = [], 0, now
         if select.select([answers], [], [], max(0.0, due - time.monotonic()))[0]:
-            found = os.read(answers, 512 * _ANSWER.size)
-            if not found:
+            data = os.read(answers, 512 * _ANSWER.size)
+            if not data:
                 return
             now = time.monotonic()
-            took += [now - one for (one,) in _ANSWER.iter_unpack(found)]
-            waiting -= len(found) // _ANSWER.size
+            took += [now - sent_at for (sent_at,) in _ANSWER.iter_unpack(data)]
+            waiting -= len(data) // _ANSWER.size
 
 
 if __name__ == "__main__":

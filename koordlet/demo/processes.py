@@ -56,10 +56,10 @@ class Processes:
     def stop(self) -> None:
         """Kill and reap all; workers of the service end with its pipe."""
         running = (self._load, self._service, self._hog)
-        for one in running:
-            one.kill()
-        for one in running:
-            one.wait()
+        for process in running:
+            process.kill()
+        for process in running:
+            process.wait()
         os.close(self._told)
 
 

@@ -55,9 +55,9 @@ def main(most: int) -> None:
 
 
 def _waiting() -> int:
-    found = array.array("i", [0])
-    fcntl.ioctl(0, termios.FIONREAD, found)
-    return found[0] // REQUEST.size
+    size = array.array("i", [0])
+    fcntl.ioctl(0, termios.FIONREAD, size)
+    return size[0] // REQUEST.size
 
 
 def _reaped() -> int:

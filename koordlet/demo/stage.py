@@ -166,11 +166,11 @@ class Recorded:
     def __init__(self) -> None:
         name = str(ARCHIVE)
         top = roots.inside(name, tarindex.load(name))
-        discover = discovery.discover(player.PlayedHost(top))
-        self.host = kernel.DemoMachine(top, discover.online, str(discover.memory_nodes))
+        discovered = discovery.discover(player.PlayedHost(top))
+        self.host = kernel.DemoMachine(top, discovered.online, str(discovered.memory_nodes))
         self.host.change("/proc/sys/kernel/hostname", data=f"{NAME}\n".encode())
-        memory = sum(node.memory_bytes or 0 for node in discover.nodes)
-        self.story = story.Story(self.host, discover.online, memory, machine.now)
+        memory = sum(node.memory_bytes or 0 for node in discovered.nodes)
+        self.story = story.Story(self.host, discovered.online, memory, machine.now)
         self._folder = tempfile.TemporaryDirectory(prefix="koordlet-demo-")
 
     def settings(self) -> groups.DemoSettings:

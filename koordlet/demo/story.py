@@ -68,8 +68,8 @@ class _Stalls:
 
     def text(self) -> str:
         """Render as the kernel prints it."""
-        found = zip(_STALLED, self.averages, strict=True)
-        some = " ".join(f"avg{span}={100 * part:.2f}" for span, part in found)
+        pairs = zip(_STALLED, self.averages, strict=True)
+        some = " ".join(f"avg{span}={100 * part:.2f}" for span, part in pairs)
         total = int(1e6 * self.seconds)
         return f"some {some} total={total}\n{kernel.STALLS.splitlines()[1]}\n"
 
@@ -242,7 +242,9 @@ class Story:
         self._put("/proc/meminfo", _meminfo(self._memory, held))
         self._put(f"{kernel.TOP}/memory.stat", _anonymous(held))
         self._put(f"{kernel.TOP}/cpu.stat", _cpu_stat(sum(self._busy.values())))
-        self._put("/proc/loadavg", " ".join(f"{one:.2f}" for one in self._load) + " 1/100 1\n")
+        self._put(
+            "/proc/loadavg", " ".join(f"{average:.2f}" for average in self._load) + " 1/100 1\n"
+        )
         self._put("/proc/pressure/cpu", self._stalls.text())
         self._put(f"{kernel.TOP}/cpu.pressure", self._stalls.text())
         here = [name for name, pid in PIDS.items() if pid in self._host.pids(_group(name))]
@@ -290,8 +292,10 @@ def _faded(
     averages: Iterable[float], spans: Iterable[int], now: float, seconds: float
 ) -> list[float]:
     """Averages that forget exponentially, a while later."""
-    kept = ((one, math.exp(-seconds / span)) for one, span in zip(averages, spans, strict=True))
-    return [one * part + now * (1 - part) for one, part in kept]
+    kept = (
+        (average, math.exp(-seconds / span)) for average, span in zip(averages, spans, strict=True)
+    )
+    return [average * part + now * (1 - part) for average, part in kept]
 
 
 def _requests(part: float, shared: float, cpus: int) -> latency.Latency:

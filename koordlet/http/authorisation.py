@@ -94,8 +94,8 @@ def peer(name: object, *, secure: bool) -> message.Peer:
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """An IP address, with IPv4 in IPv6 unwrapped and the zone cut off; ``None`` for a name."""
     try:
-        ip_address = ipaddress.ip_address(text.partition("%")[0])
+        parsed = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    mapped = ip_address.ipv4_mapped if isinstance(ip_address, ipaddress.IPv6Address) else None
-    return mapped or ip_address
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return mapped or parsed

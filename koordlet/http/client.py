@@ -175,9 +175,9 @@ class _Connection:
             http.receive_data(await self._read())
 
     async def _read(self) -> bytes:
-        read = await self._reader.read(_READ_BYTES)
-        self.answered = self.answered or bool(read)
-        return read
+        data = await self._reader.read(_READ_BYTES)
+        self.answered = self.answered or bool(data)
+        return data
 
     def reuse(self) -> bool:
         """True if the connection is free again: the response ended and nothing follows it."""

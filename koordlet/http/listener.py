@@ -74,32 +74,32 @@ class Listener:
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen on every address of the host; the first one."""
-        found = await self._loop.getaddrinfo(
+        addresses = await self._loop.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         try:
-            for family, kind, protocol, _, address in dict.fromkeys(found):
-                one = socket.socket(family, kind, protocol)
-                self._sockets.append(one)
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            for family, kind, protocol, _, address in dict.fromkeys(addresses):
+                listening = socket.socket(family, kind, protocol)
+                self._sockets.append(listening)
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
-                    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                one.bind(address)
-                one.listen(self._limits.backlog)
-                one.settimeout(0)
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listening.bind(address)
+                listening.listen(self._limits.backlog)
+                listening.settimeout(0)
         except OSError:
             self.close()
             raise
-        for one in self._sockets:
-            self._loop.add_reader(one, self._accept, one)
+        for listening in self._sockets:
+            self._loop.add_reader(listening, self._accept, listening)
         bound = self._sockets[0].getsockname()
         return str(bound[0]), int(bound[1])
 
     def close(self) -> None:
         """Listen no more; who waits is turned away."""
-        for one in self._sockets:
-            self._loop.remove_reader(one)
-            one.close()
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
         self._sockets.clear()
         for visitor in tuple(self._waiting):
             self._turn_away(visitor)

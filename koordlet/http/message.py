@@ -165,7 +165,7 @@ def same_tag(request: HttpRequest, response: HttpResponse) -> bool:
     known = request.headers.get("if-none-match")
     if tag is None or known is None or response.status != 200:
         return False
-    tags = [one.strip().removeprefix("W/") for one in known.split(",")]
+    tags = [candidate.strip().removeprefix("W/") for candidate in known.split(",")]
     return "*" in tags or tag.removeprefix("W/") in tags
 
 

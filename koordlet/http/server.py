@@ -79,8 +79,8 @@ class HttpServer:
         try:
             bound = await made.open(host, port)
         except OSError as error:
-            why_not = await _why_not(self.address, self._setting, error)
-            raise why_not from error
+            refusal = await _why_not(self.address, self._setting, error)
+            raise refusal from error
         self._listener = made
         return join(*bound)
 

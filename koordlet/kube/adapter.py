@@ -86,9 +86,9 @@ class KubeStore:
     async def close(self) -> None:
         """Cut all connections."""
         self._closed = True
-        for one in (*self._former, self._client):
-            if one is not None:
-                one.close()
+        for connections in (*self._former, self._client):
+            if connections is not None:
+                connections.close()
         self._who.close()
 
     # Reading.
@@ -324,7 +324,7 @@ class KubeStore:
             raise refusals.Unavailable("closed", culprit="API server")
         access = await self._who.access()
         if self._client is None or self._client.endpoint != access.endpoint:
-            self._former = [one for one in self._former if not one.idle]
+            self._former = [former for former in self._former if not former.idle]
             if self._client is not None:
                 self._client.retire()
                 self._former.append(self._client)

@@ -48,11 +48,11 @@ def refusal(answer: client.ClientResponse, culprit: str) -> refusals.ObjectsErro
 def body(raw: bytes) -> Mapping[str, Any]:
     """A ``Status`` object, or one made of what is there instead."""
     try:
-        found = msgspec.json.decode(raw)
+        status = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        found = None
-    if isinstance(found, Mapping) and found.get("kind") == "Status":
-        return found
+        status = None
+    if isinstance(status, Mapping) and status.get("kind") == "Status":
+        return status
     words = raw[:_SHOWN].decode("utf-8", "replace").strip().partition("\n")[0]
     return {"message": words}
 
@@ -61,10 +61,10 @@ def from_status(
     status: Mapping[str, Any], code: int, culprit: str, *, retry_after: float | None = None
 ) -> refusals.ObjectsError:
     """The error that a ``Status`` object is."""
-    found = status.get("details")
-    details: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    raw = status.get("details")
+    details: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     reason = _text(status.get("reason"))
-    kind = _class(code, reason, details)
+    error_class = _class(code, reason, details)
     wait = _seconds(details.get("retryAfterSeconds"))
     arguments: dict[str, Any] = {
         "culprit": culprit,
@@ -72,12 +72,12 @@ def from_status(
         "reason": reason,
         "retry_after": retry_after if wait is None else wait,
     }
-    if issubclass(kind, refusals.Conflict | refusals.Invalid | refusals.TooMany):
+    if issubclass(error_class, refusals.Conflict | refusals.Invalid | refusals.TooMany):
         arguments["causes"] = _causes(details.get("causes"))
-        if kind is refusals.TooMany and arguments["causes"]:
+        if error_class is refusals.TooMany and arguments["causes"]:
             arguments["fix"] = arguments["causes"][0].message
     message = _text(status.get("message")) or f"the API server returned {code}"
-    return kind(message, **arguments)
+    return error_class(message, **arguments)
 
 
 def _class(code: int, reason: str, details: Mapping[str, Any]) -> type[refusals.ObjectsError]:
@@ -86,17 +86,19 @@ def _class(code: int, reason: str, details: Mapping[str, Any]) -> type[refusals.
         return refusals.NotServed
     if code == 409 and reason == "AlreadyExists":
         return refusals.AlreadyExists
-    found = _BY_STATUS.get(code)
-    if found is not None:
-        return found
+    known = _BY_STATUS.get(code)
+    if known is not None:
+        return known
     return refusals.Refused if 400 <= code < 500 else refusals.Unavailable
 
 
 def _causes(raw: Any) -> tuple[refusals.Cause, ...]:
     return tuple(
-        refusals.Cause(_text(one.get("reason")), _text(one.get("message")), _text(one.get("field")))
-        for one in (raw if isinstance(raw, list) else ())
-        if isinstance(one, Mapping)
+        refusals.Cause(
+            _text(cause.get("reason")), _text(cause.get("message")), _text(cause.get("field"))
+        )
+        for cause in (raw if isinstance(raw, list) else ())
+        if isinstance(cause, Mapping)
     )
 
 

@@ -184,7 +184,7 @@ def _load(
             token_filename=str(source.token), cert_filename=str(source.ca)
         ).load_and_set(configuration)
         return configuration, (source.token, source.ca)
-    paths = [Path(one).expanduser() for one in source.kubeconfig.split(":") if one]
+    paths = [Path(name).expanduser() for name in source.kubeconfig.split(":") if name]
     merged = _merged(paths)
     user = _user(merged, source.context)
     if not plugins:
@@ -198,7 +198,7 @@ def _load(
         msg = "the credential plugin failed, or returned neither token nor certificate"
         raise ValueError(msg)
     named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    files = [*paths, *(Path(one) for one in named if one)]
+    files = [*paths, *(Path(name) for name in named if name)]
     if user.get("tokenFile"):
         files.append(paths[0].parent / str(user["tokenFile"]))
     return configuration, tuple(files)
@@ -207,12 +207,12 @@ def _load(
 def _merged(paths: list[Path]) -> kube_config.ConfigNode:
     """The files as one; those that are not there are skipped, as kubectl skips them."""
     merger = kube_config.KubeConfigMerger(":".join(map(str, paths)))
-    found: kube_config.ConfigNode | None = merger.config
-    if found is None:
+    merged: kube_config.ConfigNode | None = merger.config
+    if merged is None:
         there = any(path.exists() for path in paths)
         msg = "it is empty" if there else "there is no such file"
         raise ValueError(msg)
-    return found
+    return merged
 
 
 def _name(source: CredentialSource) -> str:
@@ -235,8 +235,8 @@ def _why(error: Exception) -> str:
     return f"no usable credentials: {why}"
 
 
-def _clean(found: Mapping[str, object] | None) -> str:
-    token = str(found["value"]).strip() if found else ""
+def _clean(entry: Mapping[str, object] | None) -> str:
+    token = str(entry["value"]).strip() if entry else ""
     if any(character in token for character in "\r\n\0"):
         msg = "the token has several lines"
         raise ValueError(msg)
@@ -254,13 +254,13 @@ def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
 def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
     """User entry of a kubeconfig's context; the very object that the package reads."""
     name = context or config["current-context"]
-    safe_get = config["contexts"].get_with_name(name)["context"].safe_get("user")
-    for one in config.safe_get("users") or ():
+    user_name = config["contexts"].get_with_name(name)["context"].safe_get("user")
+    for node in config.safe_get("users") or ():
         # Merging several files wraps the entries, so that each knows its file.
-        entry = one.value if isinstance(one, kube_config.ConfigNode) else one
-        if entry.get("name") == safe_get:
-            found_user: dict[str, object] = entry.get("user") or {}
-            return found_user
+        entry = node.value if isinstance(node, kube_config.ConfigNode) else node
+        if entry.get("name") == user_name:
+            user: dict[str, object] = entry.get("user") or {}
+            return user
     return {}
 
 
@@ -291,12 +291,12 @@ def _proxy(configuration: Configuration) -> tuple[str, int] | None:
 
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
     """Identity of files, which changes with writing and replacing, also through symbolic links."""
-    found: list[object] = []
+    identities: list[object] = []
     for file in files:
         try:
             state = file.stat()
         except OSError:
-            found.append(None)
+            identities.append(None)
         else:
-            found.append((state.st_ino, state.st_mtime_ns, state.st_size))
-    return tuple(found)
+            identities.append((state.st_ino, state.st_mtime_ns, state.st_size))
+    return tuple(identities)

@@ -76,16 +76,16 @@ class RepairLog:
 def item(raw: bytes | msgspec.Raw, kind: kinds.Kind, remarks: RepairLog) -> objects.Object | None:
     """One object of a list, which says its kind as if it had been asked for alone."""
     try:
-        found, mended = shapes.decode(_OBJECT, raw)
+        body, mended = shapes.decode(_OBJECT, raw)
     except ValueError:
         return None
-    if not objects.text(found, "name"):
+    if not objects.text(body, "name"):
         return None
     if mended:
-        remarks.mended(found, kind.name)
-    found.setdefault("kind", kind.name)
-    found.setdefault("apiVersion", kind.api_version)
-    return found
+        remarks.mended(body, kind.name)
+    body.setdefault("kind", kind.name)
+    body.setdefault("apiVersion", kind.api_version)
+    return body
 
 
 def one(raw: bytes, culprit: str) -> objects.Object:

@@ -24,8 +24,8 @@ BAND_LABEL = "koordinator.sh/priority-class"
 SUB_PRIORITY_LABEL = "koordinator.sh/priority"
 
 _NAMED = (resources.CPU, resources.MEMORY)
-_QOS = {kind.value: kind for kind in qos.Qos}
-_KUBE = {kind.value: kind for kind in qos.KubeQos}
+_QOS = {qos_class.value: qos_class for qos_class in qos.Qos}
+_KUBE = {kube.value: kube for kube in qos.KubeQos}
 
 
 def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
@@ -40,7 +40,7 @@ def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
 
 
 def band(
-    labels: Mapping[str, str], priority: int | None, kind: qos.Qos, problems: list[str]
+    labels: Mapping[str, str], priority: int | None, qos_class: qos.Qos, problems: list[str]
 ) -> qos.Band | None:
     """Rule 2."""
     text = labels.get(BAND_LABEL)
@@ -49,12 +49,14 @@ def band(
         if named is None:
             problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is not a priority class")
         return named
-    return qos.Band.of(priority) if priority else qos.Band.default_of(kind)
+    return qos.Band.of(priority) if priority else qos.Band.default_of(qos_class)
 
 
-def band_or_default(labels: Mapping[str, str], priority: int | None, kind: qos.Qos) -> qos.Band:
+def band_or_default(
+    labels: Mapping[str, str], priority: int | None, qos_class: qos.Qos
+) -> qos.Band:
     """The band that decides who is given CPUs: that of rule 2, else the default of the class."""
-    return band(labels, priority, kind, []) or qos.Band.default_of(kind)
+    return band(labels, priority, qos_class, []) or qos.Band.default_of(qos_class)
 
 
 def counted(

@@ -185,19 +185,19 @@ class Informer(Generic[Value]):
                 await asyncio.sleep(self._failed(error))
 
     async def _list(self) -> None:
-        found: dict[Key, _Entry[Value]] = {}
+        entries: dict[Key, _Entry[Value]] = {}
         rejected: dict[Key, Rejected] = {}
         revision = ""
         pages = self._store.list(self.kind, namespace=self._namespace, selector=self._selector)
         async for page in pages:
             for body in page.items:
                 if self._matches(body):
-                    self._take(body, found, rejected)
+                    self._take(body, entries, rejected)
             revision = page.revision
         self._rejected = rejected
-        for key in self._entries.keys() - found.keys():
+        for key in self._entries.keys() - entries.keys():
             self._set(key, None)
-        for key, entry in found.items():
+        for key, entry in entries.items():
             self._set(key, entry)
         self._revision = self._listed = revision
         self._health = replace(self._health, lists=self._health.lists + 1)
@@ -233,10 +233,10 @@ class Informer(Generic[Value]):
             return
         key = objects.key(change.object)
         self._rejected.pop(key, None)
-        found: dict[Key, _Entry[Value]] = {}
+        entries: dict[Key, _Entry[Value]] = {}
         if change.verb is not objects.Verb.DELETED and self._matches(change.object):
-            self._take(change.object, found, self._rejected)
-        self._set(key, found.get(key))
+            self._take(change.object, entries, self._rejected)
+        self._set(key, entries.get(key))
 
     def _set(self, key: Key, entry: _Entry[Value] | None) -> None:
         """Set or delete the entry of a name, and call ``changed``."""
@@ -263,20 +263,20 @@ class Informer(Generic[Value]):
             self._set(key, None)
 
     def _take(
-        self, body: objects.Object, found: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
+        self, body: objects.Object, entries: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
     ) -> None:
         """Convert one object; where that fails, its last good value stays."""
         key, uid = objects.key(body), objects.text(body, "uid")
         old = self._entries.get(key)
         if old is not None and (old.uid, old.revision) == (uid, objects.revision(body)):
-            found[key] = old
+            entries[key] = old
             return
         try:
-            found[key] = _Entry(uid, objects.revision(body), self._convert(body))
+            entries[key] = _Entry(uid, objects.revision(body), self._convert(body))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             rejected[key] = Rejected(uid, f"{type(error).__name__}: {error}"[:300])
             if old is not None and old.uid == uid:
-                found[key] = old
+                entries[key] = old
 
     @property
     def _selector(self) -> selectors.Selector:

@@ -197,8 +197,8 @@ async def collect(pages: AsyncGenerator[Page, None]) -> Listing:
 
 def part(body: Object, name: str) -> Mapping[str, Any]:
     """A field that is an object; empty where it is none."""
-    found = body.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def metadata(body: Object) -> Mapping[str, Any]:

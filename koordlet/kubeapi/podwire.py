@@ -173,11 +173,11 @@ def decode(data: bytes, problems: list[str]) -> WirePod:
     return wire_pod
 
 
-def convert(body: object, kind: type[_T], problems: list[str]) -> _T:
+def convert(body: object, struct: type[_T], problems: list[str]) -> _T:
     """A part of a pod from decoded JSON or YAML, rule 1; the input is left as it is."""
     for _ in range(_REPAIRS):
         try:
-            return msgspec.convert(body, kind)
+            return msgspec.convert(body, struct)
         except msgspec.ValidationError as error:
             at = _AT.search(str(error))
             path = [name or int(index) for name, index in _PART.findall(at[1])] if at else []

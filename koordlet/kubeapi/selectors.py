@@ -96,8 +96,8 @@ class Compiled:
     def matches(self, body: Mapping[str, Any]) -> bool:
         """Whether an object satisfies all of it."""
         if self.labels:
-            at_any = _at_any(body, ("metadata", "labels"))
-            labels = at_any if isinstance(at_any, Mapping) else {}
+            value = _at_any(body, ("metadata", "labels"))
+            labels = value if isinstance(value, Mapping) else {}
             if not all(requirement.matches(labels) for requirement in self.labels):
                 return False
         return all(requirement.matches(body) for requirement in self.fields)
@@ -143,15 +143,15 @@ def _requirement(part: str) -> Requirement:
 
 def parse_fields(text: str) -> tuple[Field, ...]:
     """``spec.nodeName=n1,status.phase!=Failed``; in values, a backslash before ``,``, ``=``."""
-    found = []
+    requirements = []
     for part in re.findall(r"(?:\\.|[^,\\])+", text, re.DOTALL):
         match = _FIELD.match(part)
         if match is None:
             msg = f"not a requirement of a field selector: {part[:100]!r}"
             raise ValueError(msg)
         value = re.sub(r"\\([\\,=])", r"\1", match[3])
-        found.append(Field(match[1].strip(), value, equal=match[2] != "!="))
-    return tuple(found)
+        requirements.append(Field(match[1].strip(), value, equal=match[2] != "!="))
+    return tuple(requirements)
 
 
 def from_object(selector: object) -> Compiled | None:
@@ -193,19 +193,19 @@ def _expression(expression: object) -> Requirement:
 
 def _at(body: Mapping[str, Any], path: str) -> str:
     """A field as text; missing is empty, true and false as JSON writes them."""
-    at_any = _at_any(body, tuple(path.lstrip(".").split(".")))
-    if at_any is None or isinstance(at_any, Mapping | list):
+    value = _at_any(body, tuple(path.lstrip(".").split(".")))
+    if value is None or isinstance(value, Mapping | list):
         return ""
-    return str(at_any).lower() if isinstance(at_any, bool) else str(at_any)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _at_any(body: Mapping[str, Any], steps: tuple[str, ...]) -> Any:
-    found: Any = body
+    value: Any = body
     for step in steps:
-        if not isinstance(found, Mapping):
+        if not isinstance(value, Mapping):
             return None
-        found = found.get(step)
-    return found
+        value = value.get(step)
+    return value
 
 
 EVERYTHING = Selector()

@@ -127,7 +127,7 @@ def shown(value: object) -> str:
 
 def plain(name: object) -> str:
     """A name in a problem, without quotes: short, and nothing that moves a terminal's cursor."""
-    return "".join(one if one.isprintable() else "?" for one in str(name)[:_SHOWN])
+    return "".join(char if char.isprintable() else "?" for char in str(name)[:_SHOWN])
 
 
 def mapping(value: object) -> Mapping[str, object]:
@@ -220,11 +220,11 @@ def choice(*words: str) -> Reader:
     """One of these words."""
 
     def read(value: object, problems: list[str]) -> str:
-        found = text(value, problems)
-        if found not in words:
-            msg = f"expected one of {', '.join(map(repr, words))}, found {shown(found)}"
+        word = text(value, problems)
+        if word not in words:
+            msg = f"expected one of {', '.join(map(repr, words))}, found {shown(word)}"
             raise ValueError(msg)
-        return found
+        return word
 
     return read
 
@@ -235,11 +235,11 @@ def units(value: object, problems: list[str]) -> int:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         msg = f"expected a quantity, found {shown(value)}"
         raise ValueError(msg)
-    found = quantity.units(value)
-    if found < 0:
+    amount = quantity.units(value)
+    if amount < 0:
         msg = f"a quantity must not be negative, found {shown(value)}"
         raise ValueError(msg)
-    return found
+    return amount
 
 
 def cpus(value: object, problems: list[str]) -> cpuset.CPUSet | None:
@@ -254,8 +254,8 @@ def listing(of: Reader) -> Reader:
         if not isinstance(value, list):
             msg = f"expected a list, found {shown(value)}"
             raise ValueError(msg)
-        found = (guarded(of, item, f"[{at}]", problems) for at, item in enumerate(value))
-        return tuple(item for item in found if item is not None)
+        items = (guarded(of, item, f"[{at}]", problems) for at, item in enumerate(value))
+        return tuple(item for item in items if item is not None)
 
     return read
 
@@ -272,7 +272,7 @@ def table(of: Reader) -> Reader:
     return read
 
 
-def record(kind: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
+def record(record_class: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
     """A dataclass; fields that do not fit keep their defaults. Missing required ones refuse it."""
     known = {key.casefold(): (name, key, reader) for name, (key, reader) in fields.items()}
 
@@ -286,7 +286,7 @@ def record(kind: Callable[..., _T], fields: Fields) -> Callable[[object, list[st
             if (argument := guarded(reader, item, key, problems)) is not None:
                 arguments[name] = argument
         try:
-            return kind(**arguments)
+            return record_class(**arguments)
         except TypeError as error:
             missing = [key for name, key, _ in known.values() if name not in arguments]
             msg = f"incomplete: {', '.join(missing)} missing"
@@ -351,12 +351,12 @@ def guarded(reader: Reader, value: object, where: str, problems: list[str]) -> A
         return None
     inner = Problems()
     try:
-        found = reader(value, inner)
+        result = reader(value, inner)
     except ValueError as error:
-        found = None
+        result = None
         inner.append(str(error))
         inner.unread.append(())
     problems.extend(f"{where[:_SHOWN]}: {problem}" for problem in inner)
     if isinstance(problems, Problems):
         problems.unread.extend((where, *path) for path in inner.unread)
-    return found
+    return result

@@ -42,11 +42,11 @@ class Adjustment:
 
     def over(self, other: Adjustment) -> Adjustment:
         """Merge two adjustments; this one wins."""
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for name in (each.name for each in fields(Adjustment)):
             mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Mapping):
-                found[name] = {**others, **mine}
+                merged[name] = {**others, **mine}
             else:
-                found[name] = others if mine is None else mine
-        return Adjustment(**found)
+                merged[name] = others if mine is None else mine
+        return Adjustment(**merged)

@@ -44,24 +44,24 @@ class Blocks:
 
     def find(self, kind: str, name: str, uid: str = "") -> tuple[str, ...]:
         """Numbers of the whole devices behind a name, in order; empty where there are none."""
-        found: list[str] = []
+        numbers: list[str] = []
         if kind == "volumegroup":
             for device in self.devices:
                 if name and device.volume_group == name:
-                    found += (disk.number for disk in self._bottom(device.name))
+                    numbers += (disk.number for disk in self._bottom(device.name))
         elif kind == "podvolume":
             number = self.volumes.get((uid, name))
-            found += (
+            numbers += (
                 self._whole(device).number for device in self.devices if device.number == number
             )
         else:
             short = name.removeprefix("/dev/").removeprefix("mapper/")
-            found += (
+            numbers += (
                 self._whole(device).number
                 for device in self.devices
                 if short in (device.name, device.mapped, device.number)
             )
-        return tuple(sorted(set(found), key=_by_number))
+        return tuple(sorted(set(numbers), key=_by_number))
 
     def _named(self, name: str) -> Block | None:
         return next((device for device in self.devices if device.name == name), None)

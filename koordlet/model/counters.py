@@ -69,16 +69,16 @@ class Table:
         slot, column = self.slots.get(subject), self.columns.get(what)
         if slot is None or column is None or slot >= len(column):
             return None
-        found = column[slot]
-        return None if math.isnan(found) else found
+        amount = column[slot]
+        return None if math.isnan(amount) else amount
 
     def values(self, what: meter.Meter) -> Iterator[tuple[str, float]]:
         """Every known value of a meter."""
         column = self.columns.get(what, array("d"))
         for subject, slot in self.slots.items():
-            found = column[slot] if slot < len(column) else NAN
-            if not math.isnan(found):
-                yield subject, found
+            amount = column[slot] if slot < len(column) else NAN
+            if not math.isnan(amount):
+                yield subject, amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

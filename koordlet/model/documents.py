@@ -43,8 +43,8 @@ def of_file(raw: bytes, path: str, most: int, *, unique: bool = False) -> list[o
 
 def load(text: str, *, unique: bool = False) -> list[object]:
     """The documents; ``ValueError`` says in one line why there are none."""
-    found = _load(text, unique=unique)
-    return surrogates.whole(found) if surrogates.suspect(text) else found
+    loaded = _load(text, unique=unique)
+    return surrogates.whole(loaded) if surrogates.suspect(text) else loaded
 
 
 def _load(text: str, *, unique: bool) -> list[object]:

@@ -250,9 +250,9 @@ class Keyed:
 
 def devices(text: str) -> dict[str, dict[str, str]]:
     """The fields of each device of a ``Keyed`` text; of two lines, the later one counts."""
-    found = {}
+    by_device = {}
     for line in text.splitlines():
         device, *fields = line.split() or [""]
         pairs = (field.rpartition("=") for field in fields)
-        found[device] = {name: value for name, _, value in pairs}
-    return found
+        by_device[device] = {name: value for name, _, value in pairs}
+    return by_device

@@ -36,7 +36,7 @@ _TIER = {
     qos.KubeQos.BURSTABLE: "burstable",
     qos.KubeQos.BEST_EFFORT: "besteffort",
 }
-_QOS = {name: kind for kind, name in _TIER.items() if name}
+_QOS = {name: kube_qos for kube_qos, name in _TIER.items() if name}
 _POD = "pod"
 #: What a UID may be made of, in a path.
 _UID = re.compile(r"[A-Za-z0-9._-]+")
@@ -60,18 +60,18 @@ class Tree:
         """The cgroup driver, by the name of the root."""
         return Driver.SYSTEMD if self.root.endswith(slices.SUFFIX) else Driver.CGROUPFS
 
-    def tier(self, kind: qos.KubeQos) -> str:
+    def tier(self, kube_qos: qos.KubeQos) -> str:
         """The group of a class; that of Guaranteed is the root."""
-        name = _TIER[kind]
+        name = _TIER[kube_qos]
         if not name:
             return self.root
         if self.driver is Driver.CGROUPFS:
             return f"{self.root}/{name}"
         return f"{self.root}/{_stem(self.root)}-{name}{slices.SUFFIX}"
 
-    def pod(self, kind: qos.KubeQos, uid: str) -> str:
+    def pod(self, kube_qos: qos.KubeQos, uid: str) -> str:
         """The group of a pod."""
-        tier = self.tier(kind)
+        tier = self.tier(kube_qos)
         if self.driver is Driver.CGROUPFS:
             return f"{tier}/{_POD}{uid}"
         return f"{tier}/{_stem(tier)}-{_POD}{uid.replace('-', '_')}{slices.SUFFIX}"
@@ -162,20 +162,20 @@ def _stem(path: str) -> str:
 
 def _in_tree(tree: Tree, steps: list[str]) -> Place:
     """Parse the steps below the root of a tree."""
-    kind: qos.KubeQos | None = None
+    kube_qos: qos.KubeQos | None = None
     if steps and (named := _own(tree.driver, _stem(tree.root), steps[0])) in _QOS:
-        kind = _QOS[named]
+        kube_qos = _QOS[named]
         steps = steps[1:]
-    tier = tree.tier(kind or qos.KubeQos.GUARANTEED)
+    tier = tree.tier(kube_qos or qos.KubeQos.GUARANTEED)
     uid = _uid(tree.driver, _stem(tier), steps[0]) if steps else None
     if uid is None:
-        return Place(tree=tree, kube_qos=kind, rest="/".join(steps))
+        return Place(tree=tree, kube_qos=kube_qos, rest="/".join(steps))
     leaf = container_names.parse(steps[1]) if len(steps) > 1 else None
     if leaf is not None and leaf.misplaced:
         leaf = None
     return Place(
         tree=tree,
-        kube_qos=kind or qos.KubeQos.GUARANTEED,
+        kube_qos=kube_qos or qos.KubeQos.GUARANTEED,
         uid=uid,
         container=leaf,
         rest="/".join(steps[1 if leaf is None else 2 :]),
@@ -206,13 +206,13 @@ def _misplaced(leaf: container_names.Leaf, above: str, rest: str) -> Place:
     stem = slices.stem(leaf.misplaced) or ""
     head, _, pod = stem.rpartition(f"-{_POD}")
     root, _, tier = head.rpartition("-")
-    kind = _QOS.get(tier)
-    name = (root if kind is not None else head) + slices.SUFFIX
+    kube_qos = _QOS.get(tier)
+    name = (root if kube_qos is not None else head) + slices.SUFFIX
     if not _is_root(name) or not _UID.fullmatch(pod) or "-" in pod:
         return Place(above=above, container=leaf, rest=rest)
     return Place(
         tree=Tree(root=slices.expand(name) or name),
-        kube_qos=kind or qos.KubeQos.GUARANTEED,
+        kube_qos=kube_qos or qos.KubeQos.GUARANTEED,
         uid=pod.replace("_", "-"),
         above=above,
         container=leaf,

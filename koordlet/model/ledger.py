@@ -84,6 +84,6 @@ class Ledger:
 
     def claim_on(self, cpu: int) -> Claim | None:
         """The claim on a CPU; ``None`` for a CPU of the pools."""
-        found = [claim for claim in self.claims if cpu in claim.cpus]
+        claims = [claim for claim in self.claims if cpu in claim.cpus]
         order = list(Owner)
-        return min(found, key=lambda claim: order.index(claim.owner), default=None)
+        return min(claims, key=lambda claim: order.index(claim.owner), default=None)

@@ -112,11 +112,11 @@ def device(
     if path is not None:
         line = forms.Keyed("max").text(number, dict(fields))
         return (Setting(knob.IO_MAX, path, line),)
-    found: list[Setting] = []
+    settings: list[Setting] = []
     for name, value in fields.items():
         line = forms.Keyed("0").text(number, {"": value})
-        found.extend(_one(layout, group, _DEVICE_FIELDS[name], line))
-    return tuple(found)
+        settings.extend(_one(layout, group, _DEVICE_FIELDS[name], line))
+    return tuple(settings)
 
 
 def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tuple[Setting, ...]:

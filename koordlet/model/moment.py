@@ -17,21 +17,21 @@ LAST = 253_402_300_799
 def parse(spelled: object) -> float:
     """Seconds since 1970 of a time; ``ValueError`` where it is none. YAML may have read it."""
     if isinstance(spelled, dt.datetime):
-        found = spelled
+        time = spelled
     else:
         try:
-            found = dt.datetime.fromisoformat(str(spelled))
+            time = dt.datetime.fromisoformat(str(spelled))
         except ValueError:
             raise ValueError(f"not a time as 2026-01-31T12:00:00Z: {str(spelled)[:60]!r}") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=dt.UTC)
-    return found.timestamp()
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=dt.UTC)
+    return time.timestamp()
 
 
 def spell(seconds: float) -> str:
     """A time as objects have it, in whole seconds."""
-    found = dt.datetime.fromtimestamp(int(seconds), dt.UTC)
-    return found.strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = dt.datetime.fromtimestamp(int(seconds), dt.UTC)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(spelled: object) -> float:

@@ -45,7 +45,7 @@ class NodeSlo:
     applications: tuple[HostApplication, ...] = ()
     problems: tuple[str, ...] = ()
     #: The object's own words, with the last valid ones where it has none now.
-    said: Mapping[str, object] = field(default_factory=dict)
+    spec: Mapping[str, object] = field(default_factory=dict)
     #: Where a value could not be read: paths of the object's keys.
     unread: frozenset[tuple[str, ...]] = frozenset()
 

@@ -80,9 +80,9 @@ class Band(enum.Enum):
         return _BANDS.get(text)
 
     @classmethod
-    def default_of(cls, kind: Qos) -> Band:
+    def default_of(cls, qos_class: Qos) -> Band:
         """The default band of a class: batch for best-effort work, prod for the rest."""
-        return cls.BATCH if kind is Qos.BE else cls.PROD
+        return cls.BATCH if qos_class is Qos.BE else cls.PROD
 
 
 _BANDS = {band.label: band for band in Band}

@@ -113,8 +113,8 @@ def text(tree: Tree) -> str:
     inside: dict[int, list[str]] = {}
     for address, minor in tree.addresses.items():
         inside.setdefault(minor, []).append(address)
-    for minor, found in sorted(inside.items()):
-        lines.append(f"in {minor}: {' '.join(sorted(found, key=_place))}")
+    for minor, addresses in sorted(inside.items()):
+        lines.append(f"in {minor}: {' '.join(sorted(addresses, key=_place))}")
     return "\n".join(lines)
 
 

@@ -131,12 +131,12 @@ def _initialiser(made: type) -> Mapping[str, Any]:
     return {"__init__": known["__init__"]}
 
 
-def _comparisons(said: Mapping[str, bool], made: type) -> Mapping[str, Any]:
+def _comparisons(flags: Mapping[str, bool], made: type) -> Mapping[str, Any]:
     """Comparison and hash methods, which depend on the field names alone."""
     fields = dataclasses.fields(made)
     body: dict[str, Any] = {field.name: dataclasses.field(**_judged(field)) for field in fields}
     body["__annotations__"] = dict.fromkeys(body, object)
-    order, frozen = said.get("order", False), said.get("frozen", False)
+    order, frozen = flags.get("order", False), flags.get("frozen", False)
     options = {"init": False, "repr": False, "order": order, "unsafe_hash": frozen}
     twin = vars(_standard(options, type(made.__name__, (), body)))
     names = ("__eq__", *(("__hash__",) if frozen else ()), *(_ORDER if order else ()))
@@ -156,8 +156,8 @@ def _show(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _shown(kind: type) -> Iterator[dataclasses.Field[Any]]:
-    return (field for field in dataclasses.fields(kind) if field.repr)
+def _shown(record_class: type) -> Iterator[dataclasses.Field[Any]]:
+    return (field for field in dataclasses.fields(record_class) if field.repr)
 
 
 def _refuse_set(self: Any, name: str, value: object) -> None:

@@ -66,7 +66,7 @@ def parse(text: str) -> Schemata:
 
 
 def _domains(resource: str, text: str) -> dict[int, int] | None:
-    found: dict[int, int] = {}
+    masks: dict[int, int] = {}
     base = 16 if is_mask(resource) else 10
     for part in text.strip().rstrip(";").split(";"):
         domain, equals, value = part.partition("=")
@@ -74,10 +74,10 @@ def _domains(resource: str, text: str) -> dict[int, int] | None:
             # Python would take "1_0" and "+5"; the kernel never prints such a thing.
             if not equals or "_" in part:
                 return None
-            found[int(domain)] = int(value, base)
+            masks[int(domain)] = int(value, base)
         except ValueError:
             return None
-    return found
+    return masks
 
 
 def line(resource: str, domains: Mapping[int, int]) -> str:

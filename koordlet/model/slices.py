@@ -39,16 +39,16 @@ def stem(name: str) -> str | None:
     """
     if name == ROOT:
         return ""
-    found = name.removesuffix(SUFFIX)
-    if found == name or "/" in found or not all(found.split("-")):
+    short = name.removesuffix(SUFFIX)
+    if short == name or "/" in short or not all(short.split("-")):
         return None
-    return found
+    return short
 
 
 def expand(name: str) -> str | None:
     """The path of a slice below the root group; ``None`` where systemd knows no such slice."""
-    found = stem(name)
-    if found is None:
+    short = stem(name)
+    if short is None:
         return None
-    parts = found.split("-") if found else []
+    parts = short.split("-") if short else []
     return "/".join("-".join(parts[: n + 1]) + SUFFIX for n in range(len(parts)))

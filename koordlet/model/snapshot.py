@@ -169,8 +169,8 @@ class Snapshot:
 
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""
-        found: dict[str, list[cgroup.Group]] = {}
+        by_parent: dict[str, list[cgroup.Group]] = {}
         for path in sorted(self.groups):
             if path:
-                found.setdefault(self.groups[path].parent, []).append(self.groups[path])
-        return {parent: tuple(groups) for parent, groups in found.items()}
+                by_parent.setdefault(self.groups[path].parent, []).append(self.groups[path])
+        return {parent: tuple(groups) for parent, groups in by_parent.items()}

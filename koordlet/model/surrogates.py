@@ -31,7 +31,7 @@ _SUSPECT = ("\\ud", "\\uD", "\\U0000d", "\\U0000D")
 
 def spelled(data: bytes) -> bytes:
     """JSON whose escapes all stand for characters; as long as before, byte for byte."""
-    alone = [found.start(1) for found in _ESCAPES.finditer(data) if found[1] is not None]
+    alone = [match.start(1) for match in _ESCAPES.finditer(data) if match[1] is not None]
     if not alone:
         return data
     made = bytearray(data)

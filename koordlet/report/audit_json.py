@@ -74,8 +74,8 @@ def moment(text: str, now: float) -> float:
     try:
         return _finite(text)
     except ValueError:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def _finite(text: str) -> float:

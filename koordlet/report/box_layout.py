@@ -113,7 +113,7 @@ def width_of(text: str) -> float:
 
 
 def _measure(box: Box) -> _Sized:
-    grids = _grids([[_measure(one) for one in section] for section in box.sections if section])
+    grids = _grids([[_measure(inner) for inner in section] for section in box.sections if section])
     cells = _cells_size(box)
     parts = [cells, *(grid.size for grid in grids)]
     if box.label:
@@ -172,7 +172,7 @@ def _choices(members: Sequence[_Sized]) -> Iterator[_Grid]:
 def _with_columns(members: Sequence[_Sized], count: int) -> _Grid:
     rows = [members[start : start + count] for start in range(0, len(members), count)]
     widths = [max(member.width for member in members[column::count]) for column in range(count)]
-    heights = [max(one.height for one in row) for row in rows]
+    heights = [max(member.height for member in row) for row in rows]
     return _Grid(tuple(members), tuple(widths), tuple(heights))
 
 
@@ -221,7 +221,7 @@ def _put_grid(grid: _Grid, x: float, y: float, room: float) -> Iterator[PlacedBo
     more = max(0.0, room - grid.size[0]) / count
     lefts = [x + sum(grid.widths[:column]) + (GAP + more) * column for column in range(count)]
     tops = [y + sum(grid.heights[:row]) + GAP * row for row in range(len(grid.heights))]
-    for number, one in enumerate(grid.members):
+    for number, member in enumerate(grid.members):
         column, row = number % count, number // count
         width, height = grid.widths[column] + more, grid.heights[row]
-        yield _put(one, BoxPosition(lefts[column], tops[row], width, height))
+        yield _put(member, BoxPosition(lefts[column], tops[row], width, height))

@@ -58,10 +58,10 @@ def owners(machine: topology.Topology, book: ledger.Ledger) -> dict[int, str]:
 
 def by_owner(owned: Mapping[int, str]) -> dict[str, cpuset.CPUSet]:
     """Owner to CPUs."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for cpu, word in owned.items():
-        found.setdefault(word, []).append(cpu)
-    return {word: cpuset.CPUSet.of(cpus) for word, cpus in sorted(found.items())}
+        numbers.setdefault(word, []).append(cpu)
+    return {word: cpuset.CPUSet.of(cpus) for word, cpus in sorted(numbers.items())}
 
 
 def _claim(claim: ledger.Claim | None) -> dict[str, object]:

@@ -211,7 +211,7 @@ FAMILIES = (
         help="1 for each feature that this machine lacks; /api/v1/node gives the reason.",
         labels=("feature",),
         bound="one per feature",
-        rows=lambda now: (((one.feature,), 1) for one in now.plan.unsupported),
+        rows=lambda now: (((gap.feature,), 1) for gap in now.plan.unsupported),
         form="%d",
     ),
     Family(

@@ -43,9 +43,11 @@ def _best_effort(now: view.ReportView) -> dict[str, object]:
 
     ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
     """
-    found, limit = now.plan.limit, view.acting(now)
+    planned, limit = now.plan.limit, view.acting(now)
     nobody = {**dict.fromkeys(("policy", "actuator", "limitCores", "cpus")), "reason": ""}
-    would_be = {**_limit(found), "why": found.idle} if found is not None and found.idle else None
+    would_be = (
+        {**_limit(planned), "why": planned.idle} if planned is not None and planned.idle else None
+    )
     offer = now.plan.offer
     return {
         "offered": None if offer is None else resources.texts(offer.amounts),

@@ -163,9 +163,9 @@ def _scores(now: view.ReportView) -> families.Rows:
 
 
 def _kubelet(now: view.ReportView) -> families.Rows:
-    for (path, status), one in now.took.items():
+    for (path, status), durations in now.took.items():
         labels = (_node(now), "get", _PATHS.get(path, path), status)
-        yield from families.spread_rows(labels, one)
+        yield from families.spread_rows(labels, durations)
 
 
 FAMILIES = (

@@ -24,8 +24,8 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
             if step["kind"] == action.WriteFile.__name__
         ],
         "evictions": [_eviction(victim) for victim in made.evictions],
-        "signals": [signal(one) for one in made.signals],
-        "conditions": [condition(one) for one in made.conditions],
+        "signals": [signal(row) for row in made.signals],
+        "conditions": [condition(row) for row in made.conditions],
         "unsupported": [documents.fields(gap, "feature why") for gap in made.unsupported],
         "pools": pools(made),
         "conflicts": [
@@ -35,23 +35,23 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "failures": [documents.fields(failure, "policy error") for failure in made.failures],
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
-        "results": [outcome(one) for one in results],
+        "results": [outcome(row) for row in results],
     }
 
 
-def condition(one: decision.Condition) -> dict[str, object]:
+def condition(row: decision.Condition) -> dict[str, object]:
     """Something that holds of the node or of one subject, or does not."""
-    document = documents.fields(one, "type status reason message subject")
-    return {**document, "status": str(one.status)}
+    document = documents.fields(row, "type status reason message subject")
+    return {**document, "status": str(row.status)}
 
 
-def signal(one: decision.Signal) -> dict[str, object]:
+def signal(row: decision.Signal) -> dict[str, object]:
     """Something measured against a threshold."""
     return {
-        **documents.fields(one, "name observed threshold met"),
-        **({"why": one.why} if one.why else {}),
-        **({"spelled": one.spelled} if one.spelled else {}),
-        **({"since": one.since} if one.since is not None else {}),
+        **documents.fields(row, "name observed threshold met"),
+        **({"why": row.why} if row.why else {}),
+        **({"spelled": row.spelled} if row.spelled else {}),
+        **({"since": row.since} if row.since is not None else {}),
     }
 
 
@@ -66,12 +66,12 @@ def pools(made: plan.Plan) -> dict[str, object]:
     }
 
 
-def outcome(one: result.Result) -> dict[str, object]:
+def outcome(row: result.Result) -> dict[str, object]:
     """One result."""
-    document = documents.fields(one, "target verdict")
-    if one.detail:
-        document["detail"] = one.detail
-    if one.contested:
+    document = documents.fields(row, "target verdict")
+    if row.detail:
+        document["detail"] = row.detail
+    if row.contested:
         document["contested"] = True
     return document
 

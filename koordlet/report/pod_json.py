@@ -17,43 +17,46 @@ _CLAIM = "cpus owner since policy reason kubelet"
 
 def document(now: view.ReportView, key: str) -> dict[str, object] | None:
     """Document of ``namespace/name`` or of a UID; ``None`` for an unknown name."""
-    one = next((each for each in now.snapshot.pods if key in (each.key, each.uid)), None)
-    if one is None:
+    workload = next((each for each in now.snapshot.pods if key in (each.key, each.uid)), None)
+    if workload is None:
         return None
-    claim = now.plan.ledger.of(one.uid)
+    claim = now.plan.ledger.of(workload.uid)
     steps = [
         step
         for step in now.plan.steps
-        if one.group is not None
-        and (step.action.group == one.group or cgroup.is_below(step.action.group, one.group))
+        if workload.group is not None
+        and (
+            step.action.group == workload.group
+            or cgroup.is_below(step.action.group, workload.group)
+        )
     ]
     return {
         "version": "v1",
         "observedAt": now.snapshot.wall,
-        **documents.fields(one, "namespace name uid qos"),
-        "qosFrom": _why(one),
-        **documents.fields(one, "priority source stale match"),
-        "requests": resources.texts(one.requests),
-        "limits": resources.texts(one.limits),
-        "cgroup": _group(now, one.group),
+        **documents.fields(workload, "namespace name uid qos"),
+        "qosFrom": _why(workload),
+        **documents.fields(workload, "priority source stale match"),
+        "requests": resources.texts(workload.requests),
+        "limits": resources.texts(workload.limits),
+        "cgroup": _group(now, workload.group),
         "containers": [
             {**documents.fields(box, "name kind"), "cgroup": _group(now, box.group)}
-            for box in one.containers
+            for box in workload.containers
         ],
         "holds": None if claim is None else documents.fields(claim, _CLAIM),
         "policies": {
-            stem: facts[one.key]
+            stem: facts[workload.key]
             for stem, facts in now.plan.explanations.items()
-            if one.key in facts
+            if workload.key in facts
         },
         "actions": [plan_json.described(each) for each in steps],
         "conditions": [
             documents.fields(condition, "type reason message")
             for condition in now.plan.conditions
-            if condition.subject == one.key
+            if condition.subject == workload.key
         ],
-        "problems": list(one.problems),
-        "usage": usage_json.workload(now, one),
+        "problems": list(workload.problems),
+        "usage": usage_json.workload(now, workload),
     }
 
 

@@ -83,10 +83,10 @@ class EventObjects:
             raise failure
         return wrote if asked or not due else None
 
-    def _due(self, found: tuple[event.Event, ...]) -> list[event.Event]:
+    def _due(self, events: tuple[event.Event, ...]) -> list[event.Event]:
         """Those whose time has come; rules 2 and 3."""
         at, due = self._clock(), []
-        for told in found:
+        for told in events:
             known = self._said.get(told.ref)
             if known is None:
                 if len(self._said) >= _REMEMBERED:
@@ -130,8 +130,8 @@ _OF_NODE = frozenset({"CPUNormalizationInvalid", "ReservedCPUsInvalid", "Reserve
 _MOST = 8
 #: What is read, by the word of an object's ``kind``.
 _READ = {
-    one.name: one
-    for one in (
+    kind.name: kind
+    for kind in (
         kinds.PODS,
         kinds.NODES,
         kinds.NODE_SLOS,
@@ -191,10 +191,10 @@ def _listed(
                 ),
                 (f"cannot be read: {broken.why}; koordlet uses the last valid version, if any",),
             )
-    said = [message for name, message in conditions if name in _OF_NODE]
+    messages = [message for name, message in conditions if name in _OF_NODE]
     # As the kubelet does it: the UID of a Node in events is its name.
     node = event.Subject(kind=kinds.NODES, name=now.node.name, uid=now.node.name)
-    yield node, (*now.node.problems, *said)
+    yield node, (*now.node.problems, *messages)
 
 
 def _pod(workload: pod.Pod) -> event.Subject:

@@ -35,16 +35,16 @@ class Point:
 
 _Column = tuple[str, str, str, Callable[[Point], float | None]]
 _CPU: tuple[_Column, ...] = (
-    ("node", "#9aa0a6", "", lambda one: one.node),
-    ("latency-sensitive", "#3fa34d", "", lambda one: one.ls),
-    ("system", "#8757a8", "", lambda one: one.system),
-    ("best-effort", "#d98c21", "", lambda one: one.be),
-    ("best-effort limit", "#c5221f", "", lambda one: one.limit),
-    ("limit, as configured", "#c5221f", "5 4", lambda one: one.other),
+    ("node", "#9aa0a6", "", lambda point: point.node),
+    ("latency-sensitive", "#3fa34d", "", lambda point: point.ls),
+    ("system", "#8757a8", "", lambda point: point.system),
+    ("best-effort", "#d98c21", "", lambda point: point.be),
+    ("best-effort limit", "#c5221f", "", lambda point: point.limit),
+    ("limit, as configured", "#c5221f", "5 4", lambda point: point.other),
 )
 _WAIT: tuple[_Column, ...] = (
-    ("waiting for a CPU", "#1b6ca8", "", lambda one: one.cpu_wait),
-    ("waiting for memory", "#5f6368", "5 4", lambda one: one.memory_wait),
+    ("waiting for a CPU", "#1b6ca8", "", lambda point: point.cpu_wait),
+    ("waiting for memory", "#5f6368", "5 4", lambda point: point.memory_wait),
 )
 
 
@@ -89,12 +89,12 @@ def _line(
     steps: list[str] = []
     pen = "M"
     for point in points:
-        found = value(point)
-        if found is None:
+        amount = value(point)
+        if amount is None:
             pen = "M"
             continue
         x = _LEFT + (_WIDTH - _RIGHT - _LEFT) * (point.at - start) / span
-        y = top + height - height * min(max(found, 0.0), most) / most
+        y = top + height - height * min(max(amount, 0.0), most) / most
         steps.append(f"{pen}{x:.1f} {y:.1f}")
         pen = "L"
     if not steps:

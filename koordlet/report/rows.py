@@ -180,9 +180,9 @@ class Metric:
             metadata = {"name": ref.name, "ownerReferences": owners}
             self._take(await store.create(ref.kind, {"metadata": metadata, "spec": {}}))
 
-    def _take(self, found: objects.Object) -> None:
-        self._known = found
-        self._wish = metric_object.wish(found)
+    def _take(self, body: objects.Object) -> None:
+        self._known = body
+        self._wish = metric_object.wish(body)
 
     async def _status(self, now: view.ReportView, measured: Mapping[str, Any]) -> dict[str, Any]:
         """In small pieces: the loop that protects workloads comes first."""
@@ -293,8 +293,8 @@ class StatusRow:
         if rivals:
             self._left_until = self._clock() + self._manners.resync_seconds
         if rivals and rivals != self._rivals:
-            said = {"kind": self.name, "managers": list(rivals), "detail": error.message}
-            log.get().warning("objects.contested", **said)
+            fields = {"kind": self.name, "managers": list(rivals), "detail": error.message}
+            log.get().warning("objects.contested", **fields)
         self._rivals = rivals
         body = self._body(there, now)
         if body is None:

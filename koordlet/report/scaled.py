@@ -40,16 +40,16 @@ class Scaled:
         """
         if not results:
             return self.limits
-        found = {key: value for key, value in self.limits.items() if key[1] in groups}
+        limits = {key: value for key, value in self.limits.items() if key[1] in groups}
         for outcome in results:
             if outcome.step is not None and outcome.step.action.policy == STEM:
-                _note(found, outcome.step, outcome.verdict)
-        if found != self.limits:
-            self.limits = MappingProxyType(found)
+                _note(limits, outcome.step, outcome.verdict)
+        if limits != self.limits:
+            self.limits = MappingProxyType(limits)
         return self.limits
 
 
-def _note(found: dict[tuple[str, str], int], step: plan.Step, verdict: result.Verdict) -> None:
+def _note(limits: dict[tuple[str, str], int], step: plan.Step, verdict: result.Verdict) -> None:
     did = step.action
     if step.interim or verdict is not result.Verdict.DONE:
         return
@@ -57,9 +57,9 @@ def _note(found: dict[tuple[str, str], int], step: plan.Step, verdict: result.Ve
         return
     key, value = (_KINDS[did.knob], did.group), _number(did.value)
     if value is None or step.undo:
-        found.pop(key, None)
+        limits.pop(key, None)
     else:
-        found[key] = value
+        limits[key] = value
 
 
 def _number(text: str) -> int | None:

@@ -23,13 +23,16 @@ def rows(slo: nodeslo.NodeSlo) -> list[Row]:
     for ours, theirs in nodeslo.SECTIONS.items():
         listed += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
     for ours, theirs in nodeslo.KEYS.items():
-        kind = slo.classes.get(ours, nodeslo.NEUTRAL)
+        class_qos = slo.classes.get(ours, nodeslo.NEUTRAL)
         # A section that is off is neutral; one that is on has the defaults of its class.
         usual = (nodeslo.DEFAULTS.classes[ours], nodeslo.CLASSES[ours])
-        for part in dataclasses.fields(kind):
+        for part in dataclasses.fields(class_qos):
             key = f"resourceQOSStrategy.{theirs}.{part.name}QOS"
             listed += _leaves(
-                key, getattr(kind, part.name), [getattr(below, part.name) for below in usual], slo
+                key,
+                getattr(class_qos, part.name),
+                [getattr(below, part.name) for below in usual],
+                slo,
             )
     return listed
 

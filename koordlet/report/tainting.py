@@ -114,7 +114,7 @@ def wanted(now: view.ReportView) -> frozenset[str]:
         for condition in now.plan.conditions
         if condition.subject == "node" and condition.status
     )
-    return frozenset(KEYS[one.type] for one in holding if one.type in KEYS)
+    return frozenset(KEYS[condition.type] for condition in holding if condition.type in KEYS)
 
 
 def ours(marks: Iterable[str]) -> frozenset[str]:

@@ -58,7 +58,7 @@ def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.
         label=tuple(label),
         sections=(
             tuple(_sockets(view, online)),
-            tuple(_bare_node(view, one) for one in bare),
+            tuple(_bare_node(view, node) for node in bare),
             tuple(_devices(device for device in machine.devices if device.node not in known)),
             tuple(_offline(view)),
         ),
@@ -66,11 +66,11 @@ def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.
 
 
 def _by_cpu(machine: topology.Topology) -> Mapping[int, Sequence[topology.Cache]]:
-    found: dict[int, list[topology.Cache]] = {}
+    caches: dict[int, list[topology.Cache]] = {}
     for cache in machine.caches:
         for cpu in cache.cpus:
-            found.setdefault(cpu, []).append(cache)
-    return found
+            caches.setdefault(cpu, []).append(cache)
+    return caches
 
 
 # From the machine down to the L3 ----------------------------------------------------------------
@@ -93,13 +93,13 @@ def _nodes(
     nodes = {node.node: node for node in view.machine.nodes}
     for node, inside in topology_words.split(members, lambda cpu: cpu.node):
         domains = tuple(_domains(view, inside))
-        found = nodes.get(node) if node is not None else None
-        if found is not None and found.node in shown:
-            label = (f"NUMA node {found.node}, continued",)
+        numa_node = nodes.get(node) if node is not None else None
+        if numa_node is not None and numa_node.node in shown:
+            label = (f"NUMA node {numa_node.node}, continued",)
             yield box_layout.Box(kind="node", label=label, sections=(domains,))
-        elif found is not None:
-            shown.add(found.node)
-            yield _node(view, found, domains)
+        elif numa_node is not None:
+            shown.add(numa_node.node)
+            yield _node(view, numa_node, domains)
         elif view.machine.nodes:
             yield box_layout.Box(kind="node", label=("NUMA node ?",), sections=(domains,))
         else:
@@ -139,14 +139,14 @@ def _domains(view: _View, members: Sequence[topology.Cpu]) -> Iterator[box_layou
     if not any(cpu.l3 is not None for cpu in view.machine.cpus):
         yield from _cores(view, members)
         return
-    split = topology_words.split(members, lambda cpu: cpu.l3)
-    if not view.small or len(split) <= EACH_L3_UP_TO:
-        for l3, sharing in split:
+    domains = topology_words.split(members, lambda cpu: cpu.l3)
+    if not view.small or len(domains) <= EACH_L3_UP_TO:
+        for l3, sharing in domains:
             yield _domain(view, f"L3 {topology_words.name(l3)}", l3, sharing)
         return
     alike: dict[tuple[object, ...], list[topology.Cpu]] = {}
     count: dict[tuple[object, ...], int] = {}
-    for l3, sharing in split:
+    for l3, sharing in domains:
         key = (_l3_size(view, l3, sharing), *sorted(_kinds(view, sharing)), len(sharing))
         alike.setdefault(key, []).extend(sharing)
         count[key] = count.get(key, 0) + 1
@@ -187,7 +187,7 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
     shared: dict[int, list[topology.Cache]] = {}
     for threads in _threads(sharing):
         wider = _wider(view, threads)
-        bits = max((one.cpus.bits for one in wider), default=0, key=int.bit_count)
+        bits = max((cache.cpus.bits for cache in wider), default=0, key=int.bit_count)
         # Only neighbours that share are in one box; alone, the box would say nothing.
         key = bits or -1 - threads[0].cpu
         clusters.setdefault(key, []).append(_core(view, threads))
@@ -196,7 +196,7 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
         if key < 0:
             yield from boxes
         else:
-            label = tuple(_cache(one) for one in shared[key])
+            label = tuple(_cache(cache) for cache in shared[key])
             yield box_layout.Box(kind="l2", label=label, sections=(tuple(boxes),))
 
 
@@ -283,7 +283,7 @@ def _folded(
             *(word for word in kind[1:] if word),
             f"CPUs {topology_words.compact(cpus, _WIDTH)}",
         ),
-        strips=tuple(tuple(_cell(view, one) for one in strip) for strip in strips),
+        strips=tuple(tuple(_cell(view, core) for core in strip) for strip in strips),
         small=True,
         columns=min(len(strips), 32),
     )
@@ -326,9 +326,9 @@ def _offline(view: _View) -> Iterator[box_layout.Box]:
     )
 
 
-def _devices(found: Iterable[topology.Device]) -> Iterator[box_layout.Box]:
+def _devices(attached: Iterable[topology.Device]) -> Iterator[box_layout.Box]:
     """Each device, or, where there are many, as many as there are of each kind."""
-    devices = list(found)
+    devices = list(attached)
     if len(devices) <= _EACH_DEVICE_UP_TO:
         for device in devices:
             name = f" {device.name}" if device.name else ""

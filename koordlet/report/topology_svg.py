@@ -104,8 +104,8 @@ def _draw(placed_box: box_layout.PlacedBox) -> Iterator[str]:
         yield f"<title>{_text(placed_box.box.title)}</title>"
     yield f"{_rect(placed_box.at, radius=4 if placed_box.box.kind == 'core' else 6)}\n"
     for number, (x, y, line) in enumerate(placed_box.label):
-        kind = ' class="name"' if number == 0 else ""
-        yield f'<text{kind} x="{x:g}" y="{y:g}">{_text(line)}</text>\n'
+        attribute = ' class="name"' if number == 0 else ""
+        yield f'<text{attribute} x="{x:g}" y="{y:g}">{_text(line)}</text>\n'
     if placed_box.box.small:
         yield from _small(placed_box.cells)
     else:
@@ -121,9 +121,9 @@ def _draw(placed_box: box_layout.PlacedBox) -> Iterator[str]:
 
 
 def _rect(at: box_layout.BoxPosition, classes: str = "", *, radius: int) -> str:
-    kind = f'class="{classes}" ' if classes else ""
+    attribute = f'class="{classes}" ' if classes else ""
     return (
-        f'<rect {kind}x="{at.x:g}" y="{at.y:g}" width="{at.width:g}" height="{at.height:g}"'
+        f'<rect {attribute}x="{at.x:g}" y="{at.y:g}" width="{at.width:g}" height="{at.height:g}"'
         f' rx="{radius}"/>'
     )
 

@@ -79,12 +79,12 @@ def made_by(machine: topology.Topology) -> str:
     return name or "model unknown"
 
 
-def devices(found: Iterable[topology.Device]) -> list[tuple[str, list[topology.Device]]]:
+def devices(attached: Iterable[topology.Device]) -> list[tuple[str, list[topology.Device]]]:
     """Devices of one kind and driver together, in the order of their first address."""
     alike: dict[str, list[topology.Device]] = {}
-    for one in found:
-        driver = f" ({one.driver})" if one.driver else ""
-        alike.setdefault(f"{one.kind}{driver}", []).append(one)
+    for device in attached:
+        driver = f" ({device.driver})" if device.driver else ""
+        alike.setdefault(f"{device.kind}{driver}", []).append(device)
     return list(alike.items())
 
 

@@ -31,7 +31,7 @@ class Traced:
     """One pass with its trace, and what is known beside it."""
 
     snapshot: snapshot.Snapshot
-    said: chain.Round
+    round: chain.Round
     draft: planner.Draft
     trace: trace.Trace
     rows: Sequence[declaration.Declared]
@@ -66,9 +66,9 @@ class Choice:
             return True
         return group is not None and (group == self.group or cgroup.is_below(group, self.group))
 
-    def has(self, one: action.Action) -> bool:
+    def has(self, wanted: action.Action) -> bool:
         """Whether an action is shown."""
-        return self.has_policy(one.policy) and self.has_group(one.group)
+        return self.has_policy(wanted.policy) and self.has_group(wanted.group)
 
 
 ALL = Choice()
@@ -85,7 +85,7 @@ def group_of(layout: cgroup.Layout, path: str) -> str:
 
 def document(traced: Traced, choice: Choice = ALL) -> Document:
     """The whole document; a choice narrows its lists, and never why nothing is written."""
-    wishes = list(trace.wishes(traced.trace, traced.said, traced.draft.plan))
+    wishes = list(trace.wishes(traced.trace, traced.round, traced.draft.plan))
     shown = [wish for wish in wishes if choice.has(wish.action)]
     made = traced.draft.plan
     return {
@@ -142,7 +142,7 @@ def _read(traced: Traced, choice: Choice) -> Document:
                 for path, number in sorted(answers.items())
                 if number and number not in _ABSENT
             ],
-            "unanswered": [str(one) for one in seen.unanswered],
+            "unanswered": [str(read) for read in seen.unanswered],
         },
         "groups": [path for path in sorted(seen.groups) if choice.has_group(path)],
         "workloads": [
@@ -174,17 +174,17 @@ def _source(source: snapshot.Source, now: float) -> Document:
 def _policies(
     traced: Traced, wishes: Sequence[trace.Wish], choice: Choice
 ) -> Iterator[dict[str, object]]:
-    outcomes = {outcome.stem: outcome for outcome in traced.said.outcomes}
+    outcomes = {outcome.stem: outcome for outcome in traced.round.outcomes}
     keys = {pod.key for pod in traced.snapshot.pods if choice.has_group(pod.group)}
     for row in traced.rows:
         if not choice.has_policy(row.stem):
             continue
         own = [w for w in wishes if w.action.policy == row.stem and choice.has(w.action)]
         outcome = outcomes.get(row.stem)
-        said = (outcome.decision if outcome is not None else None) or _NOTHING
+        decided = (outcome.decision if outcome is not None else None) or _NOTHING
         conditions = [
             condition
-            for condition in said.conditions
+            for condition in decided.conditions
             if choice.group is None or condition.subject in keys
         ]
         if choice.group is not None and not own and not conditions:
@@ -198,14 +198,14 @@ def _policies(
             "failure": outcome.failure if outcome is not None else "",
             "whyNothing": _why_nothing(traced, row, outcome),
             "fates": dict(Counter(wish.fate.value for wish in own)),
-            "claims": [documents.fields(claim, _CLAIM) for claim in said.claims],
-            "pools": [documents.fields(pool, "kind node cpus") for pool in said.pools],
+            "claims": [documents.fields(claim, _CLAIM) for claim in decided.claims],
+            "pools": [documents.fields(pool, "kind node cpus") for pool in decided.pools],
             "evictions": [
-                documents.fields(eviction, "pod signal held") for eviction in said.evictions
+                documents.fields(eviction, "pod signal held") for eviction in decided.evictions
             ],
-            "signals": [plan_json.signal(signal) for signal in said.signals],
+            "signals": [plan_json.signal(signal) for signal in decided.signals],
             "conditions": [plan_json.condition(condition) for condition in conditions],
-            "explanation": dict(said.explanation),
+            "explanation": dict(decided.explanation),
         }
 
 
@@ -222,19 +222,25 @@ def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outco
     """Why a policy asks for nothing; empty where it asks for something."""
     if outcome is None:
         return f"it is off: policies.{row.stem}.mode ({traced.origins.get(row.stem, '')})"
-    said = outcome.decision
-    if said is None:
+    decided = outcome.decision
+    if decided is None:
         return f"it failed: {outcome.failure}"
-    if said.actions or said.claims or said.pools or said.evictions or said.offer is not None:
+    if (
+        decided.actions
+        or decided.claims
+        or decided.pools
+        or decided.evictions
+        or decided.offer is not None
+    ):
         return ""
-    facts = [f"{name}: {fact}" for name, fact in said.explanation.items() if fact]
+    facts = [f"{name}: {fact}" for name, fact in decided.explanation.items() if fact]
     facts += [
         f"{signal.name} is {signal.observed or 'unknown'}, the threshold is {signal.threshold}"
         + (f" ({signal.why})" if signal.why else "")
-        for signal in said.signals
+        for signal in decided.signals
         if not signal.met
     ]
-    facts += [condition.message for condition in said.conditions if condition.status]
+    facts += [condition.message for condition in decided.conditions if condition.status]
     return "; ".join(dict.fromkeys(facts)) or "it applies to no workload here"
 
 
@@ -242,15 +248,15 @@ def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outco
 
 
 def _wish(wish: trace.Wish) -> Document:
-    one = wish.action
+    wanted = wish.action
     return {
-        "policy": one.policy,
+        "policy": wanted.policy,
         "mode": wish.mode.value,
-        "kind": action.kind(one),
-        **documents.fields(one, "target group"),
-        "value": plan_json.value_of(one),
+        "kind": action.kind(wanted),
+        **documents.fields(wanted, "target group"),
+        "value": plan_json.value_of(wanted),
         "was": wish.was,
-        "reason": one.reason,
+        "reason": wanted.reason,
         **documents.fields(wish, "fate steps detail"),
     }
 
@@ -271,7 +277,7 @@ def _why_nothing_written(traced: Traced, wishes: Sequence[trace.Wish]) -> Iterat
         yield f"{_are(fates[trace.Fate.OVERRULED], 'action')} overruled by another policy"
     if fates[trace.Fate.UNANSWERED]:
         yield f"{_are(fates[trace.Fate.UNANSWERED], 'action')} held: its file gave no answer"
-    if any(not one.held for one in traced.snapshot.unanswered):
+    if any(not read.held for read in traced.snapshot.unanswered):
         yield "nothing is put back while a read gives no answer"
     for failure in traced.draft.plan.failures:
         yield f"{failure.policy} failed, so what it wrote before stays: {failure.error}"

@@ -19,13 +19,13 @@ _FORMS = {
 
 def of(*several: scopes.Scope) -> tuple[families.Family, ...]:
     """The families of some scopes, one scope after the other."""
-    found: dict[quantities.Series, list[quantities.Quantity]] = {}
+    by_series: dict[quantities.Series, list[quantities.Quantity]] = {}
     for scope in several:
         for row in quantities.QUANTITIES:
             for series in row.series:
                 if series.scope is scope:
-                    found.setdefault(series, []).append(row)
-    return tuple(_family(series, rows) for series, rows in found.items())
+                    by_series.setdefault(series, []).append(row)
+    return tuple(_family(series, rows) for series, rows in by_series.items())
 
 
 def _family(series: quantities.Series, rows: Sequence[quantities.Quantity]) -> families.Family:

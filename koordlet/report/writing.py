@@ -225,12 +225,12 @@ def _owners(there: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
 
 async def owner(store: objects.Objects, node: str) -> list[dict[str, Any]]:
     """The Node as the owner of an object: it goes with it."""
-    found = await store.get(objects.Ref(kinds.NODES, node))
+    body = await store.get(objects.Ref(kinds.NODES, node))
     return [
         {
             "apiVersion": kinds.NODES.api_version,
             "kind": kinds.NODES.name,
             "name": node,
-            "uid": objects.text(found, "uid"),
+            "uid": objects.text(body, "uid"),
         }
     ]

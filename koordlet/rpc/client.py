@@ -146,9 +146,9 @@ class PlacingClient(RpcClient):
         request = scheduler_pb2.ExplainRequest(namespace=namespace, name=name)
         return self._ask("Explain", request, scheduler_pb2.ExplainResponse)
 
-    def _ask(self, method: str, request: Any, kind: type[_AnswerT]) -> _AnswerT:
+    def _ask(self, method: str, request: Any, answer_class: type[_AnswerT]) -> _AnswerT:
         try:
-            return self.call(f"Scheduler/{method}", request, kind, _SECONDS)
+            return self.call(f"Scheduler/{method}", request, answer_class, _SECONDS)
         except grpc.RpcError as error:
             status: Any = error
             code, words = status.code(), status.details()

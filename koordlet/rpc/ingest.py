@@ -244,7 +244,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
         topology=_topology(state.topology) if state.HasField("topology") else None,
         used=_amount(usage.node),
         system=_amount(usage.system),
-        classes={kind.name: _amount(kind.used) for kind in usage.classes},
+        classes={qos_class.name: _amount(qos_class.used) for qos_class in usage.classes},
         windows={
             (window.seconds, window.quantile): _amount(window.node) for window in usage.windows
         },
@@ -301,12 +301,12 @@ def _topology(message: feed_pb2.Topology) -> topology.Topology:
         )
         for node in message.nodes
     )
-    online = cpuset.CPUSet.of(one.cpu for one in known if one.online)
+    online = cpuset.CPUSet.of(cpu.cpu for cpu in known if cpu.online)
     return topology.Topology(cpus=known, nodes=nodes, online=online)
 
 
 def _claims(allocation: feed_pb2.Allocation) -> list[ledger.Claim]:
-    owners = {one.value: one for one in ledger.Owner}
+    owners = {owner.value: owner for owner in ledger.Owner}
     return [
         ledger.Claim(
             owner=owners[claim.owner],

@@ -22,14 +22,14 @@ from koordlet.model import cpuset
 _MessageT = TypeVar("_MessageT", bound=protobuf.Message)
 
 
-def message(kind: type[_MessageT], source: object, **more: Any) -> _MessageT:
+def message(message_class: type[_MessageT], source: object, **more: Any) -> _MessageT:
     """Make a message of the attributes that are named as its fields; ``more`` are other fields."""
     fields = {
         name: _spelled(getattr(source, name))
-        for name in _names(kind.DESCRIPTOR)
+        for name in _names(message_class.DESCRIPTOR)
         if name not in more and hasattr(source, name)
     }
-    return kind(**fields, **more)
+    return message_class(**fields, **more)
 
 
 @functools.cache

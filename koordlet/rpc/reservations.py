@@ -94,8 +94,8 @@ class Reservations:
             raise refusals.Malformed(f"manifest is not JSON: {str(error)[:100]}") from error
         if not isinstance(body, Mapping):
             raise refusals.Malformed("manifest is not a JSON object")
-        create = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
-        return message(create)
+        stored = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
+        return message(stored)
 
     async def _delete(self, request: pb.DeleteReservationRequest) -> pb.DeleteReservationResponse:
         await self._backend.delete(request.name, uid=request.uid)

@@ -42,22 +42,24 @@ class RpcService(Protocol):
         """Method name to handler."""
 
 
-def unary(kind: type[Request], call: Callable[[Request], Awaitable[protobuf.Message]]) -> Handler:
+def unary(
+    request_class: type[Request], call: Callable[[Request], Awaitable[protobuf.Message]]
+) -> Handler:
     """A method with one answer."""
 
     async def handle(data: bytes, context: Context) -> bytes:
-        return (await call(await parsed(kind, data, context))).SerializeToString()
+        return (await call(await parsed(request_class, data, context))).SerializeToString()
 
     return grpc.unary_unary_rpc_method_handler(handle)
 
 
 def streamed(
-    kind: type[Request], call: Callable[[Request], AsyncIterator[protobuf.Message]]
+    request_class: type[Request], call: Callable[[Request], AsyncIterator[protobuf.Message]]
 ) -> Handler:
     """A method with many answers; the iterator is closed when the caller goes."""
 
     async def handle(data: bytes, context: Context) -> None:
-        answers = call(await parsed(kind, data, context))
+        answers = call(await parsed(request_class, data, context))
         try:
             async for answer in answers:
                 await context.write(answer.SerializeToString())
@@ -69,12 +71,12 @@ def streamed(
     return grpc.unary_stream_rpc_method_handler(handle)
 
 
-async def parsed(kind: type[Request], data: bytes, context: Context) -> Request:
+async def parsed(request_class: type[Request], data: bytes, context: Context) -> Request:
     """The request, or the end of the call."""
     try:
-        return kind.FromString(data)
+        return request_class.FromString(data)
     except protobuf.DecodeError:
-        name = kind.DESCRIPTOR.full_name
+        name = request_class.DESCRIPTOR.full_name
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {name}")
         raise
 

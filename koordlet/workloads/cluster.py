@@ -95,7 +95,7 @@ class Strategies:
             if _answered(slo) and _answered(config):
                 self.words = None
         elif only(slo) is not None or _heard(slo, self._cluster.node):
-            self.words = self._last.said
+            self.words = self._last.spec
 
     def _decoded(
         self,

@@ -174,9 +174,9 @@ def spec(
     slo = _in_force(body, source, complaints)
     problems += complaints
     if not complaints.unread:
-        return replace(slo, said=body)
+        return replace(slo, spec=body)
     body = strategy_holding.mended(body, complaints.unread, before)
-    return replace(_in_force(body, source, []), said=body, unread=frozenset(complaints.unread))
+    return replace(_in_force(body, source, []), spec=body, unread=frozenset(complaints.unread))
 
 
 def _in_force(body: Mapping[str, object], source: str, problems: list[str]) -> nodeslo.NodeSlo:

@@ -237,7 +237,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         if self.seen is None:
             return
         online = self.host.machine.online
-        book = self.seen.said.binding
+        book = self.seen.round.binding
         reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
         taken = cpuset.CPUSet()
         for claim in book.claims:

@@ -246,7 +246,7 @@ def test_a_trace_changes_nothing_of_a_pass(site: agents.Site) -> None:
     plain = site.line().draft({})
     told = site.line().draft({}, trace=trace.Trace())
 
-    assert (plain.said, plain.draft) == (told.said, told.draft)
+    assert (plain.round, plain.draft) == (told.round, told.draft)
 
 
 # The command --------------------------------------------------------------------------------------

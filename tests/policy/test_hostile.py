@@ -159,7 +159,7 @@ def node(roll: random.Random) -> snapshot.NodeInfo:
 def strategies(roll: random.Random) -> nodeslo.NodeSlo | None:
     """What the cluster wants of the node, after it wanted something right."""
     good: dict[str, Any] = test_nodeslo.OBJECT
-    before = slo.decode(good).said if roll.random() < 0.5 else None
+    before = slo.decode(good).spec if roll.random() < 0.5 else None
     if roll.random() < 0.3:
         return None
     if roll.random() < 0.5:

@@ -25,7 +25,7 @@ GOOD: dict[str, Any] = {
 
 def read(spec: object, before: nodeslo.NodeSlo | None = None) -> nodeslo.NodeSlo:
     """A NodeSLO with this spec, after another one."""
-    said = None if before is None else before.said
+    said = None if before is None else before.spec
     return slo.decode({"metadata": {"name": "n1"}, "spec": spec}, before=said)
 
 
@@ -102,7 +102,7 @@ def test_a_map_that_lost_a_bracket_limits_as_before() -> None:
     }
     good = sloconfig.decode(body, {})
     torn = {key: text[:-1] for key, text in body.items()}
-    found = sloconfig.decode(torn, {}, before=good.said)
+    found = sloconfig.decode(torn, {}, before=good.spec)
 
     assert (good.threshold, good.colocation) == (found.threshold, found.colocation)
     assert len(found.problems) == 2

@@ -236,7 +236,7 @@ class NriHandler:
             same = known.uid == sandbox.uid or known.group == group
             if same or known.match == f"cgroup={group}":
                 return replace(known, group=known.group or group)
-        kind = grouppath.parse(group).kube_qos
+        kube_qos = grouppath.parse(group).kube_qos
         body = {
             "metadata": {
                 "name": sandbox.name,
@@ -246,7 +246,7 @@ class NriHandler:
                 "annotations": dict(sandbox.annotations),
             },
             "spec": {},
-            "status": {"phase": "Running", "qosClass": "" if kind is None else kind.value},
+            "status": {"phase": "Running", "qosClass": "" if kube_qos is None else kube_qos.value},
         }
         decoded = poddecode.from_object(body, SOURCE, f"{sandbox.namespace}/{sandbox.name}")
         milli = sandbox.cpu_shares * _MILLI // _SHARES

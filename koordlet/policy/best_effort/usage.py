@@ -115,11 +115,11 @@ def annotated(now: snapshot.Snapshot, name: str) -> int | str | None:
     text = now.node.annotations.get(reserved_cpus.ANNOTATION)
     if text is None:
         return None
-    said = node_annotations.reservation(text)
-    if name == resources.CPU and (said.cpus is not None or said.fault):
+    reservation = node_annotations.reservation(text)
+    if name == resources.CPU and (reservation.cpus is not None or reservation.fault):
         # Which CPUs count, ``reserved_cpus`` has decided.
         return 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
-    why = said.unread.get("") or said.unread.get(name)
+    why = reservation.unread.get("") or reservation.unread.get(name)
     if why:
         return f"annotation {reserved_cpus.ANNOTATION}: {name}: {why:.120}"
-    return said.amounts.get(name)
+    return reservation.amounts.get(name)

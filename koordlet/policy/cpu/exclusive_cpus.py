@@ -243,12 +243,12 @@ class _Giving(proposals.Proposal):
         if there and whole and not self._too_much(there):
             self._hold(pod, there, Origin.CHOSEN, self._why(request))
             return
-        allocate = self._allocate(replace(request, preferred=there))
-        why = allocate.why if isinstance(allocate, allocation.Refusal) else ""
-        if isinstance(allocate, allocation.Grant):
-            why = self._too_much(allocate.cpus)
+        answer = self._allocate(replace(request, preferred=there))
+        why = answer.why if isinstance(answer, allocation.Refusal) else ""
+        if isinstance(answer, allocation.Grant):
+            why = self._too_much(answer.cpus)
             if not why:
-                self._hold(pod, allocate.cpus, Origin.CHOSEN, self._why(request))
+                self._hold(pod, answer.cpus, Origin.CHOSEN, self._why(request))
                 return
         count = request.cpus.count
         if there and len(there) < count and not self._too_much(there):
@@ -279,10 +279,10 @@ class _Giving(proposals.Proposal):
     def _allocate(self, request: allocation.Request) -> allocation.Grant | allocation.Refusal:
         """Allocate without isolated CPUs first, with them only if necessary."""
         unasked = self.isolated - request.preferred
-        allocate = self._node(unasked).allocate(request)
-        if unasked and isinstance(allocate, allocation.Refusal):
-            allocate = self._node().allocate(request)
-        return allocate
+        answer = self._node(unasked).allocate(request)
+        if unasked and isinstance(answer, allocation.Refusal):
+            answer = self._node().allocate(request)
+        return answer
 
     def _why(self, request: allocation.Request) -> str:
         wanted = request.cpus

@@ -56,8 +56,8 @@ class Problem:
 
 def may_hold(pod: pods.Pod) -> bool:
     """Whether a workload may hold exclusive CPUs (rule 1)."""
-    kind = pod.raw_qos or pod.qos
-    return kind not in (qos.Qos.BE, qos.Qos.SYSTEM)
+    qos_class = pod.raw_qos or pod.qos
+    return qos_class not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
 def disbelieved(pod: pods.Pod, now: snapshot.Snapshot) -> str:

@@ -98,31 +98,34 @@ def _annotated(notes: Mapping[str, str]) -> Found | None:
     """The reservation of the node; ``None`` when it says nothing about CPUs."""
     if ANNOTATION not in notes:
         return None
-    said, origin = node_annotations.reservation(notes[ANNOTATION]), f"annotation {ANNOTATION}"
-    if said.fault:
-        return Broken(NODE, f"{origin}: {said.fault}")
-    problem = f"{origin}: {said.problem}" if said.problem else ""
-    if said.cpus is not None:
-        return Wish(source=NODE, origin=origin, cpus=said.cpus, problem=problem)
-    if resources.CPU not in said.amounts:
+    reservation, origin = (
+        node_annotations.reservation(notes[ANNOTATION]),
+        f"annotation {ANNOTATION}",
+    )
+    if reservation.fault:
+        return Broken(NODE, f"{origin}: {reservation.fault}")
+    problem = f"{origin}: {reservation.problem}" if reservation.problem else ""
+    if reservation.cpus is not None:
+        return Wish(source=NODE, origin=origin, cpus=reservation.cpus, problem=problem)
+    if resources.CPU not in reservation.amounts:
         return None
-    count = said.amounts[resources.CPU] // 1000
+    count = reservation.amounts[resources.CPU] // 1000
     return Wish(source=NODE, origin=origin, count=count, problem=problem)
 
 
 def _system(notes: Mapping[str, str]) -> Found | None:
     if SYSTEM_ANNOTATION not in notes:
         return None
-    said, origin = (
+    system, origin = (
         node_annotations.system(notes[SYSTEM_ANNOTATION]),
         f"annotation {SYSTEM_ANNOTATION}",
     )
-    if said.fault:
-        return Broken(SYSTEM, f"{origin}: {said.fault}")
-    if said.cpus is None:
+    if system.fault:
+        return Broken(SYSTEM, f"{origin}: {system.fault}")
+    if system.cpus is None:
         return None
-    use = Use.SYSTEM if said.exclusive else Use.SHARED
-    return Wish(source=SYSTEM, origin=origin, use=use, cpus=said.cpus)
+    use = Use.SYSTEM if system.exclusive else Use.SHARED
+    return Wish(source=SYSTEM, origin=origin, use=use, cpus=system.cpus)
 
 
 def _configured(cpus: cpuset.CPUSet | None, quantity_milli: int | None) -> Wish:

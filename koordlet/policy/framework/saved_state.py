@@ -77,11 +77,11 @@ def decode(wanted: Any, value: Any) -> Any:
     return made
 
 
-def _record(kind: Any, body: Mapping[str, Any]) -> Any:
+def _record(record_class: Any, body: Mapping[str, Any]) -> Any:
     """A dataclass from the object that has its fields (rule 2)."""
-    hints = _hints(kind)
+    hints = _hints(record_class)
     values: dict[str, Any] = {}
-    for field in _kept(kind):
+    for field in _kept(record_class):
         if field.name not in body:
             continue
         try:
@@ -92,9 +92,9 @@ def _record(kind: Any, body: Mapping[str, Any]) -> Any:
         if value is not None and fits is not None and not fits(value):
             raise ValueError(f"{field.name}: {value!r:.80} is outside its bounds")
     if not values:
-        raise ValueError(f"it has nothing of {kind.__name__}")
+        raise ValueError(f"it has nothing of {record_class.__name__}")
     try:
-        return kind(**values)
+        return record_class(**values)
     except TypeError as error:
         raise ValueError(str(error)) from error
 
@@ -102,5 +102,5 @@ def _record(kind: Any, body: Mapping[str, Any]) -> Any:
 _hints = functools.cache(typing.get_type_hints)
 
 
-def _kept(kind: Any) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(kind) if field.metadata.get("kept", True)]
+def _kept(record_class: Any) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(record_class) if field.metadata.get("kept", True)]

@@ -186,10 +186,10 @@ def tree(
             made[_REST[number]] = replace(made[number], parent=number)
     addresses: dict[str, int] = {}
     for pod in sorted(pods, key=lambda each: each.uid):
-        kind = _class_of(pod)
-        if kind is None or not pod.addresses:
+        class_name = _class_of(pod)
+        if class_name is None or not pod.addresses:
             continue
-        inside = _own(pod, kind, direction, made, least)
+        inside = _own(pod, class_name, direction, made, least)
         for address in pod.addresses:
             addresses.setdefault(address, inside)
     return queueing.Tree(SYSTEM, made, addresses)

@@ -34,11 +34,11 @@ def render(now: view.ReportView) -> dict[str, Any]:
     # Drivers count from 0 as well, but not always in the order of the addresses: all or none.
     told = all(gpu.minor is not None for gpu in gpus)
     made = [
-        _gpu(one, one.minor if told and one.minor is not None else number, seen.topology)
-        for number, one in enumerate(gpus)
+        _gpu(device, device.minor if told and device.minor is not None else number, seen.topology)
+        for number, device in enumerate(gpus)
     ]
     rdma = (device for device in every if device.rdma is not None and not device.virtual)
-    made += [_rdma(one, number, seen.topology) for number, one in enumerate(rdma)]
+    made += [_rdma(device, number, seen.topology) for number, device in enumerate(rdma)]
     return {
         "metadata": {
             "name": seen.node.name,

@@ -56,7 +56,9 @@ def writing(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
     """Owners that still write, by the clock of the newest write of any owner."""
     newest = max((at for entry in _entries(there) if (at := _at(entry)) is not None), default=0.0)
     return tuple(
-        one for one in of(there, *path) if one.at is None or newest - one.at < GONE_SECONDS
+        holder
+        for holder in of(there, *path)
+        if holder.at is None or newest - holder.at < GONE_SECONDS
     )
 
 
@@ -75,7 +77,7 @@ def _names(fields: Any, path: tuple[str, ...]) -> bool:
 
 def _at(entry: Mapping[str, Any]) -> float | None:
     try:
-        found = dt.datetime.fromisoformat(str(entry.get("time")))
+        time = dt.datetime.fromisoformat(str(entry.get("time")))
     except ValueError:
         return None
-    return found.timestamp() if found.tzinfo is not None else None
+    return time.timestamp() if time.tzinfo is not None else None

@@ -65,7 +65,7 @@ def wish(body: Mapping[str, Any]) -> CollectPolicy:
     plain = CollectPolicy()
     listed = documents.part(policy, "nodeAggregatePolicy").get("durations")
     asked = listed if isinstance(listed, list) else []
-    durations = tuple(seconds for one in asked[:_MOST_WINDOWS] if (seconds := _seconds(one)))
+    durations = tuple(seconds for text in asked[:_MOST_WINDOWS] if (seconds := _seconds(text)))
     return CollectPolicy(
         report_seconds=_floored(policy, "reportIntervalSeconds", plain.report_seconds),
         window_seconds=_floored(policy, "aggregateDurationSeconds", plain.window_seconds),
@@ -245,7 +245,7 @@ def _seconds(text: object) -> int:
     return int(min(whole, _LONGEST))
 
 
-def _floored(found: Mapping[str, Any], key: str, plain: int) -> int:
-    value = found.get(key)
+def _floored(settings: Mapping[str, Any], key: str, plain: int) -> int:
+    value = settings.get(key)
     good = isinstance(value, int) and not isinstance(value, bool)
     return min(max(_FLOORS[key], value), _LONGEST) if good and isinstance(value, int) else plain

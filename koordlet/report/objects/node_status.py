@@ -113,7 +113,9 @@ def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
 def _others(there: Mapping[str, Any], name: str) -> set[str]:
     """Other programs that own one resource and still write."""
     managers = {
-        one.manager for place in _PLACES for one in holders.writing(there, "status", place, name)
+        holder.manager
+        for place in _PLACES
+        for holder in holders.writing(there, "status", place, name)
     }
     return managers - {holders.MANAGER}
 
@@ -145,7 +147,7 @@ def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
 
 def _alone(there: Mapping[str, Any], *path: str) -> bool:
     """True if koordlet is the only owner of a field."""
-    return {one.manager for one in holders.of(there, *path)} == {holders.MANAGER}
+    return {holder.manager for holder in holders.of(there, *path)} == {holders.MANAGER}
 
 
 def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,8 +167,8 @@ def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mine(there: Mapping[str, Any], *path: str) -> bool:
     return any(
-        (one.manager, one.operation) == (holders.MANAGER, "Apply")
-        for one in holders.of(there, *path)
+        (holder.manager, holder.operation) == (holders.MANAGER, "Apply")
+        for holder in holders.of(there, *path)
     )
 
 

@@ -111,8 +111,8 @@ def _resources(
     reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
     held = (book.held(ledger.Owner.LSE, ledger.Owner.LSR) & cpus) - reserved
     pages = {
-        _PAGES[size]: int(size.removesuffix("kB")) * 1024 * found.total
-        for size, found in node.hugepages.items()
+        _PAGES[size]: int(size.removesuffix("kB")) * 1024 * pool.total
+        for size, pool in node.hugepages.items()
         if size in _PAGES
     }
     memory = max(0, (node.memory_bytes or 0) - sum(pages.values()))

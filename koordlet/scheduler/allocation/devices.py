@@ -50,13 +50,13 @@ class Device:
 
     def filled(self, asked: Amounts) -> dict[str, int]:
         """The same with memory in both of its units, where the device tells of its memory."""
-        found = dict(asked)
+        amounts = dict(asked)
         whole = self.room.get(MEMORY, 0)
         if whole and MEMORY in asked and RATIO not in asked:
-            found[RATIO] = asked[MEMORY] * 100 // whole
+            amounts[RATIO] = asked[MEMORY] * 100 // whole
         elif whole and RATIO in asked and MEMORY not in asked:
-            found[MEMORY] = asked[RATIO] * whole // 100
-        return found
+            amounts[MEMORY] = asked[RATIO] * whole // 100
+        return amounts
 
     def kept(self, chosen: Amounts, asked: Collection[str]) -> dict[str, int]:
         """The part of an older choice that the device still has, in the names that were requested.
@@ -98,14 +98,14 @@ class Devices:
 
         Unhealthy ones count as well: who has them is counted, too. Nobody is given one.
         """
-        found: dict[str, int] = {}
+        amounts: dict[str, int] = {}
         for device in self.several:
             for name, amount in device.room.items():
-                found[name] = min(found.get(name, 0) + amount, requests.MOST_ALLOCATABLE)
+                amounts[name] = min(amounts.get(name, 0) + amount, requests.MOST_ALLOCATABLE)
         gpus = len(self.of(GPU))
         if gpus:
-            found |= {PERCENT: found.get(CORE, 0), SHARED: 100 * gpus}
-        return found
+            amounts |= {PERCENT: amounts.get(CORE, 0), SHARED: 100 * gpus}
+        return amounts
 
 
 def decode(body: Body) -> tuple[str, Devices]:
@@ -114,13 +114,13 @@ def decode(body: Body) -> tuple[str, Devices]:
     name = wire.text(meta, "name")
     if not name:
         raise BadObjectError("metadata.name is missing")
-    found: dict[tuple[str, int], Device] = {}
+    by_key: dict[tuple[str, int], Device] = {}
     for device in wire.sequence(wire.mapping(body, "spec"), "devices")[:_MOST_DEVICES]:
         made = _device(device) if isinstance(device, Mapping) else None
         if made is not None:
-            found.setdefault((made.kind, made.minor), made)
+            by_key.setdefault((made.kind, made.minor), made)
     partitioned = wire.mapping(meta, "labels").get(_PARTITIONS) == "Honor"
-    return name, Devices(tuple(found[key] for key in sorted(found)), partitioned)
+    return name, Devices(tuple(by_key[key] for key in sorted(by_key)), partitioned)
 
 
 def _device(body: Body) -> Device | None:
@@ -137,22 +137,22 @@ def _device(body: Body) -> Device | None:
     return Device(kind, minor, str(body.get("id") or ""), healthy, room, str(pcie or ""))
 
 
-def _is_minor(found: object) -> bool:
-    return isinstance(found, int) and not isinstance(found, bool) and 0 <= found < _MOST_MINORS
+def _is_minor(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_MINORS
 
 
 def read(spelled: object) -> tuple[Slice, ...]:
     """The slices that an annotation names; none where any of it cannot be read."""
     body = json_annotations.body(spelled)
     try:
-        found = [
+        slices = [
             _slice(str(kind), shapes.canonical(row, _SLICE))
             for kind in body
             for row in wire.bodies(body, kind)
         ]
     except BadObjectError:
         return ()
-    return tuple(found) if len(found) <= _MOST_DEVICES else ()
+    return tuple(slices) if len(slices) <= _MOST_DEVICES else ()
 
 
 def _slice(kind: str, body: Body) -> Slice:
@@ -165,7 +165,7 @@ def _slice(kind: str, body: Body) -> Slice:
 
 def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
     """The annotation that Koordinator's agents read."""
-    found: dict[str, list[dict[str, object]]] = {}
+    by_kind: dict[str, list[dict[str, object]]] = {}
     for part in parts:
         amounts = {
             name: quantity_text.binary(much) if name == MEMORY else str(much)
@@ -174,5 +174,5 @@ def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
         body: dict[str, object] = {"minor": part.minor, "resources": amounts}
         if part.id:
             body["id"] = part.id
-        found.setdefault(part.kind, []).append(body)
-    return found
+        by_kind.setdefault(part.kind, []).append(body)
+    return by_kind

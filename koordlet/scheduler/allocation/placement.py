@@ -88,10 +88,10 @@ def ratio(node: Node) -> float | None:
     spelled = node.annotations.get(peer_keys.RATIO)
     if spelled is None:
         return 1.0
-    found = json_annotations.body(spelled).get("cpu", 1)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e6:
+    value = json_annotations.body(spelled).get("cpu", 1)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
         return None
-    return max(1.0, float(found))
+    return max(1.0, float(value))
 
 
 def admit(
@@ -105,11 +105,11 @@ def admit(
 
     Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
     """
-    found = _admit(request, offer, columns, row, draws)
-    short = isinstance(found, allocation.Refusal) and not found.final
+    answer = _admit(request, offer, columns, row, draws)
+    short = isinstance(answer, allocation.Refusal) and not answer.final
     if short and draws is not None and draws.spec.policy is not AllocatePolicy.DEFAULT:
-        return allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
-    return found
+        return allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else answer
+    return answer
 
 
 def _admit(
@@ -243,10 +243,10 @@ def _node(
 
 def _real(part: Mapping[str, int], how_often: float) -> dict[str, int]:
     """Amounts in which each CPU counts once."""
-    found = dict(part)
-    if requests.CPU in found:
-        found[requests.CPU] = int(found[requests.CPU] / how_often)
-    return found
+    amounts = dict(part)
+    if requests.CPU in amounts:
+        amounts[requests.CPU] = int(amounts[requests.CPU] / how_often)
+    return amounts
 
 
 def asked(request: TopologyRequest, offer: NodeOffer, *, bound: bool) -> dict[str, int]:

@@ -154,8 +154,8 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
 
 def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    found = _guarded(body, warnings, lambda deployment: deployments.pods(deployment, pods))
-    made: Sequence[Body] = found[0] if found else ()
+    expanded = _guarded(body, warnings, lambda deployment: deployments.pods(deployment, pods))
+    made: Sequence[Body] = expanded[0] if expanded else ()
     if made:
         warnings.append(
             f"{name_of(body)} has no pods in the input: {len(made)} pending pods are assumed"
@@ -166,10 +166,10 @@ def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Bod
 def _namespaces(
     bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
 ) -> dict[str, Mapping[str, str]]:
-    found = [decoded for body in bodies for decoded in _guarded(body, warnings, namespace)]
-    for name, _, quota in found:
+    namespaces = [decoded for body in bodies for decoded in _guarded(body, warnings, namespace)]
+    for name, _, quota in namespaces:
         judge.quotas.name(name, quota)
-    return {name: labels for name, labels, _ in found}
+    return {name: labels for name, labels, _ in namespaces}
 
 
 def namespace(body: Body) -> tuple[str, dict[str, str], str]:

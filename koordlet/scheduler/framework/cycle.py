@@ -54,9 +54,9 @@ class Cycle:
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
         for plugin in self._refining:
-            refine = plugin.refine(pod)
-            if refine is not pod.pod_class:
-                return refine
+            pod_class = plugin.refine(pod)
+            if pod_class is not pod.pod_class:
+                return pod_class
         return pod.pod_class
 
     @contextlib.contextmanager

@@ -67,7 +67,7 @@ class CachedDryRun:
     look: int
     #: The classes of the pods that may go: no budget may cover one.
     classes: tuple[PodClass, ...]
-    found: Tried
+    result: Tried
 
 
 def importance(pod: Pod) -> tuple[int, str, int]:
@@ -146,7 +146,7 @@ class DryRuns:
         ):
             known = None if guests else self._memory.get(row)
             if known is not None and self._holds(known, row):
-                return known.found
+                return known.result
             tried = self._by_sums(self._sums, row, guests)
             if tried is not None:
                 return tried

@@ -49,9 +49,9 @@ class Profile:
     share: int = 100
     candidates: Candidates = field(default_factory=Candidates)
 
-    def find(self, kind: type[_Plugin]) -> _Plugin | None:
+    def find(self, plugin_class: type[_Plugin]) -> _Plugin | None:
         """The profile's plugin of a class."""
-        return next((plugin for plugin in self.plugins if isinstance(plugin, kind)), None)
+        return next((plugin for plugin in self.plugins if isinstance(plugin, plugin_class)), None)
 
     def having(self, *points: str) -> tuple[Plugin, ...]:
         """The plugins that take part at one of these points, in their order."""
@@ -62,9 +62,13 @@ class Profile:
         )
 
 
-def plugins(profiles: Mapping[str, Profile], kind: type[_Plugin]) -> list[_Plugin]:
+def plugins(profiles: Mapping[str, Profile], plugin_class: type[_Plugin]) -> list[_Plugin]:
     """The plugins of a class in all profiles."""
-    return [plugin for profile in profiles.values() if (plugin := profile.find(kind)) is not None]
+    return [
+        plugin
+        for profile in profiles.values()
+        if (plugin := profile.find(plugin_class)) is not None
+    ]
 
 
 def deciding(profiles: Iterable[Profile]) -> frozenset[str]:

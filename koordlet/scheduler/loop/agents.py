@@ -216,15 +216,15 @@ def _keep(known: dict[str, Value], name: str, value: Value | None) -> None:
         known[name] = value
 
 
-def _machine_of(found: topology.Topology) -> Machine:
+def _machine_of(machine: topology.Topology) -> Machine:
     zones: dict[int, dict[str, int]] = {
         node.node: {requests.MEMORY: node.memory_bytes}
-        for node in found.nodes
+        for node in machine.nodes
         if node.memory_bytes is not None
     }
-    for number, cpus in _by_node(found.cpus).items():
+    for number, cpus in _by_node(machine.cpus).items():
         zones.setdefault(number, {})[requests.CPU] = 1000 * cpus
-    return Machine(shape.Shape.of(found), zones=zones)
+    return Machine(shape.Shape.of(machine), zones=zones)
 
 
 def _by_node(cpus: Iterable[topology.Cpu]) -> dict[int, int]:

@@ -133,11 +133,11 @@ class Binder:
                 self._failed(bind, error)
                 return
             # A conflict may be with ourselves: an earlier request that nobody answered.
-            where = await self._where(pod)
-            if where == bind.node:
+            place = await self._where(pod)
+            if place == bind.node:
                 break
-            denied += where == ""
-            elsewhere = bool(where) or (where == "" and isinstance(error, refusals.Conflict))
+            denied += place == ""
+            elsewhere = bool(place) or (place == "" and isinstance(error, refusals.Conflict))
             if elsewhere or denied >= _ENOUGH:
                 self._failed(bind, error)
                 return

@@ -83,11 +83,11 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     ]
 
 
-def band(labels: Mapping[str, str], spec: Body, kind: qos.Qos = qos.Qos.LS) -> str:
+def band(labels: Mapping[str, str], spec: Body, qos_class: qos.Qos = qos.Qos.LS) -> str:
     """The peers' priority class: the label, else the number, else what a QoS class implies."""
     priority = spec.get("priority")
     return classes.band_or_default(
-        labels, priority if isinstance(priority, int) else None, kind
+        labels, priority if isinstance(priority, int) else None, qos_class
     ).label
 
 

@@ -140,8 +140,8 @@ class Decoder:
 
 
 def _part(body: Body, key: str) -> Body:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _stored_condition(status: Body) -> tuple[str, str, str]:
@@ -260,7 +260,7 @@ def _decode(
     sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
     asked = requests.of_pod(spec, status, notes)
-    kind = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
+    qos_class = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
     return PodClass(
         namespace=namespace,
         labels=labels,
@@ -295,7 +295,7 @@ def _decode(
         volumes=tuple(class_key.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
-        band=class_key.band(labels, spec, kind),
+        band=class_key.band(labels, spec, qos_class),
         unsupported=judge.of_class(labels, notes, spec),
     )
 
@@ -334,12 +334,12 @@ def _images(spec: Body, containers: tuple[Body, ...]) -> Iterator[str]:
 
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
     """The features of a node without which a pod cannot run there."""
-    found = set()
+    features = set()
     rules = (
         rule for container in containers for rule in wire.bodies(container, "restartPolicyRules")
     )
     if any(rule.get("action") == "RestartAllContainers" for rule in rules):
-        found.add("RestartAllContainersOnContainerExits")
+        features.add("RestartAllContainersOnContainerExits")
     if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:
-        found.add("UserNamespacesHostNetworkSupport")
-    return frozenset(found)
+        features.add("UserNamespacesHostNetworkSupport")
+    return frozenset(features)

@@ -79,18 +79,18 @@ class Storage:
 
     def bound(self, pod_class: PodClass) -> list[tuple[str, Body | None]]:
         """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
-        found: list[tuple[str, Body | None]] = []
+        volumes: list[tuple[str, Body | None]] = []
         for name in claim_names(pod_class):
             claim = self.claims.get((pod_class.namespace, name))
             if claim is not None:
                 volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
                 if volume:
-                    found.append((volume, self.volumes.get(volume)))
-        return found
+                    volumes.append((volume, self.volumes.get(volume)))
+        return volumes
 
     def attached(self, pod_class: PodClass) -> frozenset[tuple[str, str]]:
         """What CSI drivers attach for a class: (driver, volume); what is not known is not there."""
-        found = set()
+        volumes = set()
         for name in claim_names(pod_class):
             claim = self.claims.get((pod_class.namespace, name))
             if claim is None:
@@ -103,12 +103,12 @@ class Storage:
                 made = wire.text(self.class_of(claim), "provisioner")
                 known = _PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"
             if known is not None and known[0]:
-                found.add(known)
+                volumes.add(known)
         for volume_body in pod_class.volumes:
             inline = _migrated(volume_body)
             if inline is not None:
-                found.add(inline)
-        return frozenset(found)
+                volumes.add(inline)
+        return frozenset(volumes)
 
     @staticmethod
     def _driven(volume: Body) -> tuple[str, str] | None:
@@ -186,9 +186,9 @@ def _migrated(spec: Body) -> tuple[str, str] | None:
 
 
 def _limits(body: Body) -> dict[str, int]:
-    found = {}
+    limits = {}
     for driver in wire.bodies(wire.mapping(body, "spec"), "drivers"):
         room = wire.mapping(driver, "allocatable")
         if room.get("count") is not None:
-            found[wire.text(driver, "name")] = wire.integer(room, "count")
-    return found
+            limits[wire.text(driver, "name")] = wire.integer(room, "count")
+    return limits

@@ -111,10 +111,10 @@ def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
 
 def weight(body: Body) -> int:
     """The weight of a preferred term, within the API server's bounds."""
-    integer = wire.integer(body, "weight")
-    if not 1 <= integer <= _MOST_WEIGHT:
-        raise BadObjectError(f"weight: {integer} is not from 1 to {_MOST_WEIGHT}")
-    return integer
+    amount = wire.integer(body, "weight")
+    if not 1 <= amount <= _MOST_WEIGHT:
+        raise BadObjectError(f"weight: {amount} is not from 1 to {_MOST_WEIGHT}")
+    return amount
 
 
 def node_term(body: Body) -> NodeTerm:

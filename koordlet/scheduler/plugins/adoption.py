@@ -125,8 +125,8 @@ class Preference(ContextScore):
         self._adopter = adopter
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
-        array = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
-        return framework.scaled(array)
+        scores = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
+        return framework.scaled(scores)
 
 
 def adopter(spec: ReservationSpec, columns: Columns, arguments: Arguments) -> Adopter:

@@ -40,17 +40,17 @@ class Chooser:
 
     def ready(self, info: ReservationInfo, columns: Columns) -> bool:
         """Whether it has its CPUs and devices, from now on; so does one that needs none."""
-        found = self._devices(info, columns)
-        if found is None or not self._cpus(info, columns):
+        slices = self._devices(info, columns)
+        if slices is None or not self._cpus(info, columns):
             return False
-        if info.reserve_pod is not None and found:
-            info.reserve_pod.devices = found
+        if info.reserve_pod is not None and slices:
+            info.reserve_pod.devices = slices
             columns.touch(info.row)
         return True
 
-    def _plugin(self, pod: Pod | None, kind: type[_Plugin]) -> _Plugin | None:
+    def _plugin(self, pod: Pod | None, plugin_class: type[_Plugin]) -> _Plugin | None:
         served = self._profiles.get(pod.pod_class.scheduler) if pod is not None else None
-        return served.find(kind) if served is not None else None
+        return served.find(plugin_class) if served is not None else None
 
     def _devices(self, info: ReservationInfo, columns: Columns) -> tuple[devices.Slice, ...] | None:
         """Its devices; ``None``: they cannot be had yet."""
@@ -61,15 +61,15 @@ class Chooser:
             return ()
         heirs = tuple(info.owners.values())
         apart = device_room.DrawContext(info, heirs_of=heirs)
-        found = plugin.admit(mine.pod_class, wants, columns, info.row, apart)
-        if isinstance(found, device_room.DeviceRefusal):
+        answer = plugin.admit(mine.pod_class, wants, columns, info.row, apart)
+        if isinstance(answer, device_room.DeviceRefusal):
             return None
-        several = columns.devices[mine.node].several if found else ()
-        chosen = {(part.kind, part.minor): part.amounts for part in found}
-        for pod in heirs if found else ():
+        several = columns.devices[mine.node].several if answer else ()
+        chosen = {(part.kind, part.minor): part.amounts for part in answer}
+        for pod in heirs if answer else ():
             if not _within(pod, several, chosen):
                 return None
-        return found
+        return answer
 
     def _cpus(self, info: ReservationInfo, columns: Columns) -> bool:
         mine, node = info.reserve_pod, columns.nodes[info.row]
@@ -86,12 +86,12 @@ class Chooser:
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            allocate = placement.room(offer, columns, info.row).allocate(
+            answer = placement.room(offer, columns, info.row).allocate(
                 allocation.Request(cpus=_asked(request, offer, lacking))
             )
-            if isinstance(allocate, allocation.Refusal):
+            if isinstance(answer, allocation.Refusal):
                 return False
-            chosen |= allocate.cpus
+            chosen |= answer.cpus
         mine.cpus = chosen
         return True
 

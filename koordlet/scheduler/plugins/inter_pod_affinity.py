@@ -176,10 +176,10 @@ class Required(Filter):
         return passing
 
     def allowed(self, rows: Rows) -> Bools:
-        near_to = self._near_to(rows)
+        passing = self._near_to(rows)
         for each in (*self._far, *self._others.items().values()):
-            self._far_from(each, rows, near_to)
-        return near_to
+            self._far_from(each, rows, passing)
+        return passing
 
     def codes(self, rows: Rows) -> Ints:
         codes = np.where(self._near_to(rows), 0, 1).astype(np.int64)

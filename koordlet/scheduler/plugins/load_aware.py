@@ -126,19 +126,19 @@ class LoadAwareScheduling(Plugin):
         """What a pod will use."""
         factors = {**self.factors, **(_custom(pod_class) if self.customised else {})}
         names = _NAMES.get(pod_class.band, {})
-        found = {}
+        amounts = {}
         for name in sorted({*self.weights, *self.limits.usage, *_DEFAULTS}):
             spelled = names.get(name, name)
             asked = pod_class.requests.real.get(spelled, 0)
             limit = pod_class.requests.limits.get(spelled, 0)
             most = max(asked, limit)
             if most == 0:
-                found[name] = _DEFAULTS.get(name, 0)
+                amounts[name] = _DEFAULTS.get(name, 0)
                 continue
             # Rounded half up, in integers.
             value = (2 * most * factors.get(name, 100) + 100) // 200
-            found[name] = min(value, limit) if limit else value
-        return found
+            amounts[name] = min(value, limit) if limit else value
+        return amounts
 
     def used(
         self, usage: NodeUsage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
@@ -171,8 +171,8 @@ class LoadAwareScheduling(Plugin):
         if not kind:
             return usage.node, False
         wanted = seconds or max(usage.windows, default=0)
-        found = usage.windows.get(wanted, {}).get(kind)
-        return (found, False) if found else ({}, True)
+        reported = usage.windows.get(wanted, {}).get(kind)
+        return (reported, False) if reported else ({}, True)
 
     def limits_of(self, node: Node) -> UsageThresholds:
         """The node's own limits replace those of the arguments, group by group."""
@@ -304,10 +304,10 @@ def _seconds(body: Body, key: str) -> int:
 def _shares(body: Body, key: str, usual: Shares) -> Shares:
     if body.get(key) is None:
         return usual
-    found = {str(name): wire.integer(wire.mapping(body, key), name) for name in body[key]}
-    if any(not 0 <= share <= 10_000 for share in found.values()):
+    shares = {str(name): wire.integer(wire.mapping(body, key), name) for name in body[key]}
+    if any(not 0 <= share <= 10_000 for share in shares.values()):
         raise BadObjectError(f"{key}: a number from 0 to 10000 is needed")
-    return found
+    return shares
 
 
 def _custom(pod_class: PodClass) -> Shares:

@@ -150,12 +150,12 @@ class NodeNUMAResource(Plugin):
         if not request.asks:
             return
         draws = columns.drawn_reservation(pod)
-        found = admit(request, offer, columns, row, draws)
-        if isinstance(found, allocation.Refusal):
-            raise RefusedError(found.why, resolvable=not found.final)
-        if found is not None:
-            pod.cpus = found.cpus or None
-            pod.parts = found.parts if (request.numa or offer.numa) else {}
+        answer = admit(request, offer, columns, row, draws)
+        if isinstance(answer, allocation.Refusal):
+            raise RefusedError(answer.why, resolvable=not answer.final)
+        if answer is not None:
+            pod.cpus = answer.cpus or None
+            pod.parts = answer.parts if (request.numa or offer.numa) else {}
 
     def unreserve(self, pod: Pod, node: str) -> None:
         pod.cpus, pod.parts = None, {}
@@ -180,10 +180,10 @@ class Placeable(ByNode):
         if node is None:
             return None
         draws = handover.drawn(self._pod_class, row)
-        found = admit(self._request, self._plugin.offer(node), self._columns, row, draws)
-        if not isinstance(found, allocation.Refusal):
+        answer = admit(self._request, self._plugin.offer(node), self._columns, row, draws)
+        if not isinstance(answer, allocation.Refusal):
             return None
-        return Verdict(found.reasons, resolvable=not found.final)
+        return Verdict(answer.reasons, resolvable=not answer.final)
 
 
 class NumaScore(Score):
@@ -206,10 +206,10 @@ class NumaScore(Score):
         self._most = most
 
     def raw(self, rows: Rows) -> Ints:
-        found = self._whole.raw(rows)
+        scores = self._whole.raw(rows)
         for at, row in enumerate(rows.tolist()):
-            found[at] = self._of(row, int(found[at]))
-        return found
+            scores[at] = self._of(row, int(scores[at]))
+        return scores
 
     def one(self, row: int) -> int:
         return self._of(row, self._whole.one(row))
@@ -229,15 +229,15 @@ class NumaScore(Score):
 
     def _of_zones(self, row: int, offer: NodeOffer, whole: int, *, bound: bool) -> int:
         draws = handover.drawn(self._pod_class, row)
-        found = admit(self._request, offer, self._columns, row, draws)
-        if isinstance(found, allocation.Refusal) or found is None:
+        answer = admit(self._request, offer, self._columns, row, draws)
+        if isinstance(answer, allocation.Refusal) or answer is None:
             return 0
-        if not found.parts:
+        if not answer.parts:
             return whole
         wants = placement.asked(self._request, offer, bound=bound)
         weights = Weights(self._most, self._request.weights)
         zones = offer.zones(self._columns, row, draws)
-        return zones.score(tuple(found.parts), wants, weights, bound=bool(found.cpus))
+        return zones.score(tuple(answer.parts), wants, weights, bound=bool(answer.cpus))
 
     def _amplified(self, row: int, offer: NodeOffer, *, bound: bool) -> int:
         columns = self._columns
@@ -253,15 +253,15 @@ class NumaScore(Score):
 
 def spelled(pod: Pod) -> dict[str, Any]:
     """What of it is written to the pod, as the peers' agents read it."""
-    found: dict[str, Any] = {}
+    status: dict[str, Any] = {}
     if pod.cpus:
-        found["cpuset"] = str(pod.cpus)
+        status["cpuset"] = str(pod.cpus)
     if pod.parts:
-        found["numaNodeResources"] = [
+        status["numaNodeResources"] = [
             {"node": number, "resources": amounts.texts(part)}
             for number, part in sorted(pod.parts.items())
         ]
-    return found
+    return status
 
 
 def _exclusive(pod_class: PodClass) -> bool:

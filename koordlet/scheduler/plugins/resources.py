@@ -387,13 +387,13 @@ def evenness(wanted: Ints, room: Ints) -> Ints:
     spread = np.where(many == 2, (shares.max(axis=0, initial=0.0) - low) / 2, 0.0)
     if wanted.shape[0] > 2:
         spread = np.where(many > 2, _deviation(shares, usable, many), spread)
-    astype: Ints = ((1 - spread) * 100.0).astype(np.int64)
-    return astype
+    scores: Ints = ((1 - spread) * 100.0).astype(np.int64)
+    return scores
 
 
 def _deviation(shares: Floats, usable: Any, many: Ints) -> Floats:
     safe = np.maximum(many, 1)
     mean = shares.sum(axis=0) / safe
     squares = np.where(usable, (shares - mean) ** 2, 0.0)
-    sqrt: Floats = np.sqrt(squares.sum(axis=0) / safe)
-    return sqrt
+    deviation: Floats = np.sqrt(squares.sum(axis=0) / safe)
+    return deviation

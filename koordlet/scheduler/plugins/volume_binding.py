@@ -126,11 +126,11 @@ class VolumeBinding(WithStorage):
             raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
         if volume and (phase != "Pending" or _BOUND in wire.mapping(meta, "annotations")):
             return
-        kind = self.storage.class_of(claim)
+        storage_class = self.storage.class_of(claim)
         if volume:
             # It has asked for this volume, and the volume controller has not agreed as yet.
-            kind = {}
-        if wire.text(kind, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
+            storage_class = {}
+        if wire.text(storage_class, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
             raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
 
     def _volume_of(self, namespace: str, name: str) -> str:
@@ -261,8 +261,11 @@ def _waiting(
 ) -> Waiting:
     spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
     size = _size(wire.mapping(spec, "resources"), "requests")
-    kind = storage.class_of(claim)
-    made, enough = _provisioned(kind, columns), _roomy(kind, size, storage, columns)
+    storage_class = storage.class_of(claim)
+    made, enough = (
+        _provisioned(storage_class, columns),
+        _roomy(storage_class, size, storage, columns),
+    )
     node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
     if node:
         # It is being made for a node: there or nowhere.
@@ -309,12 +312,12 @@ def _suits(claim: Body, volume: Body) -> bool:
     )
 
 
-def _provisioned(kind: Body, columns: Columns) -> Bools:
+def _provisioned(storage_class: Body, columns: Columns) -> Bools:
     """The nodes that a class's provisioner makes volumes for."""
-    made = wire.text(kind, "provisioner")
+    made = wire.text(storage_class, "provisioner")
     if not made or made == NO_PROVISIONER:
         return np.zeros(columns.size, np.bool_)
-    allowed = wire.bodies(kind, "allowedTopologies")
+    allowed = wire.bodies(storage_class, "allowedTopologies")
     if not allowed:
         return np.ones(columns.size, np.bool_)
     served = np.zeros(columns.size, np.bool_)
@@ -329,11 +332,11 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
     return served
 
 
-def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
+def _roomy(storage_class: Body, size: int, storage: Storage, columns: Columns) -> Bools:
     """The nodes for which a provisioner has told of enough room; all, where it tells of none."""
-    if wire.text(kind, "provisioner") not in storage.reporting:
+    if wire.text(storage_class, "provisioner") not in storage.reporting:
         return np.ones(columns.size, np.bool_)
-    name = wire.text(wire.mapping(kind, "metadata"), "name")
+    name = wire.text(wire.mapping(storage_class, "metadata"), "name")
     roomy = np.zeros(columns.size, np.bool_)
     for capacity in storage.capacities.values():
         if wire.text(capacity, "storageClassName") != name or capacity.get("nodeTopology") is None:

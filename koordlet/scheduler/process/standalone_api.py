@@ -63,7 +63,7 @@ class StandaloneApi:
         if name and not rows:
             raise refusals.NotFound("no node has this name", culprit=name)
         names = sorted(columns.resources, key=columns.resources.__getitem__)
-        found = []
+        lines = []
         for key, row in rows.items():
             node = columns.nodes[row]
             amounts = [
@@ -74,7 +74,7 @@ class StandaloneApi:
                 }
                 for table in (columns.allocatable, columns.requested)
             ]
-            found.append(
+            lines.append(
                 placing.NodeLine(
                     name=key,
                     allocatable=amounts[0],
@@ -85,7 +85,7 @@ class StandaloneApi:
                     pressures=tuple(sorted(self._loop.agents.pressures.get(key, ()))),
                 )
             )
-        return found
+        return lines
 
     async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.Assigned]:
         """What shall run on a node, then what changes."""
@@ -120,8 +120,8 @@ class StandaloneApi:
             known = _TAKEN.get(kind)
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
-            if found := validation.faults({**body, "metadata": _without_uid(body)}):
-                raise refusals.Invalid("; ".join(found))
+            if faults := validation.faults({**body, "metadata": _without_uid(body)}):
+                raise refusals.Invalid("; ".join(faults))
             body = await self._completed(known, body)
             namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
@@ -182,8 +182,8 @@ class StandaloneApi:
         spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
         runtime = spec.get("runtimeClassName")
         if runtime:
-            found = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
-            overhead = objects.part(found, "overhead").get("podFixed")
+            runtime_class = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
+            overhead = objects.part(runtime_class, "overhead").get("podFixed")
             if isinstance(overhead, Mapping):
                 spec["overhead"] = dict(overhead)
         return {**body, "spec": spec}
@@ -260,8 +260,8 @@ def _asks_nothing(spec: Mapping[str, Any]) -> bool:
 
 
 def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = body.get(key)
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    value = body.get(key)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _without_uid(body: Mapping[str, Any]) -> dict[str, Any]:

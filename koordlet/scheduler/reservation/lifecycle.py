@@ -107,13 +107,13 @@ def _pending(stored: ReservationStatus, now: float, message: str) -> Reservation
 def _unplaced(info: ReservationInfo, now: float) -> ReservationStatus:
     """It ended before it ever had a node."""
     made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
-    found = _with(info.stored.conditions, made, now)
-    return dataclasses.replace(info.stored, phase=info.phase, conditions=found)
+    conditions = _with(info.stored.conditions, made, now)
+    return dataclasses.replace(info.stored, phase=info.phase, conditions=conditions)
 
 
 def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
     stored = info.stored.conditions if info.stored.phase is not Phase.PENDING else ()
-    found = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
+    conditions = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
     made = {
         Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
         Phase.WAITING: Condition(
@@ -126,7 +126,7 @@ def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
     }.get(info.phase)
     if made is None:
         made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
-    return _with(found, made, now)
+    return _with(conditions, made, now)
 
 
 def _why(info: ReservationInfo, now: float) -> str:

@@ -136,22 +136,22 @@ def warnings(body: Body) -> list[str]:
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
         return []
-    found = []
+    messages = []
     for key in spec:
         if key not in _FIELDS:
             near = difflib.get_close_matches(str(key), _FIELDS, 1)
-            found.append(f"spec.{key} is unknown{f'; did you mean {near[0]}?' if near else ''}")
+            messages.append(f"spec.{key} is unknown{f'; did you mean {near[0]}?' if near else ''}")
     owners = spec.get("owners")
     for place, owner in enumerate(owners if isinstance(owners, list) else []):
         if not isinstance(owner, Mapping):
             continue
         if unknown := _unknown(owner):
-            found.append(
+            messages.append(
                 f"spec.owners[{place}] has the unknown field {unknown!r} and matches no pod"
             )
         elif _everybody(owner):
-            found.append(f"spec.owners[{place}] matches every pod")
-    return found
+            messages.append(f"spec.owners[{place}] matches every pod")
+    return messages
 
 
 def _unknown(owner: Body) -> str:
@@ -189,8 +189,8 @@ def _allocatable(
     template: Body, annotations: Mapping[str, str]
 ) -> tuple[dict[str, int], frozenset[str]]:
     inner = wire.mapping(template, "spec")
-    found = {name: amount for name, amount in requests.of_pod(inner, {}).real.items() if amount}
-    decimal = {name for name in found if not name.startswith("hugepages-")}
+    amounts = {name: amount for name, amount in requests.of_pod(inner, {}).real.items() if amount}
+    decimal = {name for name in amounts if not name.startswith("hugepages-")}
     for container in wire.bodies(inner, "containers"):
         resources = wire.mapping(container, "resources")
         for name, spelled in {
@@ -202,13 +202,13 @@ def _allocatable(
     resize = json_annotations.meant(annotations, keys.RESIZE, _RESOURCES)
     if resize:
         changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
-        found |= changed
+        amounts |= changed
         decimal = {name for name in decimal if name not in changed} | {
             name
             for name, spelled in wire.mapping(resize, "resources").items()
             if quantity_text.is_decimal(spelled)
         }
-    return found, frozenset(decimal)
+    return amounts, frozenset(decimal)
 
 
 def _listed(resources: Body, key: str) -> dict[str, Any]:
@@ -284,10 +284,10 @@ def _taint(body: Body) -> terms.Taint:
 def _owners(spec: Body) -> tuple[tuple[ReservationOwner, ...], str]:
     """The owner entries, and why no pod can match."""
     try:
-        found = owners_of(wire.bodies(spec, "owners"))
+        owners = owners_of(wire.bodies(spec, "owners"))
     except BadObjectError as error:
         return (), str(error)
-    return found, "" if found else "the reservation misses the owner spec"
+    return owners, "" if owners else "the reservation misses the owner spec"
 
 
 def owners_of(bodies: list[Body]) -> tuple[ReservationOwner, ...]:
@@ -350,8 +350,8 @@ def _spelled(body: Body) -> dict[str, str]:
 
 def _condition(body: Body) -> Condition:
     def at(key: str) -> str:
-        found = _moment(body, key)
-        return moment.spell(found) if found is not None else ""
+        seconds = _moment(body, key)
+        return moment.spell(seconds) if seconds is not None else ""
 
     return Condition(
         type=wire.text(body, "type"),

@@ -74,10 +74,10 @@ class Adopter:
         """Running pods of a node that may be adopted, in the order of preference."""
         node = self._columns.nodes[row]
         labels = node.labels if node is not None else {}
-        found = [pod for pod in self._columns.pods[row].values() if self._may(pod, labels)]
+        adoptable = [pod for pod in self._columns.pods[row].values() if self._may(pod, labels)]
         if self._cluster:
-            return sorted(found, key=lambda pod: (-self._priority(pod), pod.uid))
-        return sorted(found, key=lambda pod: (-self._share(pod), pod.uid))
+            return sorted(adoptable, key=lambda pod: (-self._priority(pod), pod.uid))
+        return sorted(adoptable, key=lambda pod: (-self._share(pod), pod.uid))
 
     def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
         if pod.reserve_pod_of or pod.draws_on or pod.drawn_name:
@@ -169,9 +169,9 @@ class Adopter:
 
     def _plain(self, row: int) -> tuple[str, ...]:
         """The reasons of the ordinary resource fit."""
-        found = [reason.removesuffix(" by node") for reason in self._short(row, {})]
+        reasons = [reason.removesuffix(" by node") for reason in self._short(row, {})]
         return tuple(
-            "Too many pods" if reason == "Insufficient pods" else reason for reason in found
+            "Too many pods" if reason == "Insufficient pods" else reason for reason in reasons
         )
 
 
@@ -182,10 +182,10 @@ def released(info: ReservationInfo, columns: Columns) -> bool:
     room, requested = columns.allocatable, columns.requested
     held = info.held()
     return all(
-        amount <= room.item(kind, info.row) - requested.item(kind, info.row) + held.get(name, 0)
+        amount <= room.item(column, info.row) - requested.item(column, info.row) + held.get(name, 0)
         for name, amount in info.spec.allocatable.items()
         if name != requests.PODS
-        for kind in (columns.resource(name),)
+        for column in (columns.resource(name),)
     )
 
 

@@ -73,15 +73,15 @@ class ReservePods:
 
 
 def _inner(inner: Body, spec: ReservationSpec, labels: Mapping[str, str]) -> dict[str, Any]:
-    found = {key: value for key, value in inner.items() if key != "nodeName"}
-    found["schedulerName"] = spec.scheduler
+    body = {key: value for key, value in inner.items() if key != "nodeName"}
+    body["schedulerName"] = spec.scheduler
     if inner.get("priority") is None and not inner.get("priorityClassName"):
         spelled = labels.get(keys.PRIORITY, "")
         priority = terms.whole(spelled)
         if spelled and priority is None:
             raise BadObjectError(f"label {keys.PRIORITY} is not an integer: {spelled!r}")
-        found["priority"] = _HIGHEST if priority is None else priority
-    return found
+        body["priority"] = _HIGHEST if priority is None else priority
+    return body
 
 
 def _resized(asked: requests.Requests, allocatable: Mapping[str, int]) -> requests.Requests:

@@ -109,12 +109,12 @@ class ReservationService:
     async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")
         try:
-            collect = await objects.collect(self._store.list(kinds.EVENTS))
+            listing = await objects.collect(self._store.list(kinds.EVENTS))
         except refusals.ObjectsError:
             return []
         return [
             ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
-            for item in collect.items
+            for item in listing.items
             if objects.part(item, "regarding").get("uid") == uid and uid
         ]
 

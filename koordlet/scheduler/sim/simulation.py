@@ -264,15 +264,15 @@ def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
 
 
 def _explain_scores(
-    view: View, names: Mapping[int, str], found: Mapping[str, dict[str, Any]]
+    view: View, names: Mapping[int, str], explained: Mapping[str, dict[str, Any]]
 ) -> None:
     scored = view.scored()
     for name, weight, score in view.scores:
         finals = score.final(score.raw(scored.rows), scored.rows)
         for row, value in zip(scored.rows.tolist(), finals.tolist(), strict=True):
-            found[names[row]]["scores"][name] = {"score": value, "weight": weight}
+            explained[names[row]]["scores"][name] = {"score": value, "weight": weight}
     for row, total in zip(scored.rows.tolist(), scored.totals.tolist(), strict=True):
-        found[names[row]]["total"] = total
+        explained[names[row]]["total"] = total
 
 
 def reservation_documents(cache: ReservationCache, now: float) -> list[dict[str, object]]:

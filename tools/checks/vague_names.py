@@ -1,0 +1,63 @@
+"""Refuses variables, arguments and fields that are called ``one``, ``found`` or ``said``.
+
+Covers: every name that a module of ``koordlet/`` binds, generated code left out.
+Does not cover: names of functions, attributes that are only read, folders of ``SKIPPED``.
+
+    python -m tools.checks.vague_names
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+#: They say nothing about the type; STYLE.md has the rule.
+VAGUE = frozenset({"one", "found", "said"})
+#: Folders below ``koordlet/`` that may still bind them.
+SKIPPED = frozenset({"host", "workloads"})
+
+
+def bound(source: str) -> list[tuple[int, str]]:
+    """Line and name of each vague name that a module binds."""
+    return sorted(
+        {
+            (line, name)
+            for node in ast.walk(ast.parse(source))
+            for line, name in _names(node)
+            if name in VAGUE
+        }
+    )
+
+
+def problems(root: Path, skipped: Collection[str] = SKIPPED) -> list[str]:
+    """A line for each vague name below a folder."""
+    return [
+        f"{path.relative_to(root.parent).as_posix()}:{line}: {name}: say the role of its type"
+        for path in sorted(root.rglob("*.py"))
+        if "gen" not in (parts := path.relative_to(root).parts) and parts[0] not in skipped
+        for line, name in bound(path.read_text(encoding="utf-8"))
+    ]
+
+
+def _names(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield node.lineno, name
+        case ast.ExceptHandler(name=str(name)):
+            yield node.lineno, name
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield node.lineno, name
+        case ast.MatchMapping(rest=str(name)):
+            yield node.lineno, name
+        case ast.alias(asname=str(name)):
+            yield node.lineno, name
+        case _:
+            pass
+
+
+if __name__ == "__main__":
+    lines = problems(Path("koordlet"))
+    sys.stderr.writelines(f"  {line}\n" for line in lines)
+    sys.exit(bool(lines))
