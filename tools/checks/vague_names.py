@@ -1,7 +1,7 @@
 """Refuses variables, arguments and fields that are called ``one``, ``found`` or ``said``.
 
 Covers: every name that a module of ``koordlet/`` binds, generated code left out.
-Does not cover: names of functions, attributes that are only read, folders of ``SKIPPED``.
+Does not cover: names of functions, attributes that are only read.
 
     python -m tools.checks.vague_names
 """
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 #: They say nothing about the type; STYLE.md has the rule.
 VAGUE = frozenset({"one", "found", "said"})
-#: Folders below ``koordlet/`` that may still bind them.
-SKIPPED = frozenset({"host", "workloads"})
 
 
 def bound(source: str) -> list[tuple[int, str]]:
@@ -31,12 +29,12 @@ def bound(source: str) -> list[tuple[int, str]]:
     )
 
 
-def problems(root: Path, skipped: Collection[str] = SKIPPED) -> list[str]:
+def problems(root: Path) -> list[str]:
     """A line for each vague name below a folder."""
     return [
         f"{path.relative_to(root.parent).as_posix()}:{line}: {name}: say the role of its type"
         for path in sorted(root.rglob("*.py"))
-        if "gen" not in (parts := path.relative_to(root).parts) and parts[0] not in skipped
+        if "gen" not in path.relative_to(root).parts
         for line, name in bound(path.read_text(encoding="utf-8"))
     ]
 
