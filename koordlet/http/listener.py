@@ -21,11 +21,14 @@ import contextlib
 import errno
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from koordlet.http import authorisation, pace, routes
 from koordlet.http import limits as bounds
-from koordlet.http import pace, routes
 
+#: As ``getaddrinfo`` has them.
+Addresses = Sequence[tuple[int, int, int, str, Any]]
 Admit = Callable[[socket.socket, pace.RequestPace], None]
 
 _PEEKED = 64
@@ -74,9 +77,7 @@ class Listener:
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen on every address of the host; the first one."""
-        addresses = await self._loop.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        addresses = await self._addresses(host, port)
         try:
             for family, kind, protocol, _, address in dict.fromkeys(addresses):
                 listening = socket.socket(family, kind, protocol)
@@ -94,6 +95,13 @@ class Listener:
             self._loop.add_reader(listening, self._accept, listening)
         bound = self._sockets[0].getsockname()
         return str(bound[0]), int(bound[1])
+
+    async def _addresses(self, host: str, port: int) -> Addresses:
+        """What is to be bound; only a name is looked up, for which asyncio starts a thread."""
+        kind = socket.SOCK_STREAM
+        if authorisation.address(host) is not None:
+            return socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
+        return await self._loop.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE)
 
     def close(self) -> None:
         """Listen no more; who waits is turned away."""
