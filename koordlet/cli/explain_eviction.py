@@ -109,8 +109,8 @@ def _eviction(entry: documents.Document) -> Iterator[str]:
             f"{key} {_readable(signal, value) if key == 'overRequest' else value}"
             for key, value in documents.part(row, "keys").items()
         )
-        spared = f"  passed over: {entry.get('spared')}" if entry.get("spared") else ""
-        yield f"  {entry.get('place', place):>3}. {entry.get('pod')}  {keys}{spared}"
+        spared = f"  passed over: {row.get('spared')}" if row.get("spared") else ""
+        yield f"  {row.get('place', place):>3}. {row.get('pod')}  {keys}{spared}"
 
 
 def _threshold(signal: documents.Document) -> str:
