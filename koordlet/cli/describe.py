@@ -26,8 +26,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
-    told = [{"at": at, "what": what} for at, what in timeline]
-    document = {"reservation": body, "timeline": told, "warnings": warnings}
+    moments = [{"at": at, "what": what} for at, what in timeline]
+    document = {"reservation": body, "timeline": moments, "warnings": warnings}
     return output.show(args.output, document, lines(body, timeline, warnings))
 
 

@@ -87,9 +87,9 @@ class Self:
     ) -> None:
         self.name = "no agent; observing"
         #: The last answers of the sources of workloads.
-        self._told: observed.Observed | None = None
+        self._heard: observed.Observed | None = None
         self._tick = tick or bootstrap.open_tick(
-            args, bootstrap.host(args), config, take=lambda: self._told
+            args, bootstrap.host(args), config, take=lambda: self._heard
         )
         #: When kubelet and API server are asked next; never where there are none.
         self._due = 0.0
@@ -98,11 +98,11 @@ class Self:
         """Look once, at who runs here as the sources said lately. Rates come with the second."""
         began = time.monotonic()
         if began >= self._due:
-            told = sources.once(self._tick.effective.config, self._tick.host)
-            self.tell(told)
+            heard = sources.once(self._tick.effective.config, self._tick.host)
+            self.tell(heard)
             # A kubelet that hangs costs a twentieth of the time, not all of it.
             took = time.monotonic() - began
-            self._due = math.inf if told is None else began + max(_ASKED_SECONDS, 20 * took)
+            self._due = math.inf if heard is None else began + max(_ASKED_SECONDS, 20 * took)
         return node_json.document(self.look(), koordlet.__version__)
 
     def look(self, *, thorough: bool = False) -> view.ReportView:
@@ -129,9 +129,9 @@ class Self:
             predicted=made.predicted,
         )
 
-    def tell(self, told: observed.Observed | None) -> None:
+    def tell(self, heard: observed.Observed | None) -> None:
         """Workloads that a file lists, beside the configured ones."""
-        self._told = told
+        self._heard = heard
 
     def settle(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> None:
         """Look twice, at everything, so that there are rates. A recording has no second moment."""
@@ -250,9 +250,9 @@ def _ask(
         source = choose(args, changed)
         if isinstance(source, Agent):
             return source.ask(path)
-        told = sources.once(config.config, bootstrap.host(args))
-        output.warn(sources.unheard(told))
-        source.tell(told)
+        heard = sources.once(config.config, bootstrap.host(args))
+        output.warn(sources.unheard(heard))
+        source.tell(heard)
         return make(source.look(thorough=thorough))
     alone = Self(args, config)
     alone.tell(listed(args.pods))

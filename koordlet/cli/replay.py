@@ -52,11 +52,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play it; with ``--set`` twice, and the limits of both runs are shown."""
-    told = None if args.pods is None else node_source.listed(args.pods)
+    listed_pods = None if args.pods is None else node_source.listed(args.pods)
     changed = changes.read(args)
-    steps, capacity = played(args, told, loader.load(args.config, os.environ, changed))
+    steps, capacity = played(args, listed_pods, loader.load(args.config, os.environ, changed))
     if changed:
-        before, _ = played(args, told, loader.load(args.config, os.environ, {}))
+        before, _ = played(args, listed_pods, loader.load(args.config, os.environ, {}))
         steps = [
             replace(step, point=replace(step.point, other=old.point.limit))
             for step, old in zip(steps, before, strict=True)
@@ -71,14 +71,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def played(
-    args: argparse.Namespace, told: observed.Observed | None, config: sourced.Effective
+    args: argparse.Namespace, listed_pods: observed.Observed | None, config: sourced.Effective
 ) -> tuple[list[Step], int]:
     """Every step under one configuration, and the capacity of the machine."""
     recording = player.Recording(args.archive)
     moments = recording.play()
     next(moments)
     tick = ticks.Tick(
-        recording.host, config, base=args.cgroup_root, clock=recording.clock, take=lambda: told
+        recording.host,
+        config,
+        base=args.cgroup_root,
+        clock=recording.clock,
+        take=lambda: listed_pods,
     )
     tick.usage.read_everything()
     steps: list[Step] = []

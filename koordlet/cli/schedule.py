@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hand in, wait, print. Exit 1 where an object was not taken in."""
-    from koordlet.kubeapi import manifests  # noqa: PLC0415
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- `--help` pays nothing
     from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC, for this command alone
 
     bodies = [body for path in args.file for body in manifests.load(path)]

@@ -66,7 +66,7 @@ def _moment(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Read, try, print."""
     # numpy and the scheduler's room are loaded for this command alone.
-    from koordlet.kubeapi import manifests  # noqa: PLC0415
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- `--help` pays nothing
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
     from koordlet.scheduler.loop import configuration  # noqa: PLC0415
     from koordlet.scheduler.sim import picture, shapes, simulation  # noqa: PLC0415

@@ -39,7 +39,7 @@ class Section:
         raise AttributeError(f"a section is frozen: {name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Section) and _said(self) == _said(other)
+        return isinstance(other, Section) and _identity(self) == _identity(other)
 
     def __hash__(self) -> int:
         raise TypeError("a section has no hash: there are maps in it")
@@ -49,7 +49,7 @@ class Section:
         return f"{type(self).__name__}({values})"
 
 
-def _said(section: Section) -> tuple[type[Section], dict[str, Any]]:
+def _identity(section: Section) -> tuple[type[Section], dict[str, Any]]:
     return type(section), section.values()
 
 

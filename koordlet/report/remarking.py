@@ -68,17 +68,17 @@ class EventObjects:
         )
         due = self._due(of(now.snapshot, held))
         wrote, asked, failure = 0, 0, None
-        for told in due[:_AT_ONCE]:
+        for remark in due[:_AT_ONCE]:
             if not self._budget.take():
                 break
             asked += 1
             try:
-                wrote += await self._tell(store, told, now)
+                wrote += await self._tell(store, remark, now)
             except (refusals.NotServed, refusals.Unavailable, refusals.TooMany):
                 raise
             except refusals.ObjectsError as error:
                 failure = error
-            self._said[told.ref].next_at = self._clock() + _RENEW
+            self._said[remark.ref].next_at = self._clock() + _RENEW
         if failure is not None and not wrote:
             raise failure
         return wrote if asked or not due else None
@@ -86,28 +86,28 @@ class EventObjects:
     def _due(self, events: tuple[event.Event, ...]) -> list[event.Event]:
         """Those whose time has come; rules 2 and 3."""
         at, due = self._clock(), []
-        for told in events:
-            known = self._said.get(told.ref)
+        for remark in events:
+            known = self._said.get(remark.ref)
             if known is None:
                 if len(self._said) >= _REMEMBERED:
                     continue
-                known = self._said[told.ref] = _Said(next_at=at, seen_at=at)
+                known = self._said[remark.ref] = _Said(next_at=at, seen_at=at)
             known.seen_at = at
             if known.next_at <= at:
-                due.append(told)
+                due.append(remark)
         old = [ref for ref, known in self._said.items() if at - known.seen_at > _RENEW]
         for ref in old:
             del self._said[ref]
         return due
 
-    async def _tell(self, store: objects.Objects, told: event.Event, now: view.ReportView) -> int:
+    async def _tell(self, store: objects.Objects, remark: event.Event, now: view.ReportView) -> int:
         """Make it, or count it once more where we have; whether something was written."""
-        known, wall = self._said[told.ref], now.snapshot.wall
+        known, wall = self._said[remark.ref], now.snapshot.wall
         if known.count:
             count = known.count + 1
             series = {"count": count, "lastObservedTime": event.moment(wall)}
             try:
-                await store.patch(told.ref, objects.Merge({"series": series}))
+                await store.patch(remark.ref, objects.Merge({"series": series}))
             except refusals.NotServed:
                 raise
             except refusals.NotFound:
@@ -116,7 +116,7 @@ class EventObjects:
                 known.count = count
                 return 1
         try:
-            await store.create(told.ref.kind, event.body(told, now.snapshot.node.name, wall))
+            await store.create(remark.ref.kind, event.body(remark, now.snapshot.node.name, wall))
         except refusals.AlreadyExists:
             return 0
         known.count = 1
@@ -149,7 +149,10 @@ def of(
 ) -> tuple[event.Event, ...]:
     """All of this moment. ``conditions`` are types and messages of those that hold of the node."""
     mistakes = _listed(now, conditions)
-    return (*_starts(now), *(told for subject, texts in mistakes for told in _each(subject, texts)))
+    return (
+        *_starts(now),
+        *(remark for subject, texts in mistakes for remark in _each(subject, texts)),
+    )
 
 
 def _starts(now: snapshot.Snapshot) -> Iterator[event.Event]:
@@ -162,8 +165,8 @@ def _starts(now: snapshot.Snapshot) -> Iterator[event.Event]:
             f"Container {refused[0].name} did not start, possibly because of a limit that"
             f" koordlet set: {refused[0].refused}"
         )
-        told = _remark(_pod(workload), f"start\0{refused[0].name}", note)
-        yield replace(told, reason="StartFailed", action="Limit")
+        remark = _remark(_pod(workload), f"start\0{refused[0].name}", note)
+        yield replace(remark, reason="StartFailed", action="Limit")
 
 
 def _listed(

@@ -205,10 +205,10 @@ _SET = tuple(
 
 
 def _values(running: Running) -> dict[str, object]:
-    found = dict(_held(running.who, "agent", set()))
+    values = dict(_held(running.who, "agent", set()))
     for path, see in _ON_DEMAND.items():
-        found[f"on demand: {path}"] = see(running.who)
-    return found
+        values[f"on demand: {path}"] = see(running.who)
+    return values
 
 
 def _different(

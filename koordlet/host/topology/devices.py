@@ -73,7 +73,7 @@ def scan(reader: sysfs.SysfsReader) -> tuple[topology.Device, ...]:
             names, rdma = _names(reader)
         device = _device(reader, address, code, kind, names.get(address, []))
         if kind == "gpu":
-            device = _told(reader, device)
+            device = _described(reader, device)
         if address in rdma:
             device = _connected(reader, device, rdma[address][0])
         devices.append(device)
@@ -96,7 +96,7 @@ def _device(
     )
 
 
-def _told(reader: sysfs.SysfsReader, device: topology.Device) -> topology.Device:
+def _described(reader: sysfs.SysfsReader, device: topology.Device) -> topology.Device:
     """A GPU with what its driver says of it."""
     if device.driver is None:
         return device

@@ -32,9 +32,13 @@ def render(now: view.ReportView) -> dict[str, Any]:
     every = sorted(seen.topology.devices, key=lambda device: device.address)
     gpus = [device for device in every if device.kind == "gpu"]
     # Drivers count from 0 as well, but not always in the order of the addresses: all or none.
-    told = all(gpu.minor is not None for gpu in gpus)
+    by_driver = all(gpu.minor is not None for gpu in gpus)
     made = [
-        _gpu(device, device.minor if told and device.minor is not None else number, seen.topology)
+        _gpu(
+            device,
+            device.minor if by_driver and device.minor is not None else number,
+            seen.topology,
+        )
         for number, device in enumerate(gpus)
     ]
     rdma = (device for device in every if device.rdma is not None and not device.virtual)
@@ -66,9 +70,9 @@ def _labels(gpus: Sequence[topology.Device]) -> dict[str, str]:
     if not gpus:
         return {}
     first = gpus[0]
-    told = (_VENDORS.get(first.driver or ""), first.model, first.driver_version)
+    described = (_VENDORS.get(first.driver or ""), first.model, first.driver_version)
     # What labels cannot hold is a hyphen; they begin and end with a letter or a digit.
-    words = (re.sub(r"[^A-Za-z0-9._-]+", "-", text or "")[:63].strip("._-") for text in told)
+    words = (re.sub(r"[^A-Za-z0-9._-]+", "-", text or "")[:63].strip("._-") for text in described)
     return {f"{_LABEL}{name}": word for name, word in zip(_TOLD, words, strict=True) if word}
 
 

@@ -227,7 +227,7 @@ class NriPlugin:
         """Nobody waits for this answer."""
         self._ask(lambda: self._handler.on_event(heard))
 
-    def found(self, synchronised: session.Synchronised) -> None:
+    def synchronise(self, synchronised: session.Synchronised) -> None:
         """Pass on what is there already."""
         self._ask(lambda: self._handler.on_synchronize(synchronised.pods, synchronised.containers))
 
@@ -336,7 +336,7 @@ class _Connection:
             case session.Synchronised():
                 # Answered already: this must not wait for us.
                 self.wire.sendall(self.session.take())
-                owner.found(happening)
+                owner.synchronise(happening)
                 if not happening.more:
                     self._up()
             case session.Answered():

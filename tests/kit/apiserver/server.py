@@ -111,6 +111,10 @@ class Server:
         return path
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:
+            # Its TLS handshake was under way at the stop, so that `cut` did not know it yet.
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
