@@ -42,6 +42,8 @@ while True:
     time.sleep(max(0, due - time.monotonic()))
 """
 BATCH = "while True: pass\n"
+#: A sixth of a core beside the 1 024 shares of ``batch``.
+HARMED = "205"
 #: The machine is everybody's: what others use is not this test's to keep steady.
 LAW = guard.Params(window=4.0, settle=0.5, worse=1.5, alike=0.5, noise=1.0, term=8.0)
 
@@ -49,13 +51,13 @@ LAW = guard.Params(window=4.0, settle=0.5, worse=1.5, alike=0.5, noise=1.0, term
 def harm(
     now: snapshot.Snapshot, past: series.History, active: tuple[str, ...], state: None
 ) -> decision.Decision[None]:
-    """Takes weight from whoever is latency-sensitive: just what it needs is left."""
+    """Takes weight from whoever is latency-sensitive: a sixth less is left than it needs."""
     del past
     target = now.layout.file(knob.CPU_SHARES, "web")
     assert target is not None
     write = action.WriteFile(
         target=target,
-        value="341",
+        value=HARMED,
         policy="harm",
         reason="to see what happens",
         knob=knob.CPU_SHARES.name,
@@ -103,11 +105,19 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
             who.one_pass(slow=False)
             return ask()
 
-        deadline.until(lambda: passed(lambda: _span(run) > 5), "what it was like before")
-        run.extra_settings = {"harm": ("now",)}
-        passed()
-        assert live.HOST.text(shares).strip() == "341"
-        deadline.until(lambda: passed(lambda: "harm" in run.guard.state.rolled_back), "verdict")
+        def judged() -> bool:
+            """Where the machine was too busy for a control there is no verdict: once more."""
+            run.extra_settings = {}
+            passed()
+            since = run.clock().at + 5
+            deadline.until(lambda: passed(lambda: run.clock().at > since), "what it was like before")
+            run.extra_settings = {"harm": ("now",)}
+            passed()
+            assert live.HOST.text(shares).strip() == HARMED
+            deadline.until(lambda: passed(lambda: "harm" not in run.guard.state.trials), "the end")
+            return "harm" in run.guard.state.rolled_back
+
+        assert any(judged() for _ in range(5))
         passed()
         assert live.HOST.text(shares).strip() == "1024"
         assert who.publisher.view is not None
@@ -115,7 +125,7 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         told = [one.subject for one in conditions if one.type == "PolicyRolledBack"]
         deadline.until(lambda: passed(lambda: not run.guard.state.rolled_back), "the end")
         passed()
-        assert live.HOST.text(shares).strip() == "341"
+        assert live.HOST.text(shares).strip() == HARMED
     finally:
         who.restore()
         who.close()
