@@ -110,7 +110,7 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
             run.extra_settings = {}
             passed()
             since = run.clock().at + 5
-            deadline.until(lambda: passed(lambda: run.clock().at > since), "what it was like before")
+            deadline.until(lambda: passed(lambda: run.clock().at > since), "what it was before")
             run.extra_settings = {"harm": ("now",)}
             passed()
             assert live.HOST.text(shares).strip() == HARMED
@@ -148,7 +148,7 @@ def test_a_spike_takes_nothing_back(place: live.Place) -> None:
             lost.extend(run.guard.state.rolled_back)
             return ask()
 
-        deadline.until(lambda: passed(lambda: _span(run) > 5), "what it was like before")
+        deadline.until(lambda: passed(lambda: _span(run) > 5), "what it was before")
         web.send_signal(signal.SIGUSR1)
         begun = run.clock().at
         deadline.until(lambda: passed(lambda: run.clock().at > begun + 15), "a spike")
