@@ -284,7 +284,10 @@ def out_of_memory() -> dict[str, object]:
     """A limit in which not even ExecStopPost= fits."""
 
     def broke() -> None:
-        service.tune("MemoryHigh=infinity", "MemoryMax=12M", handover=20)
+        # Each of its starts may take seconds in emulation.
+        service.tune("MemoryHigh=infinity", "MemoryMax=12M", handover=40, interval=200)
+        # Starts are counted from here.
+        service.sh("systemctl", "reset-failed", service.AGENT)
         service.sh("systemctl", "restart", service.AGENT)
 
     return _switched(broke, lambda: None)
@@ -295,7 +298,7 @@ def half_upgraded() -> dict[str, object]:
     away = service.PROGRAM.with_name("away")
 
     def broke() -> None:
-        service.tune(handover=20)
+        service.tune(handover=40)
         service.PROGRAM.rename(away)
         os.kill(service.state().pid, signal.SIGKILL)
 
@@ -306,7 +309,7 @@ def cut_off_stop() -> dict[str, object]:
     """An agent that does not end when told, and no time for what should follow."""
 
     def broke() -> None:
-        service.tune("TimeoutStopSec=300ms", handover=20)
+        service.tune("TimeoutStopSec=300ms", handover=40)
         os.kill(service.state().pid, signal.SIGSTOP)
         service.sh("systemctl", "stop", service.AGENT)
 

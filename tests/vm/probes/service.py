@@ -28,7 +28,7 @@ FILES = {
     "user": CGROUPS / "own/user/cpuset.cpus",
 }
 UNITS = pathlib.Path("/etc/systemd/system")
-DROP_IN = pathlib.Path("/run/systemd/system/koordlet.service.d/test.conf")
+DROP_INS = pathlib.Path("/run/systemd/system")
 CONFIG = pathlib.Path("/etc/koordlet/config.yaml")
 DEADLINE = pathlib.Path("/var/lib/koordlet/handover.json")
 AUDIT = pathlib.Path("/var/log/koordlet/audit.jsonl")
@@ -233,13 +233,19 @@ def configure(reserved: str = "0", extra: str = "") -> None:
     CONFIG.write_text(WORKLOADS.replace("RESERVED", reserved) + extra)
 
 
-def tune(*lines: str, handover: int = 900) -> None:
-    """Lay a drop-in over the unit: shorter pauses, and the patience that emulation needs."""
-    DROP_IN.parent.mkdir(parents=True, exist_ok=True)
-    unit = ["[Unit]", "StartLimitBurst=2"]
+def tune(*lines: str, handover: int = 900, interval: int = 10) -> None:
+    """Lay drop-ins over both units: shorter pauses, and the patience that emulation needs.
+
+    The helper has the same hand-over: where nothing of the agent ran, its deadline is the first.
+    """
+    seconds = f"Environment=KOORDLET_STATE__HANDOVER_SECONDS={handover}"
+    unit = ["[Unit]", "StartLimitBurst=2", f"StartLimitIntervalSec={interval}"]
     service = ["[Service]", "RestartSec=100ms", "TimeoutStartSec=300", "TimeoutStopSec=300"]
-    service += [f"Environment=KOORDLET_STATE__HANDOVER_SECONDS={handover}", "WatchdogSec=300"]
-    DROP_IN.write_text("\n".join([*unit, *service, *lines]) + "\n")
+    service += [seconds, "WatchdogSec=300", *lines]
+    for name, text in ((AGENT, [*unit, *service]), (HELPER, ["[Service]", seconds])):
+        folder = DROP_INS / f"{name}.d"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "test.conf").write_text("\n".join([*text, ""]))
     sh("systemctl", "daemon-reload").check_returncode()
 
 
