@@ -138,14 +138,12 @@ def parse(
         merged[name] = f"{merged[name]}, {value}" if name in merged else value
     if "content-length" in merged and "transfer-encoding" in merged:
         # A proxy before us may have taken the other one, and what follows for another request.
-        msg = "the request has both Content-Length and Transfer-Encoding"
-        raise ValueError(msg)
+        raise ValueError("the request has both Content-Length and Transfer-Encoding")
     where = target.decode("ascii")
     if not where.startswith("/") and where != "*":
         parts = urllib.parse.urlsplit(where)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
-            msg = "the request target is neither a path nor an http URL"
-            raise ValueError(msg)
+            raise ValueError("the request target is neither a path nor an http URL")
         merged["host"] = parts.netloc
         where = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     path, _, query = where.partition("?")

@@ -89,8 +89,7 @@ _USUAL = {
 def _named(value: object, problems: list[str]) -> str:
     text = shapes.text(value, problems)
     if not text or "/" in text or not cgroup.is_plain(text):
-        msg = f"{shapes.shown(text)} is not a name"
-        raise ValueError(msg)
+        raise ValueError(f"{shapes.shown(text)} is not a name")
     return text
 
 

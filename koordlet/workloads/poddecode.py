@@ -35,8 +35,7 @@ def from_bytes(data: bytes, source: str, where: str) -> pod.Pod:
     try:
         return decode(podwire.decode(data, problems), source, problems)
     except ValueError as error:
-        msg = f"{where}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{where}: {error}") from error
 
 
 def from_object(body: object, source: str, where: str) -> pod.Pod:
@@ -45,8 +44,7 @@ def from_object(body: object, source: str, where: str) -> pod.Pod:
     try:
         return decode(podwire.convert(body, podwire.WirePod, problems), source, problems)
     except ValueError as error:
-        msg = f"{where}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{where}: {error}") from error
 
 
 def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
@@ -54,8 +52,7 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     meta = wire.metadata
     spec, status = wire.spec or pod_amounts.NO_SPEC, wire.status or pod_amounts.NO_STATUS
     if meta is None or not meta.name:
-        msg = "a Pod without metadata.name"
-        raise ValueError(msg)
+        raise ValueError("a Pod without metadata.name")
     labels = shapes.texts(meta.labels, problems, "label")
     notes = shapes.texts(meta.annotations, problems, "annotation")
     namespace = meta.namespace or "default"

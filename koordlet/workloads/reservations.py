@@ -61,8 +61,7 @@ def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservatio
     """Decode a JSON list; ``ValueError`` for anything else."""
     listed = shapes.parse_bytes(data)
     if not isinstance(listed, list):
-        msg = "not a list of reservations"
-        raise ValueError(msg)
+        raise ValueError("not a list of reservations")
     several = tuple(decode(body) for body in listed if isinstance(body, Mapping))
     problems += [f"reservation {held.name}: {why}" for held in several for why in held.problems]
     return several
