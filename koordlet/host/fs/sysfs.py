@@ -129,6 +129,20 @@ class SysfsReader:
         self._sets[key] = cpus
         return cpus
 
+    def siblings(
+        self, cpu: int, where: str, chain: Iterable[tuple[str, bool]], online: cpuset.CPUSet
+    ) -> cpuset.CPUSet | None:
+        """The online CPUs of the first file (name, whether a bitmap) that names this CPU, too."""
+        for name, mask in chain:
+            path = self.host.sys(where, name)
+            cpus = self.cpus(path, mask=mask)
+            if cpus is None:
+                continue
+            if cpu in cpus:
+                return cpus & online
+            self.damage(path, str(cpus), f"does not name its own CPU {cpu}")
+        return None
+
     def names(self, path: root.HostPath) -> list[str]:
         """The names in a directory; none when it cannot be listed."""
         try:

@@ -85,11 +85,7 @@ def numbers(host: root.HostRoot, path: str) -> list[int]:
 
 def words(host: root.HostRoot, path: str) -> list[bytes]:
     """Thread ids as text, while reading. Raises if the kernel does not answer."""
-    try:
-        return host.read(host.at(path)).split()
-    except OSError as error:
-        host.silence.pass_on(error)
-        return []
+    return host.silence.answer(lambda: host.read(host.at(path)), b"").split()
 
 
 def thread_files(

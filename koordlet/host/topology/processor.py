@@ -11,7 +11,7 @@ usually has no topology directory; ``cpu_capacity`` exists where CPUs differ.
 from __future__ import annotations
 
 from koordlet.host.fs import sysfs
-from koordlet.model import cpuset
+from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 
 DIR = "devices/system/cpu"
@@ -35,23 +35,16 @@ _SOCKET = (
 class Raw:
     """The files of one CPU as values. Sets are cut to online CPUs, and contain the CPU itself."""
 
+    #: Its raw ids and properties; the rest of the row follows from all CPUs.
+    row: topology.Cpu
     core: cpuset.CPUSet | None = None
     socket: cpuset.CPUSet | None = None
-    core_id: int | None = None
-    package_id: int | None = None
-    die_id: int | None = None
-    cluster_id: int | None = None
-    book_id: int | None = None
-    drawer_id: int | None = None
-    capacity: int | None = None
-    max_khz: int | None = None
-    governor: str | None = None
     #: From the links ``cpuN/nodeM``; one on a sane machine.
     nodes: tuple[int, ...] = ()
     has_cache: bool = False
 
 
-NOTHING = Raw()
+NOTHING = Raw(row=topology.Cpu(cpu=-1))
 
 
 def read(reader: sysfs.SysfsReader, cpu: int, online: cpuset.CPUSet) -> Raw:
@@ -69,41 +62,26 @@ def read(reader: sysfs.SysfsReader, cpu: int, online: cpuset.CPUSet) -> Raw:
 
     def siblings(chain: tuple[tuple[str, bool], ...]) -> cpuset.CPUSet | None:
         usable = [pair for pair in chain if pair[0] in inside] if running else []
-        return _siblings(reader, cpu, where, usable, online)
+        return reader.siblings(cpu, where, usable, online)
 
     return Raw(
         core=siblings(_CORE),
         socket=siblings(_SOCKET),
-        core_id=ident("core_id"),
-        package_id=ident("physical_package_id"),
-        die_id=ident("die_id"),
-        cluster_id=ident("cluster_id"),
-        book_id=ident("book_id"),
-        drawer_id=ident("drawer_id"),
-        capacity=reader.integer(at(base, "cpu_capacity")) if "cpu_capacity" in names else None,
-        max_khz=reader.integer(at(base, "cpufreq", "cpuinfo_max_freq")) if scaled else None,
-        governor=_word(reader, f"{base}/cpufreq/scaling_governor") if scaled else None,
+        row=topology.Cpu(
+            cpu=cpu,
+            core_id=ident("core_id"),
+            package_id=ident("physical_package_id"),
+            die_id=ident("die_id"),
+            cluster_id=ident("cluster_id"),
+            book_id=ident("book_id"),
+            drawer_id=ident("drawer_id"),
+            capacity=reader.integer(at(base, "cpu_capacity")) if "cpu_capacity" in names else None,
+            max_khz=reader.integer(at(base, "cpufreq", "cpuinfo_max_freq")) if scaled else None,
+            governor=_word(reader, f"{base}/cpufreq/scaling_governor") if scaled else None,
+        ),
         nodes=tuple(sysfs.numbered(names, "node")),
         has_cache=running and "cache" in names,
     )
-
-
-def _siblings(
-    reader: sysfs.SysfsReader,
-    cpu: int,
-    where: str,
-    chain: list[tuple[str, bool]],
-    online: cpuset.CPUSet,
-) -> cpuset.CPUSet | None:
-    for name, mask in chain:
-        path = reader.host.sys(where, name)
-        cpus = reader.cpus(path, mask=mask)
-        if cpus is None:
-            continue
-        if cpu in cpus:
-            return cpus & online
-        reader.damage(path, str(cpus), f"does not name its own CPU {cpu}")
-    return None
 
 
 def _word(reader: sysfs.SysfsReader, where: str) -> str | None:
