@@ -13,7 +13,7 @@ pod, but the kubelet deletes what calls itself a mirror and is none.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from koordlet.kubeapi import classes, pod_amounts, pod_annotations, podwire, shapes
 from koordlet.model import pod, qos, resources
@@ -31,18 +31,18 @@ _PHASES = {phase.value: phase for phase in pod.Phase}
 
 def from_bytes(data: bytes, source: str, where: str) -> pod.Pod:
     """One pod; ``ValueError`` names the place where nothing of it can be used."""
-    problems: list[str] = []
-    try:
-        return decode(podwire.decode(data, problems), source, problems)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    return _placed(lambda problems: podwire.decode(data, problems), source, where)
 
 
 def from_object(body: object, source: str, where: str) -> pod.Pod:
     """One pod from decoded JSON or YAML."""
+    return _placed(lambda problems: podwire.convert(body, podwire.WirePod, problems), source, where)
+
+
+def _placed(read: Callable[[list[str]], podwire.WirePod], source: str, where: str) -> pod.Pod:
     problems: list[str] = []
     try:
-        return decode(podwire.convert(body, podwire.WirePod, problems), source, problems)
+        return decode(read(problems), source, problems)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 

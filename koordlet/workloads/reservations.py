@@ -37,7 +37,7 @@ def decode(body: objects.Object) -> reservation.Reservation:
     grant = pod_annotations.read(
         pod_annotations.RESOURCE_STATUS, notes, pod_annotations.grant, problems
     )
-    amounts = resources.read(_part(status, "allocatable"), problems, "allocatable")
+    amounts = resources.read(objects.part(status, "allocatable"), problems, "allocatable")
     milli = amounts.get(resources.CPU, 0)
     return reservation.Reservation(
         name=objects.key(body)[1],
@@ -108,11 +108,6 @@ def _used(status: Mapping[str, Any]) -> float:
             except ValueError:
                 return 0.0
     return 0.0
-
-
-def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
