@@ -32,7 +32,7 @@ from kubernetes.client import rest
 from kubernetes.client.configuration import Configuration
 from kubernetes.config import config_exception, incluster_config, kube_config
 
-from koordlet.http import client
+from koordlet.http import certificates, client
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -287,13 +287,11 @@ def _proxy(configuration: Configuration) -> tuple[str, int] | None:
 
 
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
-    """Identity of files, which changes with writing and replacing, also through symbolic links."""
+    """Identity of the content of files; ``None`` for one that is not there."""
     identities: list[object] = []
     for file in files:
         try:
-            state = file.stat()
+            identities.append(certificates.stamp(file))
         except OSError:
             identities.append(None)
-        else:
-            identities.append((state.st_ino, state.st_mtime_ns, state.st_size))
     return tuple(identities)

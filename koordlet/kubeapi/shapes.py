@@ -48,8 +48,8 @@ RawListingT = TypeVar("RawListingT", bound=RawListing)
 
 #: Reads one value; problems of parts of it are appended.
 Reader = Callable[[object, list[str]], Any]
-#: Field of the dataclass to (key in JSON, reader).
-Fields = Mapping[str, tuple[str, Reader]]
+#: Key in JSON, and the reader of what stands there.
+Field = tuple[str, Reader]
 
 #: What a text from outside may be at most: larger is no annotation (the API server takes 256 KiB).
 MAX_TEXT = 256 << 10
@@ -260,7 +260,9 @@ def table(of: Reader) -> Reader:
     return read
 
 
-def record(record_class: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
+def record(
+    record_class: Callable[..., _T], /, **fields: Field
+) -> Callable[[object, list[str]], _T]:
     """A dataclass; fields that do not fit keep their defaults. Missing required ones refuse it."""
     known = {key.casefold(): (name, key, reader) for name, (key, reader) in fields.items()}
 

@@ -38,23 +38,15 @@ def _policies(
 
 _POLICIES = shapes.record(
     _policies,
-    {
-        "cpu": ("cpuPolicy", shapes.choice("groupIdentity", "coreSched")),
-        "network": ("netQOSPolicy", shapes.choice("tc", "terway-qos")),
-    },
+    cpu=("cpuPolicy", shapes.choice("groupIdentity", "coreSched")),
+    network=("netQOSPolicy", shapes.choice("tc", "terway-qos")),
 )
 
 
-def _class_table(**strategy: strategies.ClassQos | tuple[str, str]) -> dict[str, object]:
-    return dict(strategy)
-
-
 _QOS = shapes.record(
-    _class_table,
-    {
-        "policies": ("policies", _POLICIES),
-        **{ours: (theirs, _CLASS) for ours, theirs in nodeslo.KEYS.items()},
-    },
+    dict[str, object],
+    policies=("policies", _POLICIES),
+    **{ours: (theirs, _CLASS) for ours, theirs in nodeslo.KEYS.items()},
 )
 
 _BASES = {
@@ -71,11 +63,9 @@ def _place(*, base: str = "", parent: str = "", relative: str = "") -> str:
 
 _PLACE = shapes.record(
     _place,
-    {
-        "base": ("base", shapes.choice("", *_BASES)),
-        "parent": ("parentDir", shapes.text),
-        "relative": ("relativePath", shapes.text),
-    },
+    base=("base", shapes.choice("", *_BASES)),
+    parent=("parentDir", shapes.text),
+    relative=("relativePath", shapes.text),
 )
 #: Where an application without a path is, by class.
 _USUAL = {
@@ -119,13 +109,11 @@ def _ignored(value: object, problems: list[str]) -> None:
 
 _APPLICATION = shapes.record(
     _application,
-    {
-        "name": ("name", _named),
-        "priority": ("priority", shapes.text),
-        "qos_class": ("qos", shapes.text),
-        "place": ("cgroupPath", _PLACE),
-        "rest": ("strategy", _ignored),
-    },
+    name=("name", _named),
+    priority=("priority", shapes.text),
+    qos_class=("qos", shapes.text),
+    place=("cgroupPath", _PLACE),
+    rest=("strategy", _ignored),
 )
 _APPLICATIONS = shapes.listing(_APPLICATION)
 
