@@ -200,20 +200,11 @@ class _Subjects:
             renewed = range(len(values))
         self._lived = self.life
         there = dict.fromkeys(what for value in values.values() for what in value)
-        batches = [
-            counters.Batch(
-                what,
-                0,
-                1,
-                array("d", [values[name].get(what, counters.NAN) for name in self._slots]),
-            )
+        columns = {
+            what: array("d", [values[name].get(what, counters.NAN) for name in self._slots])
             for what in there
-        ]
-        return counters.Reading(
-            at=at,
-            suspended=suspended,
-            slots=self._slots,
-            renewed=tuple(renewed),
-            width=len(self._slots),
-            batches=tuple(batches),
+        }
+        width = len(self._slots)
+        return counters.Reading.of(
+            at, suspended, self._slots, columns, width=width, renewed=renewed
         )

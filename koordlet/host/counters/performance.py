@@ -196,14 +196,9 @@ class PerformanceReader:
             columns[meter.INSTRUCTIONS][slot] = work.instructions
             if work.instructions:
                 columns[meter.CPI][slot] = work.cycles / work.instructions
-        return counters.Reading(
-            at=at,
-            suspended=suspended,
-            slots=dict(self._slots),
-            renewed=tuple(self._slots[group] for group in new),
-            width=width,
-            batches=tuple(counters.Batch(what, 0, 1, column) for what, column in columns.items()),
-        )
+        slots = dict(self._slots)
+        renewed = (slots[group] for group in new)
+        return counters.Reading.of(at, suspended, slots, columns, width=width, renewed=renewed)
 
     def _close(self) -> None:
         if self._window is not None and self._counters is not None:
