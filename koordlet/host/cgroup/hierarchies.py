@@ -104,16 +104,12 @@ def _samples(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> dict[str, froz
     samples: dict[str, frozenset[str]] = {}
     for name in answer(lambda: host.list(top), list[str]()):
         group = host.at(f"{top}/{name}")
-        kind = answer(partial(_kind, host, group), root.FileKind.OTHER, broken=False)
-        if kind is root.FileKind.DIRECTORY:
+        stat = answer(partial(host.stat, group, follow=False), None, broken=False)
+        if stat is not None and stat.kind is root.FileKind.DIRECTORY:
             samples[group] = _controllers(host, group)
             if len(samples) == _SAMPLES:
                 break
     return samples
-
-
-def _kind(host: root.HostRoot, path: root.HostPath) -> root.FileKind:
-    return host.stat(path, follow=False).kind
 
 
 def _replaces(hierarchy: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:

@@ -120,9 +120,7 @@ class PerformanceReader:
         self, at: float, layout: cgroup.Layout, cpus: list[int], wanted: Sequence[str]
     ) -> None:
         self._next = at + _AGAIN
-        holder = layout.holder("perf_event") or next(
-            (hierarchy for hierarchy in layout.hierarchies if hierarchy.unified), None
-        )
+        holder = layout.holder("perf_event") or layout.tree
         if holder is None:
             self._why = "no cgroup hierarchy has the perf_event controller"
             return

@@ -111,7 +111,7 @@ def _all(host: root.HostRoot) -> Iterator[Item]:
     yield from _cgroups(host)
     yield from _tree(host, host.sys("fs/resctrl"), _RESCTRL_FILE.match)
     yield from _network(host)
-    yield from _pci(host)
+    yield from _linked(host, host.sys("bus", "pci", "devices"), lambda _: _PCI_FILES, "driver")
     yield from _names_of_devices(host)
 
 
@@ -163,10 +163,6 @@ def _network(host: root.HostRoot) -> Iterator[Item]:
         return filter(_NET_FILE.match, _names(host, target))
 
     return _linked(host, host.sys("class", "net"), leaves, "device")
-
-
-def _pci(host: root.HostRoot) -> Iterator[Item]:
-    return _linked(host, host.sys("bus", "pci", "devices"), lambda _: _PCI_FILES, "driver")
 
 
 def _linked(

@@ -92,8 +92,7 @@ def thread_files(
     layout: cgroup.Layout, groups: Iterable[str], pods: Iterable[pod.Pod]
 ) -> Mapping[str, tuple[str, ...]]:
     """The files that list each workload's threads: its own cgroup's and those of all below it."""
-    holders = [layout.holder(name) for name in ("cpuset", "cpu", "")]
-    where = next((holder for holder in holders if holder is not None), None)
+    where = layout.holder("cpuset") or layout.holder("cpu") or layout.tree
     if where is None:
         return {}
     name = "cgroup.threads" if where.unified else "tasks"

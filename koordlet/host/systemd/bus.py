@@ -72,12 +72,14 @@ class BusConnection:
 
     def properties(self, unit: str, names: Iterable[str]) -> dict[str, dbus.Variant]:
         """The values of some properties of a unit, which is loaded where it is not."""
-        path = self._one("LoadUnit", "s", (unit,))
-        kind = unit.rpartition(".")[2].capitalize()
+        loaded = self._call(*_MANAGER, "LoadUnit", "s", (unit,))
+        if not loaded:
+            raise NoSystemdError("LoadUnit: an empty answer")
+        path, kind = str(loaded[0]), unit.rpartition(".")[2].capitalize()
         values = {}
         for name in names:
             body = self._call(
-                str(path), "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
+                path, "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
             )
             if len(body) != 1 or not isinstance(body[0], dbus.Variant):
                 raise NoSystemdError(f"{name}: the answer is not a value")
@@ -87,12 +89,6 @@ class BusConnection:
     def set_properties(self, unit: str, values: Sequence[tuple[str, dbus.Variant]]) -> None:
         """Set properties of a unit until the next boot."""
         self._call(*_MANAGER, "SetUnitProperties", "sba(sv)", (unit, True, list(values)))
-
-    def _one(self, member: str, signature: str, body: Sequence[object]) -> object:
-        answer = self._call(*_MANAGER, member, signature, body)
-        if not answer:
-            raise NoSystemdError(f"{member}: an empty answer")
-        return answer[0]
 
     # The conversation ----------------------------------------------------------------------------
 

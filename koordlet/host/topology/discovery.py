@@ -127,21 +127,20 @@ def _held(
     if str(host.sys(processor.DIR, "online")) in fresh.unread:
         return previous
     gone = previous.online - fresh.online
+    lost: dict[str, Any] = dict.fromkeys(("core", "socket", "node", "l3", "l3_id"), None)
     online = previous.online - gone
     return replace(
         previous,
         online=online,
         offline=previous.offline | gone,
-        cpus=tuple(_went(cpu) if cpu.cpu in gone else cpu for cpu in previous.cpus),
+        cpus=tuple(
+            replace(cpu, online=False, **lost) if cpu.cpu in gone else cpu for cpu in previous.cpus
+        ),
         nodes=tuple(replace(node, cpus=node.cpus - gone) for node in previous.nodes),
         caches=tuple(
             replace(cache, cpus=cache.cpus - gone) for cache in previous.caches if cache.cpus - gone
         ),
     )
-
-
-def _went(cpu: topology.Cpu) -> topology.Cpu:
-    return replace(cpu, online=False, core=None, socket=None, node=None, l3=None, l3_id=None)
 
 
 def _fill_from_cpuinfo(

@@ -16,19 +16,9 @@ from koordlet.model.record import dataclass
 
 DIR = "devices/system/cpu"
 
-#: In order of preference; the second word says whether it is a bitmap.
-_CORE = (
-    ("core_cpus_list", False),
-    ("core_cpus", True),
-    ("thread_siblings_list", False),
-    ("thread_siblings", True),
-)
-_SOCKET = (
-    ("package_cpus_list", False),
-    ("package_cpus", True),
-    ("core_siblings_list", False),
-    ("core_siblings", True),
-)
+#: In order of preference; each is a bitmap, and a list where the kernel has one.
+_CORE = ("core_cpus", "thread_siblings")
+_SOCKET = ("package_cpus", "core_siblings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +50,9 @@ def read(reader: sysfs.SysfsReader, cpu: int, online: cpuset.CPUSet) -> Raw:
     def ident(name: str) -> int | None:
         return reader.ident(at(where, name)) if name in inside else None
 
-    def siblings(chain: tuple[tuple[str, bool], ...]) -> cpuset.CPUSet | None:
-        usable = [pair for pair in chain if pair[0] in inside] if running else []
+    def siblings(stems: tuple[str, str]) -> cpuset.CPUSet | None:
+        forms = ((f"{stem}{end}", not end) for stem in stems for end in ("_list", ""))
+        usable = [form for form in forms if form[0] in inside] if running else []
         return reader.siblings(cpu, where, usable, online)
 
     return Raw(
