@@ -59,12 +59,7 @@ class HttpRequest:
     def prefers(self, *offers: str) -> str:
         """The first offer of the best quality that ``Accept`` allows; the first one for none."""
         ranges = _accepted(self.headers.get("accept", ""))
-        best, quality = offers[0], 0.0
-        for offer in offers:
-            weight = _quality(offer, ranges)
-            if weight > quality:
-                best, quality = offer, weight
-        return best
+        return max(offers, key=lambda offer: _quality(offer, ranges))
 
 
 class HttpResponse:
@@ -283,11 +278,8 @@ def finish(
     if "cache-control" not in response.headers:
         headers.append(("cache-control", "no-cache"))
     if request is None:
-        return (
-            response.status,
-            [*headers, ("content-length", str(len(response.body)))],
-            (response.body),
-        )
+        headers.append(("content-length", str(len(response.body))))
+        return response.status, headers, response.body
     if same_tag(request, response):
         return 304, [pair for pair in headers if pair[0] != "content-type"], b""
     if isinstance(response, EventStream):

@@ -36,12 +36,9 @@ def faults(body: Body) -> list[str]:
     meta = objects.part(body, "metadata")
     if meta.get("uid"):
         return []
-    check = _CHECKS.get(str(body.get("kind")), _nothing)
-    return [*_labels(meta, "labels", "metadata.labels"), *check(body)]
-
-
-def _nothing(_body: Body) -> Iterator[str]:
-    yield from ()
+    check = _CHECKS.get(str(body.get("kind")))
+    own = () if check is None else check(body)
+    return [*_labels(meta, "labels", "metadata.labels"), *own]
 
 
 def _pod(body: Body) -> Iterator[str]:

@@ -58,7 +58,8 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     namespace = meta.namespace or "default"
     uid, static = _identity(meta, notes, source)
     resize = pod_amounts.resize(status)
-    extended = _extended(notes, problems)
+    key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
+    extended = pod_annotations.read(key, notes, decoder, problems) or {}
     containers = tuple(
         _container(row, pod_amounts.of_container(row, extended, resize, problems))
         for row in pod_amounts.containers(spec, status)
@@ -125,12 +126,8 @@ def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
 def _volume(wire_volume: podwire.WireVolume, problems: list[str]) -> pod.Volume:
     """Memory, secrets and projected volumes take no room on the node's disk."""
     emptied = wire_volume.empty_dir
-    beside = (
-        wire_volume.host_path is not None
-        or wire_volume.git_repo is not None
-        or wire_volume.config_map is not None
-    )
-    local = beside or (emptied is not None and not emptied.get("medium"))
+    others = (wire_volume.host_path, wire_volume.git_repo, wire_volume.config_map)
+    local = others != (None, None, None) or (emptied is not None and not emptied.get("medium"))
     text = None if emptied is None else emptied.get("sizeLimit")
     if text is None:
         return pod.Volume(name=wire_volume.name, local=local)
@@ -159,11 +156,6 @@ def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tupl
     static = mirrored is not None or written
     known_by = mirrored or (notes.get(CONFIG_HASH) if static else "") or meta.uid or ""
     return known_by, static
-
-
-def _extended(notes: Mapping[str, str], problems: list[str]) -> pod_amounts.Extended:
-    key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
-    return pod_annotations.read(key, notes, decoder, problems) or {}
 
 
 def _container(row: pod_amounts.Row, demand: pod_amounts.Demand) -> pod.Container:

@@ -44,13 +44,13 @@ def decode(body: objects.Object) -> reservation.Reservation:
         uid=objects.text(body, "uid"),
         phase=_text(status.get("phase")),
         node=_text(status.get("nodeName")),
-        owners=tuple(_parts(spec, "owners")),
+        owners=tuple(objects.parts(spec, "owners")),
         cpus=grant.cpus if grant is not None else None,
         # A fraction is never exclusive.
         cpu_count=milli // 1000 if milli and milli % 1000 == 0 else None,
         amounts=amounts,
         match=_match(notes, problems),
-        drawn_by=tuple(_text(owner.get("uid")) for owner in _parts(status, "currentOwners")),
+        drawn_by=tuple(_text(owner.get("uid")) for owner in objects.parts(status, "currentOwners")),
         used_at=_used(status),
         annotations={key: notes[key] for key in _PASSED if key in notes},
         problems=tuple(problems),
@@ -101,18 +101,13 @@ def _match(notes: Mapping[str, Any], problems: list[str]) -> str:
 
 def _used(status: Mapping[str, Any]) -> float:
     """Time of the last use by an owner; the transition keeps the time of becoming available."""
-    for part in _parts(status, "conditions"):
+    for part in objects.parts(status, "conditions"):
         if (part.get("type"), part.get("reason")) == ("Ready", "Succeeded"):
             try:
                 return moment.parse(part.get("lastProbeTime"))
             except ValueError:
                 return 0.0
     return 0.0
-
-
-def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    value = body.get(name)
-    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -118,11 +118,8 @@ def _matches(selector: _Object, labels: Mapping[str, str]) -> bool:
 
 
 def _holds(requirement: _Object, labels: Mapping[str, str]) -> bool:
-    key, operator, listed = (
-        str(requirement.get("key")),
-        requirement.get("operator"),
-        requirement.get("values") or [],
-    )
+    key, operator = str(requirement.get("key")), requirement.get("operator")
+    listed = requirement.get("values")
     values = listed if isinstance(listed, list) else []
     match operator:
         case "In":
