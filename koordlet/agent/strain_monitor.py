@@ -42,15 +42,8 @@ class StrainMonitor:
         self._followed = known
         if not self._moves:
             return
-        places = groups.places(now)
-        plus, minus = _used_by(now.pods, places)
-        self._reader.follow(
-            now.layout,
-            plus=plus,
-            minus=minus,
-            best_effort=[place.group for place in places],
-            watched=_waiting(now.pods),
-        )
+        plus, minus = _used_by(now.pods, groups.places(now))
+        self._reader.follow(now.layout, plus=plus, minus=minus, watched=_waiting(now.pods))
 
     def taken(self, at: float) -> felt.Strain | None:
         """Return the newest reading, for a pass."""

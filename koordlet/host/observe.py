@@ -130,10 +130,8 @@ class Observer:
         return True
 
     def _read_online(self) -> bytes:
-        try:
-            return self._files.read(self.host.sys("devices", "system", "cpu", "online"))
-        except OSError as error:
-            return self._online if self.host.silence.met(error, known=bool(self._online)) else b""
+        path = self.host.sys("devices", "system", "cpu", "online")
+        return self.host.silence.held(lambda: self._files.read(path), self._online, b"")
 
     def _mount(self) -> None:
         known = bool(self.layout.hierarchies)

@@ -57,9 +57,16 @@ class Rotating(Generic[Contents]):
         return self._contents
 
     def _stamps(self) -> tuple[object, ...]:
-        # Kubernetes swaps a symbolic link: the inode behind it is another one then.
-        states = [path.stat() for path in self._files]
-        return tuple((state.st_ino, state.st_mtime_ns, state.st_size) for state in states)
+        return tuple(map(stamp, self._files))
+
+
+def stamp(path: Path) -> tuple[int, int, int]:
+    """Identity of a file's content, which changes with writing and replacing.
+
+    Kubernetes swaps a symbolic link: the inode behind it is another one then.
+    """
+    state = path.stat()
+    return state.st_ino, state.st_mtime_ns, state.st_size
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:

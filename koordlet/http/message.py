@@ -59,12 +59,7 @@ class HttpRequest:
     def prefers(self, *offers: str) -> str:
         """The first offer of the best quality that ``Accept`` allows; the first one for none."""
         ranges = _accepted(self.headers.get("accept", ""))
-        best, quality = offers[0], 0.0
-        for offer in offers:
-            weight = _quality(offer, ranges)
-            if weight > quality:
-                best, quality = offer, weight
-        return best
+        return max(offers, key=lambda offer: _quality(offer, ranges))
 
 
 class HttpResponse:
@@ -138,14 +133,12 @@ def parse(
         merged[name] = f"{merged[name]}, {value}" if name in merged else value
     if "content-length" in merged and "transfer-encoding" in merged:
         # A proxy before us may have taken the other one, and what follows for another request.
-        msg = "the request has both Content-Length and Transfer-Encoding"
-        raise ValueError(msg)
+        raise ValueError("the request has both Content-Length and Transfer-Encoding")
     where = target.decode("ascii")
     if not where.startswith("/") and where != "*":
         parts = urllib.parse.urlsplit(where)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
-            msg = "the request target is neither a path nor an http URL"
-            raise ValueError(msg)
+            raise ValueError("the request target is neither a path nor an http URL")
         merged["host"] = parts.netloc
         where = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     path, _, query = where.partition("?")
@@ -285,11 +278,8 @@ def finish(
     if "cache-control" not in response.headers:
         headers.append(("cache-control", "no-cache"))
     if request is None:
-        return (
-            response.status,
-            [*headers, ("content-length", str(len(response.body)))],
-            (response.body),
-        )
+        headers.append(("content-length", str(len(response.body))))
+        return response.status, headers, response.body
     if same_tag(request, response):
         return 304, [pair for pair in headers if pair[0] != "content-type"], b""
     if isinstance(response, EventStream):

@@ -26,8 +26,7 @@ class Routes:
         for method, path, handler in rows:
             methods = self._rows.setdefault(path, {})
             if method in methods:
-                msg = f"two handlers for {method} {path}"
-                raise ValueError(msg)
+                raise ValueError(f"two handlers for {method} {path}")
             methods[method] = handler
 
     def __iter__(self) -> Iterator[str]:

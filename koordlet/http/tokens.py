@@ -19,8 +19,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from koordlet.http import authorisation, message, routes
 from koordlet.kubeapi import kinds, objects, refusals
@@ -93,21 +93,21 @@ class TokenAuthorisation:
         review = await self._server.create(
             kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": {"token": token}}
         )
-        status = _part(review, "status")
-        user = _part(status, "user")
+        status = objects.part(review, "status")
+        user = objects.part(status, "user")
         if status.get("authenticated") is not True or not user.get("username"):
             return _stranger("the API server rejected the token")
         asked = {
             "user": user["username"],
             "groups": list(user.get("groups") or ()),
             "uid": str(user.get("uid") or ""),
-            "extra": dict(_part(user, "extra")),
+            "extra": dict(objects.part(user, "extra")),
             "nonResourceAttributes": {"path": path, "verb": "get"},
         }
         answer = await self._server.create(
             kinds.SUBJECT_ACCESS_REVIEWS, {"metadata": {}, "spec": asked}
         )
-        if _part(answer, "status").get("allowed") is True:
+        if objects.part(answer, "status").get("allowed") is True:
             return authorisation.ALLOWED
         return authorisation.AccessVerdict(
             message.error(
@@ -157,8 +157,3 @@ def _later(why: str) -> authorisation.AccessVerdict:
     return authorisation.AccessVerdict(
         message.error(503, "unavailable", why, fix="try again", headers={"retry-after": "5"})
     )
-
-
-def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = body.get(name)
-    return part if isinstance(part, Mapping) else {}

@@ -162,12 +162,9 @@ class KubeStore:
     async def _changes(self, asked: _Request, since: str) -> AsyncGenerator[objects.Change, None]:
         """One connection's part of a watch."""
         access, streams = await self._streams()
-        target, headers = (
-            addresses.target(access.prefix, asked.path, asked.query),
-            self._headers(access),
-        )
+        target = addresses.target(access.prefix, asked.path, asked.query)
         try:
-            async with streams.stream("GET", target, headers) as stream:
+            async with streams.stream("GET", target, self._headers(access)) as stream:
                 if stream.response.status != 200:
                     raise await self._refused(stream, access, asked.culprit)
                 # The server answers before anything happens: a quiet watch is heard, too.
@@ -349,11 +346,8 @@ class KubeStore:
         )
 
     def _headers(self, access: credentials.ServerAccess) -> client.Headers:
-        return (
-            ("accept", "application/json"),
-            ("user-agent", self._manners.manager),
-            *access.headers,
-        )
+        common = (("accept", "application/json"), ("user-agent", self._manners.manager))
+        return (*common, *access.headers)
 
     def _writing(self, *, dry_run: bool) -> dict[str, str]:
         dry = {"dryRun": "All"} if dry_run else {}

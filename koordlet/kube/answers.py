@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from koordlet.http import client
-from koordlet.kubeapi import refusals
+from koordlet.kubeapi import objects, refusals
 
 _SHOWN = 300
 
@@ -61,23 +61,20 @@ def from_status(
     status: Mapping[str, Any], code: int, culprit: str, *, retry_after: float | None = None
 ) -> refusals.ObjectsError:
     """The error that a ``Status`` object is."""
-    raw = status.get("details")
-    details: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    details = objects.part(status, "details")
     reason = _text(status.get("reason"))
     error_class = _class(code, reason, details)
     wait = _seconds(details.get("retryAfterSeconds"))
-    arguments: dict[str, Any] = {
-        "culprit": culprit,
-        "fix": _FIXES.get(code, ""),
-        "reason": reason,
-        "retry_after": retry_after if wait is None else wait,
-    }
-    if issubclass(error_class, refusals.Conflict | refusals.Invalid | refusals.TooMany):
-        arguments["causes"] = _causes(details.get("causes"))
-        if error_class is refusals.TooMany and arguments["causes"]:
-            arguments["fix"] = arguments["causes"][0].message
-    message = _text(status.get("message")) or f"the API server returned {code}"
-    return error_class(message, **arguments)
+    explained = issubclass(error_class, refusals.Conflict | refusals.Invalid | refusals.TooMany)
+    causes = tuple(map(_cause, objects.parts(details, "causes"))) if explained else ()
+    return error_class(
+        _text(status.get("message")) or f"the API server returned {code}",
+        culprit=culprit,
+        fix=causes[0].message if causes and code == 429 else _FIXES.get(code, ""),
+        reason=reason,
+        retry_after=retry_after if wait is None else wait,
+        causes=causes,
+    )
 
 
 def _class(code: int, reason: str, details: Mapping[str, Any]) -> type[refusals.ObjectsError]:
@@ -92,14 +89,8 @@ def _class(code: int, reason: str, details: Mapping[str, Any]) -> type[refusals.
     return refusals.Refused if 400 <= code < 500 else refusals.Unavailable
 
 
-def _causes(raw: Any) -> tuple[refusals.Cause, ...]:
-    return tuple(
-        refusals.Cause(
-            _text(cause.get("reason")), _text(cause.get("message")), _text(cause.get("field"))
-        )
-        for cause in (raw if isinstance(raw, list) else ())
-        if isinstance(cause, Mapping)
-    )
+def _cause(raw: Mapping[str, Any]) -> refusals.Cause:
+    return refusals.Cause(*(_text(raw.get(name)) for name in ("reason", "message", "field")))
 
 
 def _text(raw: Any) -> str:

@@ -32,7 +32,7 @@ from kubernetes.client import rest
 from kubernetes.client.configuration import Configuration
 from kubernetes.config import config_exception, incluster_config, kube_config
 
-from koordlet.http import client
+from koordlet.http import certificates, client
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -195,8 +195,7 @@ def _load(
     )
     loader.load_and_set(configuration)
     if "exec" in user and not configuration.api_key and not configuration.cert_file:
-        msg = "the credential plugin failed, or returned neither token nor certificate"
-        raise ValueError(msg)
+        raise ValueError("the credential plugin failed, or returned neither token nor certificate")
     named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     files = [*paths, *(Path(name) for name in named if name)]
     if user.get("tokenFile"):
@@ -238,16 +237,14 @@ def _why(error: Exception) -> str:
 def _clean(entry: Mapping[str, object] | None) -> str:
     token = str(entry["value"]).strip() if entry else ""
     if any(character in token for character in "\r\n\0"):
-        msg = "the token has several lines"
-        raise ValueError(msg)
+        raise ValueError("the token has several lines")
     return token
 
 
 def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
     parts = urllib.parse.urlsplit(configuration.host)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        msg = f"not a server address: {configuration.host!r}"
-        raise ValueError(msg)
+        raise ValueError(f"not a server address: {configuration.host!r}")
     return parts
 
 
@@ -290,13 +287,11 @@ def _proxy(configuration: Configuration) -> tuple[str, int] | None:
 
 
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
-    """Identity of files, which changes with writing and replacing, also through symbolic links."""
+    """Identity of the content of files; ``None`` for one that is not there."""
     identities: list[object] = []
     for file in files:
         try:
-            state = file.stat()
+            identities.append(certificates.stamp(file))
         except OSError:
             identities.append(None)
-        else:
-            identities.append((state.st_ino, state.st_mtime_ns, state.st_size))
     return tuple(identities)

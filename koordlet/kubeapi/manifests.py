@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from koordlet.kubeapi import objects
 from koordlet.model import documents, errors, moment
 
 Body = Mapping[str, Any]
@@ -71,14 +72,11 @@ def newest(bodies: Iterable[Body]) -> float | None:
     """The latest moment that the objects tell of: when they were as they are."""
     moments = []
     for body in bodies:
-        meta, status = body.get("metadata"), body.get("status")
-        spelled = [meta.get("creationTimestamp")] if isinstance(meta, Mapping) else []
-        if isinstance(status, Mapping):
-            spelled += [status.get("startTime"), status.get("updateTime")]
-            conditions = status.get("conditions")
-            for condition in conditions if isinstance(conditions, list) else []:
-                if isinstance(condition, Mapping):
-                    spelled += [condition.get("lastProbeTime"), condition.get("lastTransitionTime")]
+        status = objects.part(body, "status")
+        spelled = [objects.metadata(body).get("creationTimestamp")]
+        spelled += [status.get("startTime"), status.get("updateTime")]
+        for condition in objects.parts(status, "conditions"):
+            spelled += [condition.get("lastProbeTime"), condition.get("lastTransitionTime")]
         for time in spelled:
             try:
                 moments += [moment.parse(time)] if time is not None else []

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import field
 from typing import Any, Protocol
 
 from koordlet.kubeapi import kinds, selectors
@@ -66,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list; all pages of one list have the same revision."""
+    """A list, or a part of one; all pages of one list have the same revision."""
 
     items: tuple[Object, ...]
     revision: str
@@ -177,28 +176,26 @@ class Objects(Protocol):
         """Close connections and files; running calls end with ``Unavailable``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A whole list."""
-
-    items: tuple[Object, ...] = field(default=())
-    revision: str = ""
-
-
-async def collect(pages: AsyncGenerator[Page, None]) -> Listing:
+async def collect(pages: AsyncGenerator[Page, None]) -> Page:
     """All pages of a list at once, for kinds with few objects."""
     items: tuple[Object, ...] = ()
     revision = ""
     async for page in pages:
         items += page.items
         revision = page.revision
-    return Listing(items, revision)
+    return Page(items, revision)
 
 
 def part(body: Object, name: str) -> Mapping[str, Any]:
     """A field that is an object; empty where it is none."""
     value = body.get(name)
     return value if isinstance(value, Mapping) else {}
+
+
+def parts(body: Object, name: str) -> list[Mapping[str, Any]]:
+    """The objects of a field that is a list; none where it is none."""
+    value = body.get(name)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def metadata(body: Object) -> Mapping[str, Any]:

@@ -54,70 +54,53 @@ def of(fields: Callable[[object, list[str]], _T]) -> Decoder[_T]:
     return lambda text, problems: fields(shapes.parse(text), problems)
 
 
+def record(record_class: Callable[..., _T], /, **fields: shapes.Field) -> Decoder[_T]:
+    """The decoder of an annotation that is a record (``shapes.record``)."""
+    return of(shapes.record(record_class, **fields))
+
+
 def amounts(value: object, problems: list[str]) -> dict[str, int]:
     """A resource list."""
     return resources.read(shapes.mapping(value), problems, "resources")
 
 
 _BIND = shapes.choice("", "Default", "FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst")
+_EXCLUSIVE = shapes.choice("", "None", "PCPULevel", "NUMANodeLevel")
 
 #: ``resource-spec``: how the CPUs of a pod should be chosen.
-binding = of(
-    shapes.record(
-        wishes.Binding,
-        {
-            "required": ("requiredCPUBindPolicy", _BIND),
-            "preferred": ("preferredCPUBindPolicy", _BIND),
-            "exclusive": (
-                "preferredCPUExclusivePolicy",
-                shapes.choice("", "None", "PCPULevel", "NUMANodeLevel"),
-            ),
-        },
-    )
+binding = record(
+    wishes.Binding,
+    required=("requiredCPUBindPolicy", _BIND),
+    preferred=("preferredCPUBindPolicy", _BIND),
+    exclusive=("preferredCPUExclusivePolicy", _EXCLUSIVE),
 )
 
+_NUMA = shapes.choice("", "BestEffort", "Restricted", "SingleNUMANode")
+
 #: ``numa-topology-spec``: on how many NUMA nodes a pod may lie.
-numa = of(
-    shapes.record(
-        wishes.Numa,
-        {
-            "policy": (
-                "numaTopologyPolicy",
-                shapes.choice("", "BestEffort", "Restricted", "SingleNUMANode"),
-            ),
-            "exclusive": ("singleNUMANodeExclusive", shapes.choice("", "Preferred", "Required")),
-        },
-    )
+numa = record(
+    wishes.Numa,
+    policy=("numaTopologyPolicy", _NUMA),
+    exclusive=("singleNUMANodeExclusive", shapes.choice("", "Preferred", "Required")),
+)
+
+_NUMA_SHARE = shapes.record(
+    wishes.NumaShare,
+    node=("node", shapes.integer(0, _HIGHEST_NODE)),
+    resources=("resources", amounts),
 )
 
 #: ``resource-status``: the CPUs and NUMA resources that a scheduler gave. An empty ``cpuset``
 #: grants no CPUs, as if it were missing; one that does not parse costs the CPUs alone.
-grant = of(
-    shapes.record(
-        wishes.Grant,
-        {
-            "cpus": ("cpuset", shapes.cpus),
-            "numa": (
-                "numaNodeResources",
-                shapes.listing(
-                    shapes.record(
-                        wishes.NumaShare,
-                        {
-                            "node": ("node", shapes.integer(0, _HIGHEST_NODE)),
-                            "resources": ("resources", amounts),
-                        },
-                    )
-                ),
-            ),
-        },
-    )
+grant = record(
+    wishes.Grant,
+    cpus=("cpuset", shapes.cpus),
+    numa=("numaNodeResources", shapes.listing(_NUMA_SHARE)),
 )
 
 #: ``reservation-allocated``: the reservation that a pod was placed in.
-reservation_use = of(
-    shapes.record(
-        wishes.ReservationUse, {"name": ("name", shapes.text), "uid": ("uid", shapes.text)}
-    )
+reservation_use = record(
+    wishes.ReservationUse, name=("name", shapes.text), uid=("uid", shapes.text)
 )
 
 
@@ -129,27 +112,16 @@ class Extended:
     limits: resources.Amounts = field(default_factory=dict)
 
 
+_EXTENDED = shapes.record(Extended, requests=("requests", amounts), limits=("limits", amounts))
+
+
 def _containers(*, containers: dict[str, Extended] | None = None) -> dict[str, Extended]:
     return containers or {}
 
 
 #: ``extended-resource-spec``: container to its batch and mid resources. The webhook leaves them in
 #: the containers too, where the API server lets it; the annotation fills in what the spec lacks.
-extended = of(
-    shapes.record(
-        _containers,
-        {
-            "containers": (
-                "containers",
-                shapes.table(
-                    shapes.record(
-                        Extended, {"requests": ("requests", amounts), "limits": ("limits", amounts)}
-                    )
-                ),
-            )
-        },
-    )
-)
+extended = record(_containers, containers=("containers", shapes.table(_EXTENDED)))
 
 
 def binding_of(notes: Mapping[str, str]) -> wishes.Binding:

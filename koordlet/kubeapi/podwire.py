@@ -153,11 +153,9 @@ def split(data: bytes) -> list[bytes]:
     try:
         listed, items = shapes.split(_LIST, data)
     except ValueError as error:
-        msg = f"not a list of pods: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"not a list of pods: {error}") from error
     if not listed.kind.endswith("List") and listed.items is None:
-        msg = f"not a list of pods: kind {shapes.shown(listed.kind)} without items"
-        raise ValueError(msg)
+        raise ValueError(f"not a list of pods: kind {shapes.shown(listed.kind)} without items")
     return list(map(bytes, items))
 
 
@@ -186,10 +184,8 @@ def convert(body: object, struct: type[_T], problems: list[str]) -> _T:
             problems.append(str(error).replace("`", ""))
             body = _without(body, path)
         except RecursionError as error:
-            msg = "nested too deeply"
-            raise ValueError(msg) from error
-    msg = f"more than {_REPAIRS} parts are invalid"
-    raise ValueError(msg)
+            raise ValueError("nested too deeply") from error
+    raise ValueError(f"more than {_REPAIRS} parts are invalid")
 
 
 def _without(body: Any, path: list[str | int]) -> Any:

@@ -17,6 +17,17 @@ from koordlet.model import errors
 from koordlet.model.record import dataclass
 
 
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason for a refusal."""
+
+    #: ``FieldValueRequired``, ``DisruptionBudget``, ``FieldManagerConflict``, …
+    reason: str
+    message: str
+    #: Path inside the object; may be empty.
+    field: str = ""
+
+
 class ObjectsError(errors.KoordletError):
     """The base of all errors of a store."""
 
@@ -30,12 +41,15 @@ class ObjectsError(errors.KoordletError):
         fix: str = "",
         reason: str = "",
         retry_after: float | None = None,
+        causes: tuple[Cause, ...] = (),
     ) -> None:
         super().__init__(message, culprit=culprit, fix=fix)
         #: ``AlreadyExists``, ``Expired``, …: in the words of the API machinery, may be empty.
         self.reason = reason
         #: Seconds that the store asked for before the next attempt.
         self.retry_after = retry_after
+        #: Why, of a ``Conflict``, an ``Invalid`` or a ``TooMany``.
+        self.causes = causes
 
 
 class Unavailable(ObjectsError):  # noqa: N818 - a state of the store, as operators call it
@@ -96,35 +110,7 @@ class Gone(Refused):
     code = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason for a ``Conflict``, an ``Invalid`` or a ``TooMany``."""
-
-    #: ``FieldValueRequired``, ``DisruptionBudget``, ``FieldManagerConflict``, …
-    reason: str
-    message: str
-    #: Path inside the object; may be empty.
-    field: str = ""
-
-
-class _Explained(Refused):
-    """A refusal with a list of causes."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        culprit: str = "",
-        fix: str = "",
-        reason: str = "",
-        retry_after: float | None = None,
-        causes: tuple[Cause, ...] = (),
-    ) -> None:
-        super().__init__(message, culprit=culprit, fix=fix, reason=reason, retry_after=retry_after)
-        self.causes = causes
-
-
-class Conflict(_Explained):
+class Conflict(Refused):
     """The revision, the UID or a field's owner has changed (409)."""
 
     code = "conflict"
@@ -136,13 +122,13 @@ class AlreadyExists(Conflict):
     code = "already_exists"
 
 
-class Invalid(_Explained):
+class Invalid(Refused):
     """The object breaks a rule of its kind (422)."""
 
     code = "invalid"
 
 
-class TooMany(_Explained):
+class TooMany(Refused):
     """Too many requests, or a disruption budget that is used up (429)."""
 
     code = "too_many"

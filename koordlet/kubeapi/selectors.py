@@ -137,8 +137,7 @@ def _requirement(part: str) -> Requirement:
         return Requirement(match[1], operator, frozenset((match[3],)))
     if match := _EXISTS.match(part):
         return Requirement(match[2], Operator.DOES_NOT_EXIST if match[1] else Operator.EXISTS)
-    msg = f"not a requirement of a label selector: {part[:100]!r}"
-    raise ValueError(msg)
+    raise ValueError(f"not a requirement of a label selector: {part[:100]!r}")
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
@@ -147,8 +146,7 @@ def parse_fields(text: str) -> tuple[Field, ...]:
     for part in re.findall(r"(?:\\.|[^,\\])+", text, re.DOTALL):
         match = _FIELD.match(part)
         if match is None:
-            msg = f"not a requirement of a field selector: {part[:100]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not a requirement of a field selector: {part[:100]!r}")
         value = re.sub(r"\\([\\,=])", r"\1", match[3])
         requirements.append(Field(match[1].strip(), value, equal=match[2] != "!="))
     return tuple(requirements)
@@ -162,13 +160,11 @@ def from_object(selector: object) -> Compiled | None:
     if selector is None:
         return None
     if not isinstance(selector, Mapping):
-        msg = "the selector is not an object"
-        raise ValueError(msg)
+        raise ValueError("the selector is not an object")
     wanted = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
     if not isinstance(wanted, Mapping) or not isinstance(expressions, Sequence):
-        msg = "matchLabels is not an object, or matchExpressions is not a list"
-        raise ValueError(msg)
+        raise ValueError("matchLabels is not an object, or matchExpressions is not a list")
     exact = [
         Requirement(str(key), Operator.IN, frozenset((str(value),)))
         for key, value in wanted.items()
@@ -178,16 +174,13 @@ def from_object(selector: object) -> Compiled | None:
 
 def _expression(expression: object) -> Requirement:
     if not isinstance(expression, Mapping) or not isinstance(expression.get("key"), str):
-        msg = f"not an expression with a key: {str(expression)[:100]}"
-        raise ValueError(msg)
+        raise ValueError(f"not an expression with a key: {str(expression)[:100]}")
     operator = Operator(expression.get("operator"))
     values = expression.get("values") or ()
     if not isinstance(values, Sequence) or isinstance(values, str):
-        msg = f"values of {expression['key']!r} are no list"
-        raise ValueError(msg)
+        raise ValueError(f"values of {expression['key']!r} are no list")
     if bool(values) is not (operator in {Operator.IN, Operator.NOT_IN}):
-        msg = f"{operator.value} of {expression['key']!r} with {len(values)} values"
-        raise ValueError(msg)
+        raise ValueError(f"{operator.value} of {expression['key']!r} with {len(values)} values")
     return Requirement(expression["key"], operator, frozenset(map(str, values)))
 
 

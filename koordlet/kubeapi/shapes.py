@@ -48,8 +48,8 @@ RawListingT = TypeVar("RawListingT", bound=RawListing)
 
 #: Reads one value; problems of parts of it are appended.
 Reader = Callable[[object, list[str]], Any]
-#: Field of the dataclass to (key in JSON, reader).
-Fields = Mapping[str, tuple[str, Reader]]
+#: Key in JSON, and the reader of what stands there.
+Field = tuple[str, Reader]
 
 #: What a text from outside may be at most: larger is no annotation (the API server takes 256 KiB).
 MAX_TEXT = 256 << 10
@@ -60,8 +60,7 @@ _INT64 = 2**63
 def parse(text: str) -> object:
     """Text as JSON; ``ValueError`` for what is none, or not finite, or nested beyond reason."""
     if len(text) > MAX_TEXT:
-        msg = f"longer than {MAX_TEXT >> 10} KiB"
-        raise ValueError(msg)
+        raise ValueError(f"longer than {MAX_TEXT >> 10} KiB")
     return parse_bytes(text.encode(errors="surrogatepass"))
 
 
@@ -89,8 +88,7 @@ def decode(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tuple
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         mended = surrogates.mended(bytes(raw))
         if mended == bytes(raw):
-            msg = f"not JSON: {error}"
-            raise ValueError(msg) from error
+            raise ValueError(f"not JSON: {error}") from error
     return decode(decoder, mended)[0], True
 
 
@@ -133,8 +131,7 @@ def plain(name: object) -> str:
 def mapping(value: object) -> Mapping[str, object]:
     """A JSON object."""
     if not isinstance(value, dict):
-        msg = f"expected an object, found {shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected an object, found {shown(value)}")
     return cast("Mapping[str, object]", value)
 
 
@@ -171,11 +168,9 @@ def integer(low: int = -_INT64, high: int = _INT64 - 1) -> Reader:
     def read(value: object, problems: list[str]) -> int:
         del problems
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-            msg = f"expected a whole number, found {shown(value)}"
-            raise ValueError(msg)
+            raise ValueError(f"expected a whole number, found {shown(value)}")
         if not low <= value <= high:
-            msg = f"expected {low} to {high}, found {shown(value)}"
-            raise ValueError(msg)
+            raise ValueError(f"expected {low} to {high}, found {shown(value)}")
         return int(value)
 
     return read
@@ -191,8 +186,7 @@ def number(low: float, high: float) -> Reader:
             or not isinstance(value, int | float)
             or not low <= value <= high
         ):
-            msg = f"expected a number from {low} to {high}, found {shown(value)}"
-            raise ValueError(msg)
+            raise ValueError(f"expected a number from {low} to {high}, found {shown(value)}")
         return float(value)
 
     return read
@@ -202,8 +196,7 @@ def boolean(value: object, problems: list[str]) -> bool:
     """``true`` or ``false``."""
     del problems
     if not isinstance(value, bool):
-        msg = f"expected true or false, found {shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected true or false, found {shown(value)}")
     return value
 
 
@@ -211,8 +204,7 @@ def text(value: object, problems: list[str]) -> str:
     """Any text."""
     del problems
     if not isinstance(value, str):
-        msg = f"expected a text, found {shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a text, found {shown(value)}")
     return value
 
 
@@ -222,8 +214,7 @@ def choice(*words: str) -> Reader:
     def read(value: object, problems: list[str]) -> str:
         word = text(value, problems)
         if word not in words:
-            msg = f"expected one of {', '.join(map(repr, words))}, found {shown(word)}"
-            raise ValueError(msg)
+            raise ValueError(f"expected one of {', '.join(map(repr, words))}, found {shown(word)}")
         return word
 
     return read
@@ -233,12 +224,10 @@ def units(value: object, problems: list[str]) -> int:
     """A quantity that is not negative, in whole units: ``"10M"``, ``"1Gi"`` or a number."""
     del problems
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        msg = f"expected a quantity, found {shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a quantity, found {shown(value)}")
     amount = quantity.units(value)
     if amount < 0:
-        msg = f"a quantity must not be negative, found {shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"a quantity must not be negative, found {shown(value)}")
     return amount
 
 
@@ -252,8 +241,7 @@ def listing(of: Reader) -> Reader:
 
     def read(value: object, problems: list[str]) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            msg = f"expected a list, found {shown(value)}"
-            raise ValueError(msg)
+            raise ValueError(f"expected a list, found {shown(value)}")
         items = (guarded(of, item, f"[{at}]", problems) for at, item in enumerate(value))
         return tuple(item for item in items if item is not None)
 
@@ -272,7 +260,9 @@ def table(of: Reader) -> Reader:
     return read
 
 
-def record(record_class: Callable[..., _T], fields: Fields) -> Callable[[object, list[str]], _T]:
+def record(
+    record_class: Callable[..., _T], /, **fields: Field
+) -> Callable[[object, list[str]], _T]:
     """A dataclass; fields that do not fit keep their defaults. Missing required ones refuse it."""
     known = {key.casefold(): (name, key, reader) for name, (key, reader) in fields.items()}
 
@@ -289,8 +279,7 @@ def record(record_class: Callable[..., _T], fields: Fields) -> Callable[[object,
             return record_class(**arguments)
         except TypeError as error:
             missing = [key for name, key, _ in known.values() if name not in arguments]
-            msg = f"incomplete: {', '.join(missing)} missing"
-            raise ValueError(msg) from error
+            raise ValueError(f"incomplete: {', '.join(missing)} missing") from error
 
     return read
 
@@ -301,8 +290,7 @@ def instant(value: object, problems: list[str]) -> float:
     try:
         return moment.parse(spelled)
     except ValueError as error:
-        msg = f"{shown(spelled)} is not a time"
-        raise ValueError(msg) from error
+        raise ValueError(f"{shown(spelled)} is not a time") from error
 
 
 def section(body: Mapping[str, object], key: str, problems: list[str]) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from koordlet.kubeapi import labels, selectors
+from koordlet.kubeapi import labels, objects, selectors
 
 Body = Mapping[str, Any]
 
@@ -33,28 +33,25 @@ _SELECTS = {
 
 def faults(body: Body) -> list[str]:
     """What is wrong with an object, each with the path of its field; none: it would be taken."""
-    meta = _part(body, "metadata")
+    meta = objects.part(body, "metadata")
     if meta.get("uid"):
         return []
-    check = _CHECKS.get(str(body.get("kind")), _nothing)
-    return [*_labels(meta, "labels", "metadata.labels"), *check(body)]
-
-
-def _nothing(_body: Body) -> Iterator[str]:
-    yield from ()
+    check = _CHECKS.get(str(body.get("kind")))
+    own = () if check is None else check(body)
+    return [*_labels(meta, "labels", "metadata.labels"), *own]
 
 
 def _pod(body: Body) -> Iterator[str]:
-    spec = _part(body, "spec")
+    spec = objects.part(body, "spec")
     yield from _policy(spec, "spec.preemptionPolicy")
     yield from _labels(spec, "nodeSelector", "spec.nodeSelector")
     for path, toleration in _each(spec, "spec.tolerations"):
         yield from _toleration(toleration, path)
     yield from _ports(spec)
-    affinity = _part(spec, "affinity")
-    yield from _node_affinity(_part(affinity, "nodeAffinity"))
+    affinity = objects.part(spec, "affinity")
+    yield from _node_affinity(objects.part(affinity, "nodeAffinity"))
     for kind in ("podAffinity", "podAntiAffinity"):
-        yield from _pod_affinity(_part(affinity, kind), f"spec.affinity.{kind}")
+        yield from _pod_affinity(objects.part(affinity, kind), f"spec.affinity.{kind}")
     for path, constraint in _each(spec, "spec.topologySpreadConstraints"):
         yield from _topology(constraint, path)
         if constraint.get("minDomains") and constraint.get("whenUnsatisfiable") != "DoNotSchedule":
@@ -62,7 +59,7 @@ def _pod(body: Body) -> Iterator[str]:
 
 
 def _node(body: Body) -> Iterator[str]:
-    for path, taint in _each(_part(body, "spec"), "spec.taints"):
+    for path, taint in _each(objects.part(body, "spec"), "spec.taints"):
         if fault := labels.fault(str(taint.get("key")), [str(taint.get("value") or "")]):
             yield f"{path}: {fault}"
         if taint.get("effect") not in _EFFECTS:
@@ -130,13 +127,13 @@ def _is_port(number: object) -> bool:
 def _node_affinity(body: Body) -> Iterator[str]:
     path = f"spec.affinity.nodeAffinity.{_NEEDS}"
     if body.get(_NEEDS) is not None:
-        terms = list(_each(_part(body, _NEEDS), f"{path}.nodeSelectorTerms"))
+        terms = list(_each(objects.part(body, _NEEDS), f"{path}.nodeSelectorTerms"))
         if not terms:
             yield f"{path}.nodeSelectorTerms: needs at least one term"
         for at, term in terms:
             yield from _node_term(term, at)
     for at, wish in _each(body, f"spec.affinity.nodeAffinity.{_WISHES}"):
-        yield from _node_term(_part(wish, "preference"), f"{at}.preference")
+        yield from _node_term(objects.part(wish, "preference"), f"{at}.preference")
 
 
 def _node_term(term: Body, path: str) -> Iterator[str]:
@@ -155,7 +152,7 @@ def _pod_affinity(body: Body, path: str) -> Iterator[str]:
     for at, term in _each(body, f"{path}.{_NEEDS}"):
         yield from _topology(term, at)
     for at, wish in _each(body, f"{path}.{_WISHES}"):
-        yield from _topology(_part(wish, "podAffinityTerm"), f"{at}.podAffinityTerm")
+        yield from _topology(objects.part(wish, "podAffinityTerm"), f"{at}.podAffinityTerm")
 
 
 def _topology(body: Body, path: str) -> Iterator[str]:
@@ -170,15 +167,10 @@ def _topology(body: Body, path: str) -> Iterator[str]:
 
 
 def _labels(body: Body, key: str, path: str) -> Iterator[str]:
-    for name, value in _part(body, key).items():
+    for name, value in objects.part(body, key).items():
         spelled = str(value).lower() if isinstance(value, bool) else str(value or "")
         if fault := labels.fault(str(name), [spelled]):
             yield f"{path}: {fault}"
-
-
-def _part(body: Body, key: str) -> Body:
-    part = body.get(key)
-    return part if isinstance(part, Mapping) else {}
 
 
 def _listed(body: Body, key: str) -> list[Any]:

@@ -44,24 +44,21 @@ class Blocks:
 
     def find(self, kind: str, name: str, uid: str = "") -> tuple[str, ...]:
         """Numbers of the whole devices behind a name, in order; empty where there are none."""
-        numbers: list[str] = []
         if kind == "volumegroup":
-            for device in self.devices:
-                if name and device.volume_group == name:
-                    numbers += (disk.number for disk in self._bottom(device.name))
+            tops = (device.name for device in self.devices if name and device.volume_group == name)
+            disks = {disk.number for top in tops for disk in self._bottom(top)}
         elif kind == "podvolume":
             number = self.volumes.get((uid, name))
-            numbers += (
-                self._whole(device).number for device in self.devices if device.number == number
-            )
+            mounted = (device for device in self.devices if device.number == number)
+            disks = {self._whole(device).number for device in mounted}
         else:
             short = name.removeprefix("/dev/").removeprefix("mapper/")
-            numbers += (
+            disks = {
                 self._whole(device).number
                 for device in self.devices
                 if short in (device.name, device.mapped, device.number)
-            )
-        return tuple(sorted(set(numbers), key=_by_number))
+            }
+        return tuple(sorted(disks, key=_by_number))
 
     def _named(self, name: str) -> Block | None:
         return next((device for device in self.devices if device.name == name), None)

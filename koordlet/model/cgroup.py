@@ -106,18 +106,18 @@ class Layout:
     def why_not(self, row: knob.Knob) -> absence.Unsupported | None:
         """The reason that a row of the table cannot be used here, for the operator."""
         where = self.holder(row.controller)
+        name = None if where is None else row.file(unified=where.unified)
         if where is None:
-            return absence.Unsupported(row.name, f"no mounted hierarchy has {row.controller}")
-        name = row.file(unified=where.unified)
-        if name is None:
-            return absence.Unsupported(
-                row.name, f"not a file of cgroup {'v2' if where.unified else 'v1'}"
-            )
-        if name in where.lacks:
-            return absence.Unsupported(row.name, f"this kernel has no {name} (since {row.since})")
-        if not where.writable:
-            return absence.Unsupported(row.name, f"{where.mount}: {where.why or 'not writable'}")
-        return None
+            why = f"no mounted hierarchy has {row.controller}"
+        elif name is None:
+            why = f"not a file of cgroup {'v2' if where.unified else 'v1'}"
+        elif name in where.lacks:
+            why = f"this kernel has no {name} (since {row.since})"
+        elif not where.writable:
+            why = f"{where.mount}: {where.why or 'not writable'}"
+        else:
+            return None
+        return absence.Unsupported(row.name, why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,29 @@ class Reading:
     width: int
     batches: tuple[Batch, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        at: float,
+        suspended: float,
+        slots: Mapping[str, int],
+        columns: Mapping[meter.Meter, array[float]],
+        *,
+        width: int,
+        renewed: Iterable[int] = (),
+        start: int = 0,
+        step: int = 1,
+    ) -> Reading:
+        """A reading of these columns, each of every ``step``-th slot from ``start`` on."""
+        return cls(
+            at=at,
+            suspended=suspended,
+            slots=slots,
+            renewed=tuple(renewed),
+            width=width,
+            batches=tuple(Batch(what, start, step, column) for what, column in columns.items()),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:

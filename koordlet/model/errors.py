@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 import errno as errno_names
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from koordlet.model import printable
 
@@ -32,15 +32,16 @@ class KoordletError(Exception):
         self.fix = fix
 
     def __str__(self) -> str:
-        where = f"{self.culprit}: " if self.culprit else ""
-        what_now = f" ({self.fix})" if self.fix else ""
-        return f"{where}{self.message}{what_now}"
+        return self._spelled(str)
 
     def printable(self) -> str:
         """The same for a terminal, which no name in it steers; a message keeps its lines."""
-        where = f"{printable.escaped(self.culprit)}: " if self.culprit else ""
-        message = "\n".join(map(printable.escaped, self.message.split("\n")))
-        what_now = f" ({printable.escaped(self.fix)})" if self.fix else ""
+        return self._spelled(printable.escaped)
+
+    def _spelled(self, spell: Callable[[str], str]) -> str:
+        where = f"{spell(self.culprit)}: " if self.culprit else ""
+        message = "\n".join(map(spell, self.message.split("\n")))
+        what_now = f" ({spell(self.fix)})" if self.fix else ""
         return f"{where}{message}{what_now}"
 
 

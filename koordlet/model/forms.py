@@ -34,14 +34,10 @@ class Form(Protocol):
         """The values that the kernel takes, for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """A text that is compared as it is."""
+class _Unordered:
+    """A form whose values have no order; sets have one of their own."""
 
-    range: str = ""
-
-    def same(self, wanted: str, current: str) -> bool:
-        return wanted.strip() == current.strip()
+    __slots__ = ()
 
     def measure(self, text: str) -> float:
         del text
@@ -49,7 +45,17 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Plain(_Unordered):
+    """A text that is compared as it is."""
+
+    range: str = ""
+
+    def same(self, wanted: str, current: str) -> bool:
+        return wanted.strip() == current.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Held(_Unordered):
     """A file with more content than koordlet wants; a function compares them."""
 
     holds: Callable[[str, str], bool]
@@ -58,23 +64,15 @@ class Held:
     def same(self, wanted: str, current: str) -> bool:
         return self.holds(wanted, current)
 
-    def measure(self, text: str) -> float:
-        del text
-        return 0.0
-
 
 @dataclass(frozen=True, slots=True)
-class List:
+class List(_Unordered):
     """A list of CPUs or nodes; equal as sets."""
 
     range: str = "a list such as `0-3,8`"
 
     def same(self, wanted: str, current: str) -> bool:
         return wanted == current or canonical_list(wanted) == canonical_list(current)
-
-    def measure(self, text: str) -> float:
-        del text  # sets have an order of their own
-        return 0.0
 
 
 @functools.lru_cache(maxsize=1024)
@@ -87,17 +85,13 @@ def canonical_list(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Words(_Unordered):
     """Words in any order."""
 
     range: str = "`+name` and `-name`"
 
     def same(self, wanted: str, current: str) -> bool:
         return sorted(wanted.split()) == sorted(current.split())
-
-    def measure(self, text: str) -> float:
-        del text
-        return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +208,7 @@ class Bandwidth:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class Keyed(_Unordered):
     """One line for each device: ``8:0 rbps=1048576 wiops=max``, or ``8:0 1048576`` without names.
 
     A line that is written changes that device only, and of it the named fields only. Devices
@@ -242,10 +236,6 @@ class Keyed:
             for device, fields in devices(wanted).items()
             for name, value in fields.items()
         )
-
-    def measure(self, text: str) -> float:
-        del text
-        return 0.0
 
 
 def devices(text: str) -> dict[str, dict[str, str]]:

@@ -1,12 +1,13 @@
 """Row type of the table of cgroup files.
 
-Covers: the row. Does not cover: the rows (``model.knob``).
+Covers: the row, and the three ways to spell one. Does not cover: the rows (``model.knob``).
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import field
+from typing import Any
 
 from koordlet.model import forms
 from koordlet.model.record import dataclass
@@ -76,5 +77,17 @@ class Knob:
         return wanted == other or self.form.same(wanted, other)
 
 
-#: Switched on or off.
-FLAG = forms.Number(low=0, high=1)
+def on_both(name: str, **more: Any) -> Knob:
+    """A row whose file has its name on both versions, and that of its controller before the dot."""
+    same = {"name": name, "controller": name.partition(".")[0], "v1": name, "v2": name}
+    return Knob(**{**same, **more})
+
+
+def on_v1(name: str, **more: Any) -> Knob:
+    """As ``on_both``, of v1 alone."""
+    return on_both(name, v2=None, **more)
+
+
+def on_v2(name: str, **more: Any) -> Knob:
+    """As ``on_both``, of v2 alone."""
+    return on_both(name, v1=None, **more)

@@ -94,14 +94,18 @@ def cpu_idle(layout: cgroup.Layout, group: str, *, idle: bool) -> tuple[Setting,
 
 def memory_max(layout: cgroup.Layout, group: str, size: int | None) -> tuple[Setting, ...]:
     """The hard limit of memory; ``None`` is none."""
-    return _bytes(layout, group, knob.MEMORY_LIMIT, size) or _bytes(
-        layout, group, knob.MEMORY_MAX, size
-    )
+    limit = memory(layout, group, knob.MEMORY_LIMIT, size)
+    return limit or memory(layout, group, knob.MEMORY_MAX, size)
 
 
 def memory(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tuple[Setting, ...]:
-    """One of the other limits of memory: ``MEMORY_MIN``, ``MEMORY_LOW``, ``MEMORY_HIGH``."""
-    return _bytes(layout, group, row, size)
+    """A limit of memory in bytes, such as ``MEMORY_MIN``, ``MEMORY_LOW``, ``MEMORY_HIGH``."""
+    form = row.form
+    if not isinstance(form, forms.Number):
+        raise TypeError(f"{row.name} holds no number of bytes")
+    # A limit follows what is in use: a file that says more than memory can be stops no policy.
+    inside = None if size is None else min(size, form.high)
+    return _one(layout, group, row, form.text(inside))
 
 
 def device(
@@ -117,15 +121,6 @@ def device(
         line = forms.Keyed("0").text(number, {"": value})
         settings.extend(_one(layout, group, _DEVICE_FIELDS[name], line))
     return tuple(settings)
-
-
-def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tuple[Setting, ...]:
-    form = row.form
-    if not isinstance(form, forms.Number):
-        raise TypeError(f"{row.name} holds no number of bytes")
-    # A limit follows what is in use: a file that says more than memory can be stops no policy.
-    inside = None if size is None else min(size, form.high)
-    return _one(layout, group, row, form.text(inside))
 
 
 def _one(layout: cgroup.Layout, group: str, row: Knob, text: str) -> tuple[Setting, ...]:

@@ -9,6 +9,8 @@ of CPU time in seconds is cores, and that of a stall time in seconds is the shar
 
 from __future__ import annotations
 
+import functools
+
 from koordlet.model.record import dataclass
 
 
@@ -33,6 +35,7 @@ class Meter:
 _FIVE_MINUTES = {period: 300 // period for period in (1, 5, 10)}
 
 _HALF_AN_HOUR = 1800
+_half_hourly = functools.partial(Meter, samples=_HALF_AN_HOUR // 30, period=30)
 
 CPU = Meter(name="cpu", unit="cores", counter=True, samples=_FIVE_MINUTES[1], coarse=True)
 CPU_USER = Meter(name="cpu.user", unit="cores", counter=True)
@@ -55,7 +58,7 @@ MEMORY_ANON = Meter(
 MEMORY_CACHE = Meter(name="memory.cache", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
 MEMORY_INACTIVE_FILE = Meter(name="memory.inactive_file", unit="bytes")
 #: What was not touched for five minutes, where the kernel keeps count (kidled, DAMON).
-MEMORY_COLD = Meter(name="memory.cold", unit="bytes", samples=_HALF_AN_HOUR // 30, period=30)
+MEMORY_COLD = _half_hourly(name="memory.cold", unit="bytes")
 OOM_KILLS = Meter(name="memory.oom_kills", unit="1/s", counter=True)
 
 #: What a class of workloads, or the system, uses of the node.
@@ -68,28 +71,16 @@ THROTTLED_SHARE = Meter(name="share.cpu.throttled", unit="ratio")
 PIDS_SHARE = Meter(name="share.pids", unit="tasks")
 IO_READ_SHARE = Meter(name="share.io.read", unit="bytes/s")
 IO_WRITE_SHARE = Meter(name="share.io.write", unit="bytes/s")
-RECEIVED_SHARE = Meter(
-    name="share.network.received", unit="bytes/s", samples=_HALF_AN_HOUR // 30, period=30
-)
-SENT_SHARE = Meter(
-    name="share.network.sent", unit="bytes/s", samples=_HALF_AN_HOUR // 30, period=30
-)
+RECEIVED_SHARE = _half_hourly(name="share.network.received", unit="bytes/s")
+SENT_SHARE = _half_hourly(name="share.network.sent", unit="bytes/s")
 
 PIDS = Meter(name="pids", unit="tasks")
 IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)
 IO_WRITE = Meter(name="io.write", unit="bytes/s", counter=True)
 
 #: Through the network of a workload that has one of its own.
-POD_RECEIVED = Meter(
-    name="network.pod.received",
-    unit="bytes/s",
-    counter=True,
-    samples=_HALF_AN_HOUR // 30,
-    period=30,
-)
-POD_SENT = Meter(
-    name="network.pod.sent", unit="bytes/s", counter=True, samples=_HALF_AN_HOUR // 30, period=30
-)
+POD_RECEIVED = _half_hourly(name="network.pod.received", unit="bytes/s", counter=True)
+POD_SENT = _half_hourly(name="network.pod.sent", unit="bytes/s", counter=True)
 
 #: What a group did in its newest window of counting, and cycles per instruction.
 CYCLES = Meter(name="work.cycles", unit="cycles")

@@ -54,13 +54,6 @@ class NodeReport:
     @property
     def pressures(self) -> frozenset[str]:
         """Names of the signals that are met, and of the conditions of the node that hold."""
-        return frozenset(
-            (
-                *(signal.name for signal in self.signals if signal.met),
-                *(
-                    condition.type
-                    for condition in self.conditions
-                    if condition.status and condition.subject == "node"
-                ),
-            )
-        )
+        met = frozenset(signal.name for signal in self.signals if signal.met)
+        of_node = (condition for condition in self.conditions if condition.subject == "node")
+        return met.union(condition.type for condition in of_node if condition.status)

@@ -8,6 +8,7 @@ Rounding is up, as ``Quantity.MilliValue`` and ``Quantity.Value`` do: 0.5m of CP
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -51,5 +52,4 @@ def exact(text: str | float) -> Fraction:
 
 
 def _ceil(value: Fraction) -> int:
-    whole = -((-value.numerator) // value.denominator)
-    return max(-_LIMIT, min(_LIMIT, whole))
+    return max(-_LIMIT, min(_LIMIT, math.ceil(value)))

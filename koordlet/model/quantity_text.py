@@ -10,6 +10,7 @@ the decimal form, because there is no smaller binary suffix.
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -33,7 +34,7 @@ def binary(value: int | Fraction) -> str:
     """Bytes: ``1572864000`` is ``1500Mi``. Fractions are rounded up."""
     if -1024 < value < 1024:
         return decimal(value)
-    whole = -((-Fraction(value).numerator) // Fraction(value).denominator)
+    whole = math.ceil(value)
     power = 0
     while whole % 1024 == 0 and whole and power < len(_BINARY) - 1:
         whole //= 1024
@@ -53,8 +54,7 @@ def is_decimal(spelled: object) -> bool:
 
 def _scaled(value: Fraction, *, exponent: bool) -> str:
     """In thousandths of thousandths of thousandths, rounded up, then as few digits as possible."""
-    nano = value * _NANO
-    whole = -((-nano.numerator) // nano.denominator)
+    whole = math.ceil(value * _NANO)
     if whole == 0:
         return "0"
     place = 0

@@ -22,7 +22,7 @@ import dataclasses
 import functools
 import reprlib
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 if typing.TYPE_CHECKING:
@@ -134,7 +134,9 @@ def _initialiser(made: type) -> Mapping[str, Any]:
 def _comparisons(flags: Mapping[str, bool], made: type) -> Mapping[str, Any]:
     """Comparison and hash methods, which depend on the field names alone."""
     fields = dataclasses.fields(made)
-    body: dict[str, Any] = {field.name: dataclasses.field(**_judged(field)) for field in fields}
+    body: dict[str, Any] = {
+        field.name: dataclasses.field(compare=field.compare, hash=field.hash) for field in fields
+    }
     body["__annotations__"] = dict.fromkeys(body, object)
     order, frozen = flags.get("order", False), flags.get("frozen", False)
     options = {"init": False, "repr": False, "order": order, "unsafe_hash": frozen}
@@ -143,21 +145,14 @@ def _comparisons(flags: Mapping[str, bool], made: type) -> Mapping[str, Any]:
     return {name: twin[name] for name in names}
 
 
-def _judged(field: dataclasses.Field[Any]) -> dict[str, Any]:
-    return {"compare": field.compare, "hash": field.hash}
-
-
 _UNSAID: Any = object()
 
 
 @reprlib.recursive_repr()
 def _show(self: Any) -> str:
-    shown = (f"{field.name}={getattr(self, field.name)!r}" for field in _shown(type(self)))
+    names = (field.name for field in dataclasses.fields(self) if field.repr)
+    shown = (f"{name}={getattr(self, name)!r}" for name in names)
     return f"{type(self).__qualname__}({', '.join(shown)})"
-
-
-def _shown(record_class: type) -> Iterator[dataclasses.Field[Any]]:
-    return (field for field in dataclasses.fields(record_class) if field.repr)
 
 
 def _refuse_set(self: Any, name: str, value: object) -> None:

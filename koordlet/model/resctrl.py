@@ -148,9 +148,8 @@ class Usage:
     llc_bytes: int | None = None
     total_bytes: int | None = None
     local_bytes: int | None = None
-    #: Bytes per second since the look before.
+    #: Bytes per second of the total since the look before.
     total_rate: float | None = None
-    local_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

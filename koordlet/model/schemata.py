@@ -121,17 +121,14 @@ def same(wanted: str, current: str) -> bool:
 
 def problem(hardware: resctrl.Hardware, resource: str, domain: int, value: int) -> str:
     """Why the kernel would refuse a value, in its own words; empty when it would take it."""
-    cache = hardware.cache(resource)
-    if cache is not None:
-        if domain not in cache.domains:
-            return f"no domain {domain}"
-        return mask_problem(cache, value)
-    bandwidth = hardware.bandwidth(resource)
-    if bandwidth is None:
+    offered = hardware.cache(resource) or hardware.bandwidth(resource)
+    if offered is None:
         return f"Unknown or unsupported resource name '{resource}'"
-    if domain not in bandwidth.domains:
+    if domain not in offered.domains:
         return f"no domain {domain}"
-    return bandwidth_problem(bandwidth, value)
+    if isinstance(offered, resctrl.Cache):
+        return mask_problem(offered, value)
+    return bandwidth_problem(offered, value)
 
 
 def mask_problem(cache: resctrl.Cache, mask: int) -> str:

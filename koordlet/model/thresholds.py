@@ -285,11 +285,9 @@ def value(where: str, signal: str, text: str) -> Value:
     """A threshold's value; ``ThresholdError`` names the map and the signal."""
     if text.endswith("%"):
         part = _part(where, signal, text)
-        if part < 0:
-            message = f"eviction percentage threshold {signal} must be >= 0%: {text}"
-            raise ThresholdError(message, where, signal)
-        if part > 1:
-            message = f"eviction percentage threshold {signal} must be <= 100%: {text}"
+        if not 0 <= part <= 1:
+            bound = ">= 0%" if part < 0 else "<= 100%"
+            message = f"eviction percentage threshold {signal} must be {bound}: {text}"
             raise ThresholdError(message, where, signal)
         return Value(text, part=part)
     amount = _amount(where, signal, text)

@@ -35,7 +35,7 @@ class Backend(Protocol):
     async def get(self, name: str) -> objects.Object:
         """One."""
 
-    async def every(self, labels: str = "") -> objects.Listing:
+    async def every(self, labels: str = "") -> objects.Page:
         """All."""
 
     def watch(self, since: str) -> AsyncGenerator[objects.Change, None]:

@@ -122,34 +122,26 @@ def _heard(*several: informer.Informer[Any]) -> bool:
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> ClusterInformers:
     """Informers that an agent on this node needs."""
-    named = selectors.Selector(fields=f"metadata.name={node}")
+
+    def mirror(
+        kind: kinds.Kind,
+        convert: Callable[[objects.Object], informer.Value],
+        field: str,
+        value: str = node,
+        namespace: str = "",
+    ) -> informer.Informer[informer.Value]:
+        wanted = selectors.Selector(fields=f"{field}={value}")
+        return informer.Informer(
+            store, kind, convert, namespace=namespace, selector=wanted, changed=changed
+        )
+
+    name, config = "metadata.name", (sloconfig.NAME, sloconfig.NAMESPACE)
     return ClusterInformers(
-        pods=informer.Informer(
-            store,
-            kinds.PODS,
-            _pod,
-            selector=selectors.Selector(fields=f"spec.nodeName={node}"),
-            changed=changed,
-        ),
-        node=informer.Informer(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
-        slo=informer.Informer(
-            store, kinds.NODE_SLOS, lambda body: body, selector=named, changed=changed
-        ),
-        configuration=informer.Informer(
-            store,
-            kinds.CONFIG_MAPS,
-            lambda body: body,
-            namespace=sloconfig.NAMESPACE,
-            selector=selectors.Selector(fields=f"metadata.name={sloconfig.NAME}"),
-            changed=changed,
-        ),
-        reservations=informer.Informer(
-            store,
-            kinds.RESERVATIONS,
-            reservations.decode,
-            selector=selectors.Selector(fields=f"{reservations.NODE_FIELD}={node}"),
-            changed=changed,
-        ),
+        pods=mirror(kinds.PODS, _pod, "spec.nodeName"),
+        node=mirror(kinds.NODES, nodes.decode, name),
+        slo=mirror(kinds.NODE_SLOS, lambda body: body, name),
+        configuration=mirror(kinds.CONFIG_MAPS, lambda body: body, name, *config),
+        reservations=mirror(kinds.RESERVATIONS, reservations.decode, reservations.NODE_FIELD),
     )
 
 

@@ -104,6 +104,5 @@ def _percent(ratio: object) -> int:
     except ValueError:
         part = math.nan
     if not 0 <= part <= _MOST:
-        msg = f"expected a fraction such as 0.6, found {shapes.shown(ratio)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a fraction such as 0.6, found {shapes.shown(ratio)}")
     return int(part * 100)

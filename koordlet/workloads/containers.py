@@ -129,17 +129,13 @@ def unmanaged(seen: FoundContainers, pods: Iterable[pod.Pod]) -> tuple[SeenConta
     known = list(pods)
     ids = {box.id for pod in known for box in pod.containers}
     groups = {pod.group for pod in known if pod.group}
-    return tuple(
-        sorted(
-            (
-                container
-                for container in seen.containers.values()
-                if container.id not in ids
-                and not any(f"{container.group}/".startswith(f"{group}/") for group in groups)
-            ),
-            key=lambda container: container.group,
-        )
-    )
+    left = [
+        container
+        for container in seen.containers.values()
+        if container.id not in ids
+        and not any(f"{container.group}/".startswith(f"{group}/") for group in groups)
+    ]
+    return tuple(sorted(left, key=lambda container: container.group))
 
 
 def below(pod: str, children: Callable[[str], Iterable[str]]) -> dict[str, str]:

@@ -26,9 +26,9 @@ from koordlet.model import errors, observed, pod, reservation, snapshot, spread
 from koordlet.model.record import dataclass
 from koordlet.workloads import (
     cluster,
-    host_applications,
     manifest_directory,
     merging,
+    nodeslo,
     reservations,
     source,
     strategy_holding,
@@ -273,7 +273,7 @@ class Gatherer:
         pods = (
             *self._pods(),
             *(self._declared.value if self._declared is not None else ()),
-            *(host_applications.pods(slo.applications) if slo is not None else ()),
+            *(nodeslo.application_pods(slo.applications) if slo is not None else ()),
             *reservations.workloads(self._reservations()),
         )
         for workload in pods:

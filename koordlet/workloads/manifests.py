@@ -25,7 +25,7 @@ from koordlet.kubeapi import nodemetric as metrics
 from koordlet.kubeapi import shapes
 from koordlet.model import documents, errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.workloads import host_applications, nodes, poddecode, sloconfig
+from koordlet.workloads import nodes, poddecode, sloconfig
 from koordlet.workloads import nodeslo as slo
 from koordlet.workloads.kubelet import summary as summaries
 
@@ -52,7 +52,7 @@ class ManifestContents:
         """Observation as if sources had listed the contents."""
         applications = self.slo.applications if self.slo is not None else ()
         return observed.Observed(
-            pods=(*self.pods, *host_applications.pods(applications)),
+            pods=(*self.pods, *slo.application_pods(applications)),
             node=self.node,
             slo=self.slo,
             metric=self.metric,

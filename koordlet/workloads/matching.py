@@ -30,7 +30,6 @@ def parse(text: str) -> str:
     given = [(key, body.get(key)) for key in _HOW] if isinstance(body, dict) else []
     criteria = [(key, value) for key, value in given if isinstance(value, str) and value]
     if len(criteria) != 1:
-        msg = f"{ANNOTATION}: neither one unit nor one cgroup"
-        raise ValueError(msg)
+        raise ValueError(f"{ANNOTATION}: neither one unit nor one cgroup")
     [(how, what)] = criteria
     return f"{how}={what}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.kubeapi import node_annotations, shapes
+from koordlet.kubeapi import node_annotations, objects, shapes
 from koordlet.model import resources, snapshot
 from koordlet.workloads import colocation
 
@@ -37,25 +37,12 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
         else capacity,
         raw_allocatable=node_annotations.raw_allocatable(annotations, problems),
         colocation=colocation.of_node(labels, annotations, problems),
-        conditions=_conditions(status),
-        taints=_taints(spec),
+        conditions={
+            str(condition.get("type")): condition.get("status") == "True"
+            for condition in objects.parts(status, "conditions")
+        },
+        taints=tuple(
+            f"{taint.get('key')}:{taint.get('effect')}" for taint in objects.parts(spec, "taints")
+        ),
         problems=tuple(f"{where}: {problem}" for problem in problems),
-    )
-
-
-def _conditions(status: Mapping[str, object]) -> dict[str, bool]:
-    listed = status.get("conditions")
-    return {
-        str(condition.get("type")): condition.get("status") == "True"
-        for condition in (listed if isinstance(listed, list) else ())
-        if isinstance(condition, dict)
-    }
-
-
-def _taints(spec: Mapping[str, object]) -> tuple[str, ...]:
-    listed = spec.get("taints")
-    return tuple(
-        f"{taint.get('key')}:{taint.get('effect')}"
-        for taint in (listed if isinstance(listed, list) else ())
-        if isinstance(taint, dict)
     )

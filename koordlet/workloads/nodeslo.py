@@ -1,6 +1,6 @@
 """The peer's NodeSLO into strategies in force.
 
-Covers: the object's spec, defaults underneath, host applications.
+Covers: the object's spec, defaults underneath, host applications as workloads of ours.
 Does not cover: making a spec out of ``slo-controller-config`` (``sloconfig``).
 
 Rules:
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from koordlet.kubeapi import classes, shapes
-from koordlet.model import cgroup, nodeslo, qos, strategies
+from koordlet.kubeapi import classes, objects, shapes
+from koordlet.model import cgroup, nodeslo, pod, qos, strategies
 from koordlet.workloads import colocation, strategy_holding, strategy_reader
 
 _READERS: Mapping[str, shapes.Reader] = {
@@ -38,25 +38,19 @@ def _policies(
 
 _POLICIES = shapes.record(
     _policies,
-    {
-        "cpu": ("cpuPolicy", shapes.choice("groupIdentity", "coreSched")),
-        "network": ("netQOSPolicy", shapes.choice("tc", "terway-qos")),
-    },
+    cpu=("cpuPolicy", shapes.choice("groupIdentity", "coreSched")),
+    network=("netQOSPolicy", shapes.choice("tc", "terway-qos")),
 )
-
-
-def _class_table(**strategy: strategies.ClassQos | tuple[str, str]) -> dict[str, object]:
-    return dict(strategy)
 
 
 _QOS = shapes.record(
-    _class_table,
-    {
-        "policies": ("policies", _POLICIES),
-        **{ours: (theirs, _CLASS) for ours, theirs in nodeslo.KEYS.items()},
-    },
+    dict[str, object],
+    policies=("policies", _POLICIES),
+    **{ours: (theirs, _CLASS) for ours, theirs in nodeslo.KEYS.items()},
 )
 
+#: Processes outside of any pod, by cgroup, are workloads of this namespace.
+_NAMESPACE = "host-application"
 _BASES = {
     "CgroupRoot": "",
     "Kubepods": "kubepods",
@@ -71,11 +65,9 @@ def _place(*, base: str = "", parent: str = "", relative: str = "") -> str:
 
 _PLACE = shapes.record(
     _place,
-    {
-        "base": ("base", shapes.choice("", *_BASES)),
-        "parent": ("parentDir", shapes.text),
-        "relative": ("relativePath", shapes.text),
-    },
+    base=("base", shapes.choice("", *_BASES)),
+    parent=("parentDir", shapes.text),
+    relative=("relativePath", shapes.text),
 )
 #: Where an application without a path is, by class.
 _USUAL = {
@@ -89,8 +81,7 @@ _USUAL = {
 def _named(value: object, problems: list[str]) -> str:
     text = shapes.text(value, problems)
     if not text or "/" in text or not cgroup.is_plain(text):
-        msg = f"{shapes.shown(text)} is not a name"
-        raise ValueError(msg)
+        raise ValueError(f"{shapes.shown(text)} is not a name")
     return text
 
 
@@ -114,19 +105,13 @@ def _application(
     return nodeslo.HostApplication(name=name, group=group, qos=kind, band=band)
 
 
-def _ignored(value: object, problems: list[str]) -> None:
-    del value, problems
-
-
 _APPLICATION = shapes.record(
     _application,
-    {
-        "name": ("name", _named),
-        "priority": ("priority", shapes.text),
-        "qos_class": ("qos", shapes.text),
-        "place": ("cgroupPath", _PLACE),
-        "rest": ("strategy", _ignored),
-    },
+    name=("name", _named),
+    priority=("priority", shapes.text),
+    qos_class=("qos", shapes.text),
+    place=("cgroupPath", _PLACE),
+    rest=("strategy", lambda _value, _problems: None),
 )
 _APPLICATIONS = shapes.listing(_APPLICATION)
 
@@ -140,12 +125,10 @@ def decode(
 ) -> nodeslo.NodeSlo:
     """The strategies in force under this object; ``before``: the words that were until now."""
     problems: list[str] = []
-    meta = body.get("metadata")
-    name = meta.get("name") if isinstance(meta, dict) else None
+    meta = objects.metadata(body)
     slo = spec(shapes.find(body, "spec"), source, problems, before=before)
-    metadata = meta if isinstance(meta, dict) else {}
-    revision, uid = (str(metadata.get(key) or "") for key in ("resourceVersion", "uid"))
-    culprit = f"{where} {shapes.plain(name)}" if name else where
+    revision, uid = (str(meta.get(key) or "") for key in ("resourceVersion", "uid"))
+    culprit = f"{where} {shapes.plain(meta['name'])}" if meta.get("name") else where
     return replace(
         slo,
         revision=revision,
@@ -203,3 +186,24 @@ def _in_force(body: Mapping[str, object], source: str, problems: list[str]) -> n
         applications=applications if isinstance(applications, tuple) else (),
         **in_force,
     )
+
+
+def application_pods(applications: tuple[nodeslo.HostApplication, ...]) -> tuple[pod.Pod, ...]:
+    """The host applications as workloads; of two with one name the first counts."""
+    by_name: dict[str, pod.Pod] = {}
+    for application in applications:
+        kind = application.qos or qos.Qos.LS
+        by_name.setdefault(
+            application.name,
+            pod.Pod(
+                uid=f"{_NAMESPACE}/{application.name}",
+                namespace=_NAMESPACE,
+                name=application.name,
+                qos=kind,
+                raw_qos=application.qos,
+                band=application.band or qos.Band.default_of(kind),
+                source="host application",
+                match=f"cgroup={application.group}",
+            ),
+        )
+    return tuple(by_name.values())

@@ -13,7 +13,7 @@ pod, but the kubelet deletes what calls itself a mirror and is none.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from koordlet.kubeapi import classes, pod_amounts, pod_annotations, podwire, shapes
 from koordlet.model import pod, qos, resources
@@ -31,22 +31,20 @@ _PHASES = {phase.value: phase for phase in pod.Phase}
 
 def from_bytes(data: bytes, source: str, where: str) -> pod.Pod:
     """One pod; ``ValueError`` names the place where nothing of it can be used."""
-    problems: list[str] = []
-    try:
-        return decode(podwire.decode(data, problems), source, problems)
-    except ValueError as error:
-        msg = f"{where}: {error}"
-        raise ValueError(msg) from error
+    return _placed(lambda problems: podwire.decode(data, problems), source, where)
 
 
 def from_object(body: object, source: str, where: str) -> pod.Pod:
     """One pod from decoded JSON or YAML."""
+    return _placed(lambda problems: podwire.convert(body, podwire.WirePod, problems), source, where)
+
+
+def _placed(read: Callable[[list[str]], podwire.WirePod], source: str, where: str) -> pod.Pod:
     problems: list[str] = []
     try:
-        return decode(podwire.convert(body, podwire.WirePod, problems), source, problems)
+        return decode(read(problems), source, problems)
     except ValueError as error:
-        msg = f"{where}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{where}: {error}") from error
 
 
 def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
@@ -54,14 +52,14 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     meta = wire.metadata
     spec, status = wire.spec or pod_amounts.NO_SPEC, wire.status or pod_amounts.NO_STATUS
     if meta is None or not meta.name:
-        msg = "a Pod without metadata.name"
-        raise ValueError(msg)
+        raise ValueError("a Pod without metadata.name")
     labels = shapes.texts(meta.labels, problems, "label")
     notes = shapes.texts(meta.annotations, problems, "annotation")
     namespace = meta.namespace or "default"
     uid, static = _identity(meta, notes, source)
     resize = pod_amounts.resize(status)
-    extended = _extended(notes, problems)
+    key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
+    extended = pod_annotations.read(key, notes, decoder, problems) or {}
     containers = tuple(
         _container(row, pod_amounts.of_container(row, extended, resize, problems))
         for row in pod_amounts.containers(spec, status)
@@ -128,12 +126,8 @@ def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
 def _volume(wire_volume: podwire.WireVolume, problems: list[str]) -> pod.Volume:
     """Memory, secrets and projected volumes take no room on the node's disk."""
     emptied = wire_volume.empty_dir
-    beside = (
-        wire_volume.host_path is not None
-        or wire_volume.git_repo is not None
-        or wire_volume.config_map is not None
-    )
-    local = beside or (emptied is not None and not emptied.get("medium"))
+    others = (wire_volume.host_path, wire_volume.git_repo, wire_volume.config_map)
+    local = others != (None, None, None) or (emptied is not None and not emptied.get("medium"))
     text = None if emptied is None else emptied.get("sizeLimit")
     if text is None:
         return pod.Volume(name=wire_volume.name, local=local)
@@ -162,11 +156,6 @@ def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tupl
     static = mirrored is not None or written
     known_by = mirrored or (notes.get(CONFIG_HASH) if static else "") or meta.uid or ""
     return known_by, static
-
-
-def _extended(notes: Mapping[str, str], problems: list[str]) -> pod_amounts.Extended:
-    key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
-    return pod_annotations.read(key, notes, decoder, problems) or {}
 
 
 def _container(row: pod_amounts.Row, demand: pod_amounts.Demand) -> pod.Container:

@@ -37,20 +37,20 @@ def decode(body: objects.Object) -> reservation.Reservation:
     grant = pod_annotations.read(
         pod_annotations.RESOURCE_STATUS, notes, pod_annotations.grant, problems
     )
-    amounts = resources.read(_part(status, "allocatable"), problems, "allocatable")
+    amounts = resources.read(objects.part(status, "allocatable"), problems, "allocatable")
     milli = amounts.get(resources.CPU, 0)
     return reservation.Reservation(
         name=objects.key(body)[1],
         uid=objects.text(body, "uid"),
         phase=_text(status.get("phase")),
         node=_text(status.get("nodeName")),
-        owners=tuple(_parts(spec, "owners")),
+        owners=tuple(objects.parts(spec, "owners")),
         cpus=grant.cpus if grant is not None else None,
         # A fraction is never exclusive.
         cpu_count=milli // 1000 if milli and milli % 1000 == 0 else None,
         amounts=amounts,
         match=_match(notes, problems),
-        drawn_by=tuple(_text(owner.get("uid")) for owner in _parts(status, "currentOwners")),
+        drawn_by=tuple(_text(owner.get("uid")) for owner in objects.parts(status, "currentOwners")),
         used_at=_used(status),
         annotations={key: notes[key] for key in _PASSED if key in notes},
         problems=tuple(problems),
@@ -61,8 +61,7 @@ def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservatio
     """Decode a JSON list; ``ValueError`` for anything else."""
     listed = shapes.parse_bytes(data)
     if not isinstance(listed, list):
-        msg = "not a list of reservations"
-        raise ValueError(msg)
+        raise ValueError("not a list of reservations")
     several = tuple(decode(body) for body in listed if isinstance(body, Mapping))
     problems += [f"reservation {held.name}: {why}" for held in several for why in held.problems]
     return several
@@ -102,23 +101,13 @@ def _match(notes: Mapping[str, Any], problems: list[str]) -> str:
 
 def _used(status: Mapping[str, Any]) -> float:
     """Time of the last use by an owner; the transition keeps the time of becoming available."""
-    for part in _parts(status, "conditions"):
+    for part in objects.parts(status, "conditions"):
         if (part.get("type"), part.get("reason")) == ("Ready", "Succeeded"):
             try:
                 return moment.parse(part.get("lastProbeTime"))
             except ValueError:
                 return 0.0
     return 0.0
-
-
-def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    value = body.get(name)
-    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -78,8 +78,7 @@ def _chosen(
     if text is None or text == "":
         return None
     if not isinstance(text, str):
-        msg = f"expected a text, found {shapes.shown(text)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a text, found {shapes.shown(text)}")
     return choose(shapes.mapping(shapes.parse(text)), labels)
 
 
@@ -98,8 +97,7 @@ def _first(listed: object, labels: Mapping[str, str]) -> _Object:
     if listed is None:
         return {}
     if not isinstance(listed, list):
-        msg = f"expected a list of node strategies, found {shapes.shown(listed)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a list of node strategies, found {shapes.shown(listed)}")
     for entry in map(shapes.mapping, listed):
         selector = shapes.find(entry, "nodeSelector")
         if selector is not None and _matches(shapes.mapping(selector), labels):
@@ -115,17 +113,13 @@ def _matches(selector: _Object, labels: Mapping[str, str]) -> bool:
         return False
     listed = selector.get("matchExpressions")
     if listed is not None and not isinstance(listed, list):
-        msg = f"matchExpressions: expected a list, found {shapes.shown(listed)}"
-        raise ValueError(msg)
+        raise ValueError(f"matchExpressions: expected a list, found {shapes.shown(listed)}")
     return all(_holds(shapes.mapping(requirement), labels) for requirement in listed or ())
 
 
 def _holds(requirement: _Object, labels: Mapping[str, str]) -> bool:
-    key, operator, listed = (
-        str(requirement.get("key")),
-        requirement.get("operator"),
-        requirement.get("values") or [],
-    )
+    key, operator = str(requirement.get("key")), requirement.get("operator")
+    listed = requirement.get("values")
     values = listed if isinstance(listed, list) else []
     match operator:
         case "In":
@@ -137,8 +131,7 @@ def _holds(requirement: _Object, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return key not in labels
         case _:
-            msg = f"matchExpressions: {shapes.shown(operator)} is not an operator"
-            raise ValueError(msg)
+            raise ValueError(f"matchExpressions: {shapes.shown(operator)} is not an operator")
 
 
 def _over(below: _Object, above: _Object) -> _Object:

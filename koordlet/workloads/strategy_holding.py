@@ -77,8 +77,7 @@ def _text(words: Mapping[str, object], keys: Collection[str]) -> str:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if len(text) > shapes.MAX_TEXT:
-        msg = f"longer than {shapes.MAX_TEXT >> 10} KiB"
-        raise ValueError(msg)
+        raise ValueError(f"longer than {shapes.MAX_TEXT >> 10} KiB")
     return text
 
 

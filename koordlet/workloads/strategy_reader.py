@@ -26,7 +26,7 @@ def of(strategy: type[_T], source: Literal["node", "pod"] = "node") -> shapes.Re
         for name, row in known
         if row.only in ("", source)
     }
-    return shapes.record(strategy, fields)
+    return shapes.record(strategy, **fields)
 
 
 def annotation(strategy: type[_T]) -> Callable[[str, list[str]], _T]:

@@ -59,7 +59,7 @@ def passes(
     values = []
     for second in range(seconds):
         cores, waiting = load(second)
-        felt = strain.Strain(at=float(second), ls_cores=cores, be_cores=1.0, waiting=waiting)
+        felt = strain.Strain(at=float(second), ls_lately=cores, waiting=waiting)
         now = dataclasses.replace(NOW, at=float(second), strain=felt)
         past = colocation.history(cores + 1.2, {"web": cores, "job": 1.0}, at=float(second))
         guard.record(now, past, [did(stem)] if second == 20 else [])
@@ -139,7 +139,7 @@ def test_what_had_no_text_before_is_not_done_again() -> None:
 
 def felt_of(now: snapshot.Snapshot, cores: float, waiting: float | None) -> float | None:
     """The pain of a service that uses so much and waits so long."""
-    seen = strain.Strain(at=now.at, ls_cores=cores, be_cores=1.0, waiting=waiting)
+    seen = strain.Strain(at=now.at, ls_lately=cores, waiting=waiting)
     past = colocation.history(cores + 1.0, {"web": cores, "job": 1.0}, at=now.at)
     return agent_guard.felt(dataclasses.replace(now, strain=seen), past).latency_excess
 
@@ -209,10 +209,7 @@ class Rush:
         ls, alone, beside = self.load(at)
         be = 7.0 - ls
         waiting = alone + beside * be
-        return strain.Strain(
-            at=at, ls_cores=ls, ls_lately=ls, be_cores=be, be_lately=be,
-            waiting=waiting, waiting_lately=waiting, signal="threads",
-        )  # fmt: skip
+        return strain.Strain(at=at, ls_lately=ls, waiting=waiting, signal="threads")
 
     def urgent(self, limited: cpu_suppress.State) -> bool:
         """Each pass comes at its second."""

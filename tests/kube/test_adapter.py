@@ -241,7 +241,7 @@ def test_items_that_are_null(ram: Path) -> None:
     async def body(serving: server.Server, client: kube.KubeStore) -> None:
         raw = b'{"metadata":{"resourceVersion":"5"},"items":null}'
         serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
-        assert await objects.collect(client.list(kinds.NODES)) == objects.Listing((), "5")
+        assert await objects.collect(client.list(kinds.NODES)) == objects.Page((), "5")
 
     in_world(ram, body)
 

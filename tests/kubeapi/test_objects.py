@@ -34,4 +34,4 @@ def test_collect() -> None:
         yield objects.Page(({"a": 1},), "5")
         yield objects.Page(({"b": 1},), "5")
 
-    assert asyncio.run(objects.collect(pages())) == objects.Listing(({"a": 1}, {"b": 1}), "5")
+    assert asyncio.run(objects.collect(pages())) == objects.Page(({"a": 1}, {"b": 1}), "5")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from functools import partial
 
 from koordlet.host.fs import root
 from koordlet.model import cgroup, knob
@@ -38,13 +39,9 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
 
     A read that gets no answer raises: half a layout is none.
     """
-    try:
-        lines = host.text(host.proc("self", "mountinfo")).splitlines()
-    except OSError as error:
-        host.silence.pass_on(error)
-        lines = []
+    mounts = host.silence.answer(lambda: host.text(host.proc("self", "mountinfo")), "")
     by_key: dict[frozenset[str] | str, cgroup.Hierarchy] = {}
-    for line in lines:
+    for line in mounts.splitlines():
         hierarchy = _hierarchy(host, line, base)
         if hierarchy is None:
             continue
@@ -60,11 +57,8 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
 
 def _release(host: root.HostRoot) -> tuple[int, int]:
     """Major and minor version of the kernel; zeros where it does not say."""
-    try:
-        release = _RELEASE.match(host.text(host.proc("sys", "kernel", "osrelease")))
-    except OSError as error:
-        host.silence.pass_on(error)
-        release = None
+    path = host.proc("sys", "kernel", "osrelease")
+    release = _RELEASE.match(host.silence.answer(lambda: host.text(path), ""))
     return (int(release[1]), int(release[2])) if release else (0, 0)
 
 
@@ -106,20 +100,13 @@ def _lacks(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> frozenset[str]:
 
 def _samples(host: root.HostRoot, hierarchy: cgroup.Hierarchy) -> dict[str, frozenset[str]]:
     """The directories of some groups below the top, and the controllers handed down to each."""
-    top, samples = hierarchy.directory(""), {}
-    try:
-        names = sorted(host.list(host.at(top)))
-    except OSError as error:
-        host.silence.pass_on(error)
-        return {}
-    for name in names:
-        try:
-            kind = host.stat(host.at(f"{top}/{name}"), follow=False).kind
-        except OSError as error:
-            host.silence.pass_on(error, broken=False)
-            continue
-        if kind is root.FileKind.DIRECTORY:
-            samples[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
+    answer, top = host.silence.answer, host.at(hierarchy.directory(""))
+    samples: dict[str, frozenset[str]] = {}
+    for name in answer(lambda: host.list(top), list[str]()):
+        group = host.at(f"{top}/{name}")
+        stat = answer(partial(host.stat, group, follow=False), None, broken=False)
+        if stat is not None and stat.kind is root.FileKind.DIRECTORY:
+            samples[group] = _controllers(host, group)
             if len(samples) == _SAMPLES:
                 break
     return samples
@@ -176,11 +163,8 @@ def _unescape(text: str) -> str:
 
 
 def _controllers(host: root.HostRoot, mount: str, *, mounted: bool = False) -> frozenset[str]:
-    try:
-        return frozenset(host.text(host.at(f"{mount}/cgroup.controllers")).split())
-    except OSError as error:
-        host.silence.pass_on(error, broken=mounted)
-        return frozenset()
+    path = host.at(f"{mount}/cgroup.controllers")
+    return frozenset(host.silence.answer(lambda: host.text(path), "", broken=mounted).split())
 
 
 def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:

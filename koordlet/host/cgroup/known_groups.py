@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from koordlet.host.fs import root
 from koordlet.model import cgroup, knob
+from koordlet.model.record import dataclass
 
 #: Bytes of a hot file: a CPU list of any machine.
 HOT = 4096
@@ -17,38 +18,25 @@ HOT = 4096
 _SLICES = 5
 
 
+@dataclass(slots=True, eq=False)
 class Known:
     """Cached state of one cgroup."""
 
-    __slots__ = (
-        "children",
-        "directory",
-        "group",
-        "hot",
-        "inode",
-        "links",
-        "round",
-        "stale",
-        "stat",
-        "watch",
-    )
-
-    def __init__(self, directory: root.HostPath) -> None:
-        self.directory = directory
-        #: What stat said; ``None`` asks again.
-        self.stat: root.Stat | None = None
-        self.inode = 0
-        self.links = -1
-        self.children: tuple[str, ...] | None = None
-        #: Handle of the set.
-        self.hot: int | None = None
-        #: The group as it was read last, and whether it must be read again.
-        self.group: cgroup.Group | None = None
-        self.stale = True
-        #: The number of its watch, ``None`` while the kernel tells nothing about it.
-        self.watch: int | None = None
-        #: The full look that touched it last.
-        self.round = 0
+    directory: root.HostPath
+    #: What stat said; ``None`` asks again.
+    stat: root.Stat | None = None
+    inode: int = 0
+    links: int = -1
+    children: tuple[str, ...] | None = None
+    #: Handle of the set.
+    hot: int | None = None
+    #: The group as it was read last, and whether it must be read again.
+    group: cgroup.Group | None = None
+    stale: bool = True
+    #: The number of its watch, ``None`` while the kernel tells nothing about it.
+    watch: int | None = None
+    #: The full look that touched it last.
+    round: int = 0
 
 
 class _Slice(NamedTuple):

@@ -24,7 +24,6 @@ import select
 from collections.abc import Mapping
 
 from koordlet.host.fs import root
-from koordlet.model.record import dataclass
 
 #: A level that moved by less than this stays where it is.
 _STEP = 1 << 20
@@ -34,26 +33,17 @@ TRIGGERS = (b"some 50000 500000\0", b"some 200000 2000000\0")
 _PRESSURE = "/proc/pressure/memory"
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One of them, as it is set."""
-
-    handle: int
-    usage: int
-
-
 class Alarms:
     """Alarms of this machine; ``problems`` has those that the kernel refused."""
 
     def __init__(self, host: root.HostRoot, pressure: str = _PRESSURE) -> None:
         self._host = host
         self._epoll = select.epoll()
-        #: By the directory of the group.
-        self._levels: dict[str, _Level] = {}
+        #: By the directory of the group: descriptor and usage of its level, as it is set.
+        self._levels: dict[str, tuple[int, int]] = {}
         self._trigger: int | None = None
         #: What cannot be told, to why not.
         self.problems: dict[str, str] = {}
-        #: How often the kernel told something.
         self._listen(pressure)
 
     @property
@@ -86,7 +76,7 @@ class Alarms:
             self._off(directory)
         for directory, usage in levels.items():
             there = self._levels.get(directory)
-            if there is not None and abs(there.usage - usage) < _STEP:
+            if there is not None and abs(there[1] - usage) < _STEP:
                 continue
             self._off(directory)
             try:
@@ -109,14 +99,14 @@ class Alarms:
         except OSError:
             os.close(told)
             raise
-        self._levels[directory] = _Level(told, usage)
+        self._levels[directory] = told, usage
 
     def _off(self, directory: str) -> None:
         there = self._levels.pop(directory, None)
         if there is not None:
             with contextlib.suppress(OSError):
-                self._epoll.unregister(there.handle)
-            os.close(there.handle)
+                self._epoll.unregister(there[0])
+            os.close(there[0])
 
     def heard(self) -> bool:
         """Read pending alarms: true if there was one. Levels that fired are off now.
@@ -125,7 +115,7 @@ class Alarms:
         first (``psi_trigger_poll`` clears it), and that was the look at the handle.
         """
         told = {handle for handle, _ in self._epoll.poll(0)}
-        for directory in [path for path, level in self._levels.items() if level.handle in told]:
+        for directory in [path for path, level in self._levels.items() if level[0] in told]:
             self._off(directory)
         return bool(told) or self._trigger is not None
 

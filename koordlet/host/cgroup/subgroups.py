@@ -35,11 +35,7 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
 
     Names that look like files are looked at only when groups are missing among the others.
     """
-    try:
-        every = host.list(directory)
-    except OSError as error:
-        host.silence.pass_on(error)
-        return []
+    every = host.silence.answer(lambda: host.list(directory), list[str]())
     plain = [name for name in every if not looks_like_file(name)]
     if len(plain) == links - NONE and all("." not in n or n.endswith(_UNITS) for n in plain):
         return plain
@@ -51,9 +47,6 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
 
 
 def _is_group(host: root.HostRoot, directory: root.HostPath, name: str) -> bool:
-    try:
-        stat = host.stat(host.below(directory, name))
-    except OSError as error:
-        host.silence.pass_on(error)
-        return False
-    return stat.kind is root.FileKind.DIRECTORY
+    path = host.below(directory, name)
+    stat = host.silence.answer(lambda: host.stat(path), None)
+    return stat is not None and stat.kind is root.FileKind.DIRECTORY

@@ -91,11 +91,7 @@ def node(host: root.HostRoot, layout: cgroup.Layout) -> float | absence.Unsuppor
     except OSError as error:
         host.silence.pass_on(error)
         return _none("this kernel has neither kidled nor DAMON_STAT")
-    try:
-        iomem = host.read(host.proc("iomem"))
-    except OSError as error:
-        host.silence.pass_on(error)
-        iomem = b""
+    iomem = host.silence.answer(lambda: host.read(host.proc("iomem")), b"")
     return untouched(percentiles, meminfo, iomem)
 
 

@@ -9,10 +9,10 @@ or says something else costs its own values: they are missing, and it is counted
 
 from __future__ import annotations
 
-import functools
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from koordlet.host.counters import cold_memory, procstat
 from koordlet.host.fs import descriptors, root
@@ -27,7 +27,7 @@ _MOST_VIRTUAL = 16
 
 Values = Mapping[str, Mapping[meter.Meter, float]]
 
-_Read = Callable[[root.HostPath], bytes]
+_T = TypeVar("_T")
 
 
 class NodeReader:
@@ -45,6 +45,8 @@ class NodeReader:
         self._devices: dict[str, bool] = {}
         #: Feature to why it is not there.
         self._missing: dict[str, str] = {}
+        #: What was wrong with files at this tick.
+        self._problems: list[str] = []
         self.counts: Counter[str] = Counter(read=0, damaged=0)
         #: When processor time and memory were read well last, and why they were not since then.
         self.good_at: float | None = None
@@ -69,21 +71,10 @@ class NodeReader:
         """Read due counters by space; on request all but cold memory."""
         self._tick += 1
         slow = thorough or self._tick % _EVERY == 0
-        node: dict[meter.Meter, float] = {}
-        cpus: dict[str, float] = {}
-
-        def processors(text: bytes) -> None:
-            times, each = procstat.stat(text)
-            node.update(times)
-            cpus.update(each)
-
-        problems = (
-            self._try("stat", processors, self._files.read),
-            self._try(
-                "meminfo", lambda text: node.update(procstat.meminfo(text)), self._files.read
-            ),
-        )
-        self.problem = "; ".join(filter(None, problems))
+        self._problems = []
+        times, cpus = self._proc("stat", procstat.stat, kept=True) or ({}, {})
+        node = {**times, **(self._proc("meminfo", procstat.meminfo, kept=True) or {})}
+        self.problem = "; ".join(self._problems)
         if not self.problem:
             self.good_at = at
         if slow:
@@ -112,9 +103,10 @@ class NodeReader:
             ("vmstat", procstat.vmstat),
             ("schedstat", procstat.schedstat),
         ):
-            self._try(name, functools.partial(_into, node, understand))
+            node.update(self._proc(name, understand) or {})
         for stall in meter.PRESSURES:
-            self._try(f"pressure/{stall.resource}", functools.partial(_stalls, node, stall.meters))
+            values = self._proc(f"pressure/{stall.resource}", procstat.pressure)
+            node.update(zip(stall.meters, values, strict=True) if values is not None else ())
 
     def _cold(self, node: dict[meter.Meter, float]) -> None:
         self._missing.pop("memory.cold", None)
@@ -131,32 +123,36 @@ class NodeReader:
         else:
             node[meter.MEMORY_COLD] = cold
 
-    def _try(self, name: str, take: Callable[[bytes], None], read: _Read | None = None) -> str:
-        """One file below ``/proc``. Whatever is wrong with it costs its values only."""
-        return self._file(name, self._host.proc(*name.split("/")), take, read)
+    def _proc(
+        self, name: str, understand: Callable[[bytes], _T], *, kept: bool = False
+    ) -> _T | None:
+        """What a file below ``/proc`` says; of one that is read at every tick, a descriptor."""
+        return self._file(name, self._host.proc(*name.split("/")), understand, kept=kept)
 
     def _file(
         self,
         name: str,
         path: root.HostPath,
-        take: Callable[[bytes], None],
-        read: _Read | None = None,
-    ) -> str:
-        """Problem of a file; empty for none."""
+        understand: Callable[[bytes], _T],
+        *,
+        kept: bool = False,
+    ) -> _T | None:
+        """What a file says. Whatever is wrong with it costs its values only."""
         try:
-            text = (read or self._host.read)(path)
+            text = (self._files.read if kept else self._host.read)(path)
         except OSError as error:
             self._host.silence.met(error, gap=True)
             self._missing[name.replace("/", ".")] = why = f"{path}: {error.strerror}"
-            return why
+            self._problems.append(why)
+            return None
         self._missing.pop(name.replace("/", "."), None)
         self.counts["read"] += 1
         try:
-            take(text)
+            return understand(text)
         except (ValueError, IndexError) as error:
             self.counts["damaged"] += 1
-            return f"{path}: {error}"
-        return ""
+            self._problems.append(f"{path}: {error}")
+            return None
 
     def _numa(self, cpus: Mapping[str, float], *, slow: bool) -> Values:
         by_node: dict[str, dict[meter.Meter, float]] = {node: {} for node in self._nodes}
@@ -167,16 +163,13 @@ class NodeReader:
         # A CPU that comes back brings the time of its former life: that is no rate of its node.
         self._subjects["numa"].life = frozenset(cpus)
         for node in self._nodes if slow else ():
-            self._file(
-                f"node{node}.meminfo",
-                self._host.sys("devices", "system", "node", f"node{node}", "meminfo"),
-                functools.partial(_into, by_node[node], procstat.node_meminfo),
-            )
+            path = self._host.sys("devices", "system", "node", f"node{node}", "meminfo")
+            memory = self._file(f"node{node}.meminfo", path, procstat.node_meminfo)
+            by_node[node].update(memory or {})
         return by_node
 
     def _links(self) -> Values:
-        links: dict[str, Mapping[meter.Meter, float]] = {}
-        self._try("net/dev", lambda text: links.update(procstat.net(text)))
+        links = self._proc("net/dev", procstat.net) or {}
         self._devices = {
             name: self._devices[name]
             if name in self._devices
@@ -185,18 +178,6 @@ class NodeReader:
         }
         real = [name for name in links if self._devices[name]]
         return {name: links[name] for name in real or sorted(links)[:_MOST_VIRTUAL]}
-
-
-def _into(
-    values: dict[meter.Meter, float],
-    understand: Callable[[bytes], Mapping[meter.Meter, float]],
-    text: bytes,
-) -> None:
-    values.update(understand(text))
-
-
-def _stalls(values: dict[meter.Meter, float], meters: Iterable[meter.Meter], text: bytes) -> None:
-    values.update(zip(meters, procstat.pressure(text), strict=True))
 
 
 class _Subjects:
@@ -219,20 +200,11 @@ class _Subjects:
             renewed = range(len(values))
         self._lived = self.life
         there = dict.fromkeys(what for value in values.values() for what in value)
-        batches = [
-            counters.Batch(
-                what,
-                0,
-                1,
-                array("d", [values[name].get(what, counters.NAN) for name in self._slots]),
-            )
+        columns = {
+            what: array("d", [values[name].get(what, counters.NAN) for name in self._slots])
             for what in there
-        ]
-        return counters.Reading(
-            at=at,
-            suspended=suspended,
-            slots=self._slots,
-            renewed=tuple(renewed),
-            width=len(self._slots),
-            batches=tuple(batches),
+        }
+        width = len(self._slots)
+        return counters.Reading.of(
+            at, suspended, self._slots, columns, width=width, renewed=renewed
         )

@@ -120,9 +120,7 @@ class PerformanceReader:
         self, at: float, layout: cgroup.Layout, cpus: list[int], wanted: Sequence[str]
     ) -> None:
         self._next = at + _AGAIN
-        holder = layout.holder("perf_event") or next(
-            (hierarchy for hierarchy in layout.hierarchies if hierarchy.unified), None
-        )
+        holder = layout.holder("perf_event") or layout.tree
         if holder is None:
             self._why = "no cgroup hierarchy has the perf_event controller"
             return
@@ -196,14 +194,9 @@ class PerformanceReader:
             columns[meter.INSTRUCTIONS][slot] = work.instructions
             if work.instructions:
                 columns[meter.CPI][slot] = work.cycles / work.instructions
-        return counters.Reading(
-            at=at,
-            suspended=suspended,
-            slots=dict(self._slots),
-            renewed=tuple(self._slots[group] for group in new),
-            width=width,
-            batches=tuple(counters.Batch(what, 0, 1, column) for what, column in columns.items()),
-        )
+        slots = dict(self._slots)
+        renewed = (slots[group] for group in new)
+        return counters.Reading.of(at, suspended, slots, columns, width=width, renewed=renewed)
 
     def _close(self) -> None:
         if self._window is not None and self._counters is not None:

@@ -19,10 +19,10 @@ small), the file is read every few seconds only; near a threshold each time.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from koordlet.host.counters import procstat
@@ -260,12 +260,9 @@ class PressureReader:
 
     def _max_pids(self) -> int | None:
         """The smaller of both limits, whichever can be read."""
-        limits = [
-            value
-            for name in ("pid_max", "threads-max")
-            if (value := self._try(name, functools.partial(self._setting, name))) is not None
-        ]
-        return min(limits, default=None)
+        names = ("pid_max", "threads-max")
+        limits = [self._try(name, partial(self._setting, name)) for name in names]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def _setting(self, name: str) -> int:
         return int(self._proc("sys", "kernel", name))
@@ -276,15 +273,13 @@ class PressureReader:
     def _stalls(self) -> Mapping[str, float]:
         averages: dict[str, float] = {}
         for stall in meter.PRESSURES:
-            values = self._try(
-                f"pressure.{stall.resource}",
-                functools.partial(self._pressure, stall.resource),
-            )
+            what = stall.resource
+            values = self._try(f"pressure.{what}", partial(self._pressure, what))
             for index, degree in enumerate(_DEGREES):
                 for offset, seconds in enumerate(meter.AVERAGES):
                     value = None if values is None else values[4 * index + offset]
                     if value is not None and not math.isnan(value):
-                        averages[f"{stall.resource}.{degree}.avg{seconds}"] = value
+                        averages[f"{what}.{degree}.avg{seconds}"] = value
         return averages
 
     def _systems(

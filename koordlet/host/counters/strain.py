@@ -103,7 +103,6 @@ class _Moment:
     at: float
     plus: _Totals = _NOTHING
     minus: _Totals = _NOTHING
-    be: _Totals = _NOTHING
     stalled: _Totals = _NOTHING
     #: Time on a CPU, time waited.
     threads: _Totals = _NOTHING
@@ -117,10 +116,10 @@ class StrainReader:
         #: The groups directly inside one, of whoever knows.
         self._children = children
         self._layout = cgroup.Layout()
-        self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
+        self._groups: tuple[tuple[str, ...], ...] = ((), ())
         self._watched: tuple[str, ...] = ()
         #: Files of groups: CPU time by kind, pressure.
-        self._uses: tuple[Sequence[str], ...] = ((), (), ())
+        self._uses: tuple[Sequence[str], ...] = ((), ())
         self._stalls: Sequence[str] = ()
         #: Of those, what is looked at while none is there, and who has not had a turn in it.
         self._tried: Sequence[str] = ()
@@ -144,7 +143,6 @@ class StrainReader:
         *,
         plus: Iterable[str],
         minus: Iterable[str],
-        best_effort: Iterable[str],
         watched: Iterable[str],
     ) -> None:
         """Set the files to read.
@@ -152,7 +150,7 @@ class StrainReader:
         Latency-sensitive use is that of ``plus`` without that of ``minus``; ``watched`` are the
         groups whose threads may wait.
         """
-        groups = tuple(tuple(list(paths)[:_GROUPS]) for paths in (plus, minus, best_effort))
+        groups = tuple(tuple(list(paths)[:_GROUPS]) for paths in (plus, minus))
         followed = tuple(dict.fromkeys(watched))
         if (layout, groups, followed) == (self._layout, self._groups, self._watched):
             return
@@ -200,7 +198,7 @@ class StrainReader:
 
     def _read(self, at: float) -> _Moment:
         before = self._looked or _Moment(at=at)
-        plus, minus, be = self._uses
+        plus, minus = self._uses
         tried = self._stalls if before.stalled.known else self._tried
         stalled = before.stalled.next(tried, self._texts(tried), _stalled)
         threads: Sequence[str] = () if stalled.known else self._threads
@@ -208,7 +206,6 @@ class StrainReader:
             at=at,
             plus=before.plus.next(plus, self._texts(plus), _used),
             minus=before.minus.next(minus, self._texts(minus), _used),
-            be=before.be.next(be, self._texts(be), _used),
             stalled=stalled,
             threads=before.threads.next(threads, self._texts(threads), _waited),
         )
@@ -300,18 +297,10 @@ class StrainReader:
     def _compare(self, now: _Moment, lately: _Moment, since: _Moment) -> strain.Strain:
         return strain.Strain(
             at=now.at,
-            ls_cores=_cores(now, since),
             ls_lately=_cores(now, lately),
-            be_cores=now.be.since(since.be) / _seconds(now, since) if now.be.known else None,
-            be_lately=now.be.since(lately.be) / _seconds(now, lately) if now.be.known else None,
             waiting=_waiting(now, since),
-            waiting_lately=_waiting(now, lately),
             signal="pressure" if now.stalled.known else "threads" if now.threads.known else "",
         )
-
-
-def _seconds(now: _Moment, before: _Moment) -> float:
-    return max(now.at - before.at, _CLOSEST)
 
 
 def _cores(now: _Moment, before: _Moment) -> float | None:
@@ -319,7 +308,7 @@ def _cores(now: _Moment, before: _Moment) -> float | None:
     if not now.plus.known:
         return None
     used = now.plus.since(before.plus) - now.minus.since(before.minus)
-    return max(0.0, used) / _seconds(now, before)
+    return max(0.0, used) / max(now.at - before.at, _CLOSEST)
 
 
 def _waiting(now: _Moment, before: _Moment) -> float | None:

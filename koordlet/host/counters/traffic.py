@@ -80,22 +80,19 @@ class TrafficReader:
             self._why = "" if self._own else "the network namespace of process 1 cannot be read"
         width = len(self._subjects) + len(self._free)
         turn = self._tick % TURNS
-        columns = [array("d", [counters.NAN]) * len(range(turn, width, TURNS)) for _ in _METERS]
+        length = len(range(turn, width, TURNS))
+        columns = {what: array("d", [counters.NAN]) * length for what in _METERS}
         for subject in self._subjects.values() if self._own else ():
             if subject.slot % TURNS == turn:
-                for column, total in zip(columns, self._look(subject, layout), strict=True):
-                    column[subject.slot // TURNS] = total
+                for what, total in zip(_METERS, self._look(subject, layout), strict=True):
+                    columns[what][subject.slot // TURNS] = total
         renewed, self._renewed = self._renewed, []
-        return counters.Reading(
-            at=at,
-            suspended=suspended,
-            slots=self._slots,
-            renewed=tuple(renewed),
+        return counters.Reading.of(
+            *(at, suspended, self._slots, columns),
             width=width,
-            batches=tuple(
-                counters.Batch(what, turn, TURNS, column)
-                for what, column in zip(_METERS, columns, strict=True)
-            ),
+            renewed=renewed,
+            start=turn,
+            step=TURNS,
         )
 
     def _follow(self, pods: Sequence[pod.Pod]) -> None:

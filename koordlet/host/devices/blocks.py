@@ -44,11 +44,8 @@ def read(host: root.HostRoot, layout: cgroup.Layout) -> blocks.Blocks:
 
 
 def _lines(host: root.HostRoot, *path: str) -> list[list[str]]:
-    try:
-        return [line.split() for line in host.text(host.proc(*path)).splitlines()]
-    except OSError as error:
-        host.silence.pass_on(error)
-        return []
+    text = host.silence.answer(lambda: host.text(host.proc(*path)), "")
+    return [line.split() for line in text.splitlines()]
 
 
 def _listed(host: root.HostRoot) -> Iterator[tuple[str, str]]:
@@ -76,31 +73,15 @@ def _device(host: root.HostRoot, name: str, number: str) -> blocks.Block:
         disk=_disk(host, at) if host.exists(host.below(at, "partition")) else "",
         mapped=mapped,
         volume_group=blocks.volume_group(mapped, _word(host, host.below(at, "dm", "uuid"))),
-        below=tuple(_names(host, host.below(at, "slaves"))),
+        below=tuple(host.silence.answer(lambda: host.list(host.below(at, "slaves")), [])),
     )
 
 
 def _disk(host: root.HostRoot, at: root.HostPath) -> str:
     """A partition is a directory in that of its device; the link leads there."""
-    try:
-        steps = host.readlink(at).split("/")
-    except OSError as error:
-        host.silence.pass_on(error)
-        return ""
+    steps = host.silence.answer(lambda: host.readlink(at), "").split("/")
     return steps[-2] if len(steps) > 1 else ""
 
 
 def _word(host: root.HostRoot, path: root.HostPath) -> str:
-    try:
-        return host.text(path).strip()
-    except OSError as error:
-        host.silence.pass_on(error)
-        return ""
-
-
-def _names(host: root.HostRoot, path: root.HostPath) -> list[str]:
-    try:
-        return host.list(path)
-    except OSError as error:
-        host.silence.pass_on(error)
-        return []
+    return host.silence.answer(lambda: host.text(path), "").strip()

@@ -21,6 +21,7 @@ import struct
 import threading
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from koordlet.host.fs import root
@@ -102,11 +103,8 @@ def side(host: root.HostRoot, link: str, direction: str) -> str | None:
     """One side of one link, now; ``None`` where the link is not there. Silence raises."""
     if not host.live:
         return None
-    try:
-        links = apart(lambda route: _links(route, (link,)))
-    except OSError as error:
-        host.silence.pass_on(error)
-        return None
+    ask = partial(apart, lambda route: _links(route, (link,)))
+    links = host.silence.answer(ask, queueing.Links())
     return links.links[0].side(direction) if links.links else None
 
 

@@ -85,8 +85,7 @@ class HostRoot(abc.ABC):
     def at(path: str) -> HostPath:
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
-            msg = f"not an absolute path: {path!r}"
-            raise ValueError(msg)
+            raise ValueError(f"not an absolute path: {path!r}")
         return HostPath(os.path.normpath("/" + path.lstrip("/")))
 
     def sys(self, *parts: str) -> HostPath:

@@ -15,8 +15,12 @@ Rules:
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from typing import TypeVar
 
 from koordlet.model import absence, errors
+
+T = TypeVar("T")
 
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO, errno.ESRCH})
 _RIGHTS = frozenset({errno.EACCES, errno.EPERM})
@@ -62,6 +66,21 @@ class Silence:
         """
         if self.met(error, gap=True) and (broken or self.is_short(error.errno or 0)):
             raise error
+
+    def answer(self, ask: Callable[[], T], otherwise: T, *, broken: bool = True) -> T:
+        """What a read says, else ``otherwise``; no answer raises as ``pass_on`` does."""
+        try:
+            return ask()
+        except OSError as error:
+            self.pass_on(error, broken=broken)
+            return otherwise
+
+    def held(self, ask: Callable[[], T], last: T, otherwise: T) -> T:
+        """What a read says; where it gets no answer, what it said ``last``."""
+        try:
+            return ask()
+        except OSError as error:
+            return last if self.met(error, known=bool(last)) else otherwise
 
     @staticmethod
     def is_short(number: int) -> bool:

@@ -95,17 +95,11 @@ class SpaceReader:
             self._hangs(at)
         if not self._asked:
             self._ask(at)
-        columns = zip(*(self._values.get(path, (counters.NAN,) * 4) for path in self._paths))  # noqa: B905 -- four each
-        return counters.Reading(
-            at=at,
-            suspended=suspended,
-            slots=self._slots,
-            width=len(self._slots),
-            batches=tuple(
-                counters.Batch(what, 0, 1, array("d", column))
-                for what, column in zip(_METERS, columns)  # noqa: B905 -- none without paths
-            ),
-        )
+        every = [self._values.get(path, (counters.NAN,) * 4) for path in self._paths]
+        columns = {
+            what: array("d", [values[at] for values in every]) for at, what in enumerate(_METERS)
+        }
+        return counters.Reading.of(at, suspended, self._slots, columns, width=len(self._slots))
 
     @property
     def found(self) -> Mapping[str, pressure.FileSystem]:

@@ -81,15 +81,20 @@ class SysfsReader:
             return None
         return raw.decode("utf-8", "replace").strip(_PADDING)
 
+    def match(
+        self, path: root.HostPath, pattern: re.Pattern[str], why: str
+    ) -> re.Match[str] | None:
+        """What of a file matches; ``why`` is what is wrong with one that does not."""
+        text = self.text(path)
+        match = None if text is None else pattern.match(text)
+        if text is not None and match is None:
+            self.damage(path, text, why)
+        return match
+
     def integer(self, path: root.HostPath) -> int | None:
         """A whole number."""
-        text = self.text(path)
-        if text is None:
-            return None
-        if _INTEGER.match(text):
-            return int(text)
-        self.damage(path, text, "not a number")
-        return None
+        match = self.match(path, _INTEGER, "not a number")
+        return int(match[0]) if match else None
 
     def ident(self, path: root.HostPath) -> int | None:
         """An id as the kernel gives it; its ways to say "none" are ``None``."""
@@ -103,14 +108,8 @@ class SysfsReader:
 
     def size(self, path: root.HostPath) -> int | None:
         """A size such as ``32768K``, in bytes."""
-        text = self.text(path)
-        if text is None:
-            return None
-        match = _SIZE.match(text)
-        if match is None:
-            self.damage(path, text, "not a size")
-            return None
-        return int(match[1]) * _UNITS[match[2].lower()]
+        match = self.match(path, _SIZE, "not a size")
+        return int(match[1]) * _UNITS[match[2].lower()] if match else None
 
     def cpus(self, path: root.HostPath, *, mask: bool = False) -> cpuset.CPUSet | None:
         """A set in list form, or as a bitmap."""
@@ -128,6 +127,20 @@ class SysfsReader:
             return None
         self._sets[key] = cpus
         return cpus
+
+    def siblings(
+        self, cpu: int, where: str, chain: Iterable[tuple[str, bool]], online: cpuset.CPUSet
+    ) -> cpuset.CPUSet | None:
+        """The online CPUs of the first file (name, whether a bitmap) that names this CPU, too."""
+        for name, mask in chain:
+            path = self.host.sys(where, name)
+            cpus = self.cpus(path, mask=mask)
+            if cpus is None:
+                continue
+            if cpu in cpus:
+                return cpus & online
+            self.damage(path, str(cpus), f"does not name its own CPU {cpu}")
+        return None
 
     def names(self, path: root.HostPath) -> list[str]:
         """The names in a directory; none when it cannot be listed."""

@@ -45,8 +45,7 @@ class Answer(Generic[T]):
         if self.error is not None:
             raise self.error
         if self.value is None:
-            msg = "an item without an answer"
-            raise ValueError(msg)
+            raise ValueError("an item without an answer")
         return self.value
 
 

@@ -66,12 +66,9 @@ class CookieReader:
     def _of(
         self, cores: core_cookies.CoreSchedulingCalls, directory: str
     ) -> Iterator[tuple[int, int]]:
-        try:
-            words = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
-        except OSError as error:
-            self._host.silence.pass_on(error)
-            return
-        for pid in map(int, words):
+        procs = self._host.at(f"{directory}/cgroup.procs")
+        listed = self._host.silence.answer(lambda: self._host.read(procs), b"")
+        for pid in map(int, listed.split()):
             if pid == 0:
                 continue  # of another PID namespace; asked for by 0, we would speak of ourselves
             try:

@@ -21,7 +21,7 @@ class ArchiveHost(directory.ReadOnly):
 
     def __init__(self, top: tarindex.ArchiveEntry) -> None:
         self._top = top
-        self._open: dict[int, bytes] = {}
+        self._open: dict[int, tarindex.ArchiveEntry] = {}
         self._next = 3
 
     def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.ArchiveEntry:
@@ -52,14 +52,14 @@ class ArchiveHost(directory.ReadOnly):
             trail.append(below)
         return trail[-1]
 
-    def _file(self, path: root.HostPath) -> bytes:
+    def _file(self, path: root.HostPath) -> tarindex.ArchiveEntry:
         entry = self._find(path)
         if entry.kind is root.FileKind.DIRECTORY:
             raise root.fail(errno.EISDIR, path)
-        return entry.data
+        return entry
 
     def read(self, path: root.HostPath) -> bytes:
-        return self._file(path)
+        return self._file(path).data
 
     def content(self, path: root.HostPath, limit: int) -> bytes:
         entry = self._find(path)
@@ -70,16 +70,16 @@ class ArchiveHost(directory.ReadOnly):
         return entry.data
 
     def open(self, path: root.HostPath) -> int:
-        data = self._file(path)
+        entry = self._file(path)
         handle, self._next = self._next, self._next + 1
-        self._open[handle] = data
+        self._open[handle] = entry
         return handle
 
     def pread(self, handle: int, size: int) -> bytes:
-        data = self._open.get(handle)
-        if data is None:
+        entry = self._open.get(handle)
+        if entry is None:
             raise root.fail(errno.EBADF, str(handle))
-        return data[:size]
+        return entry.data[:size]
 
     def close(self, handle: int) -> None:
         if self._open.pop(handle, None) is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.fs import root
@@ -111,7 +111,7 @@ def _all(host: root.HostRoot) -> Iterator[Item]:
     yield from _cgroups(host)
     yield from _tree(host, host.sys("fs/resctrl"), _RESCTRL_FILE.match)
     yield from _network(host)
-    yield from _pci(host)
+    yield from _linked(host, host.sys("bus", "pci", "devices"), lambda _: _PCI_FILES, "driver")
     yield from _names_of_devices(host)
 
 
@@ -158,36 +158,33 @@ def _groups(host: root.HostRoot, group: root.HostPath, depth: int) -> Iterator[I
 
 def _network(host: root.HostRoot) -> Iterator[Item]:
     """The links of the interfaces, what they say of themselves, the node of their device."""
-    for name in _names(host, host.sys("class", "net")):
-        path = host.sys("class", "net", name)
+
+    def leaves(target: root.HostPath) -> Iterable[str]:
+        return filter(_NET_FILE.match, _names(host, target))
+
+    return _linked(host, host.sys("class", "net"), leaves, "device")
+
+
+def _linked(
+    host: root.HostRoot,
+    folder: root.HostPath,
+    leaves: Callable[[root.HostPath], Iterable[str]],
+    beside: str,
+) -> Iterator[Item]:
+    """The links of a folder, some files of what each leads to, and a link there."""
+    for name in _names(host, folder):
+        path = root.HostRoot.below(folder, name)
         if _kind(host, path) is not root.FileKind.LINK:
             continue
         yield from _link(host, path)
         target = _target(path, host.readlink(path))
         if target is None:
             continue
-        for leaf in _names(host, target):
-            if _NET_FILE.match(leaf):
-                yield from _file(host, root.HostRoot.below(target, leaf))
-        device = root.HostRoot.below(target, "device")
-        if _kind(host, device) is root.FileKind.LINK:
-            yield from _link(host, device)
-
-
-def _pci(host: root.HostRoot) -> Iterator[Item]:
-    for name in _names(host, host.sys("bus", "pci", "devices")):
-        path = host.sys("bus", "pci", "devices", name)
-        if _kind(host, path) is not root.FileKind.LINK:
-            continue
-        yield from _link(host, path)
-        target = _target(path, host.readlink(path))
-        if target is None:
-            continue
-        for leaf in _PCI_FILES:
+        for leaf in leaves(target):
             yield from _file(host, root.HostRoot.below(target, leaf))
-        driver = root.HostRoot.below(target, "driver")
-        if _kind(host, driver) is root.FileKind.LINK:
-            yield from _link(host, driver)
+        further = root.HostRoot.below(target, beside)
+        if _kind(host, further) is root.FileKind.LINK:
+            yield from _link(host, further)
 
 
 def _names_of_devices(host: root.HostRoot) -> Iterator[Item]:

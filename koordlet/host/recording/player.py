@@ -31,29 +31,13 @@ class PlayedHost(archive.ArchiveHost):
 
     def __init__(self, top: tarindex.ArchiveEntry) -> None:
         super().__init__(top)
-        self._handles: dict[int, tarindex.ArchiveEntry] = {}
         self._gone: set[int] = set()
         self._inode = 1 << 40
 
-    def open(self, path: root.HostPath) -> int:
-        entry = self._find(path)
-        if entry.kind is root.FileKind.DIRECTORY:
-            raise root.fail(errno.EISDIR, path)
-        handle, self._next = self._next, self._next + 1
-        self._handles[handle] = entry
-        return handle
-
     def pread(self, handle: int, size: int) -> bytes:
-        entry = self._handles.get(handle)
-        if entry is None:
-            raise root.fail(errno.EBADF, str(handle))
-        if entry.inode in self._gone:
+        if handle in self._open and self._open[handle].inode in self._gone:
             raise root.fail(errno.ENODEV, str(handle))
-        return entry.data[:size]
-
-    def close(self, handle: int) -> None:
-        if self._handles.pop(handle, None) is None:
-            raise root.fail(errno.EBADF, str(handle))
+        return super().pread(handle, size)
 
     def change(self, path: str, *, data: bytes = b"", link: str | None = None) -> None:
         """Change a file or link."""

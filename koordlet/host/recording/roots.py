@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import typing
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from koordlet.host.fs import root
 from koordlet.host.recording import directory
@@ -19,6 +20,8 @@ from koordlet.model import errors
 
 if typing.TYPE_CHECKING:
     from koordlet.host.recording import tarindex
+
+_Place = TypeVar("_Place")
 
 _MARKS = ("sys", "proc")
 _MAX_TOPS = 3
@@ -30,7 +33,7 @@ def open_root(spec: str | None) -> root.HostRoot:
     if not spec:
         return root.LiveHost()
     if os.path.isdir(spec):
-        return directory.DirHost(_inside_directory(spec))
+        return directory.DirHost(_recorded_root(spec, spec, _folders))
     if os.path.isfile(spec):
         from koordlet.host.recording import archive, tarindex  # noqa: PLC0415 -- the agent never reads one
 
@@ -45,56 +48,43 @@ def open_root(spec: str | None) -> root.HostRoot:
     raise errors.ConfigError(why, culprit=spec, fix=_FIX)
 
 
-def _inside_directory(top: str) -> str:
-    here = top
-    for _ in range(_MAX_TOPS):
-        names = _names(here)
-        if any(mark in names for mark in _MARKS):
-            return here
-        # A link is not followed here: it could lead anywhere.
-        paths = {name: os.path.join(here, name) for name in names}
-        folders = [
-            folder
-            for folder, path in paths.items()
-            if os.path.isdir(path) and not os.path.islink(path)
-        ]
-        step = _next(folders, _names(paths["root"]) if "root" in folders else [])
-        if step is None:
-            break
-        here = paths[step]
-    raise _no_machine(top)
-
-
-def inside(name: str, here: tarindex.ArchiveEntry) -> tarindex.ArchiveEntry:
+def inside(name: str, top: tarindex.ArchiveEntry) -> tarindex.ArchiveEntry:
     """The recorded root in the tree of an archive of that name."""
-    for _ in range(_MAX_TOPS):
-        below = here.children
-        if any(mark in below for mark in _MARKS):
-            return here
-        folders = [
-            folder for folder, entry in below.items() if entry.kind is root.FileKind.DIRECTORY
-        ]
-        step = _next(folders, below["root"].children if "root" in folders else [])
-        if step is None:
-            break
-        here = below[step]
-    raise _no_machine(name)
+
+    def below(entry: tarindex.ArchiveEntry) -> dict[str, tarindex.ArchiveEntry | None]:
+        kinds = entry.children.items()
+        return {n: e if e.kind is root.FileKind.DIRECTORY else None for n, e in kinds}
+
+    return _recorded_root(name, top, below)
 
 
-def _next(folders: Sequence[str], in_root: Container[str]) -> str | None:
-    """The folder to look into, ``None`` when none suggests itself."""
-    if any(mark in in_root for mark in _MARKS):
-        return "root"
-    return folders[0] if len(folders) == 1 else None
+def _folders(path: str) -> dict[str, str | None]:
+    """What is in a directory, with the path of each folder.
 
-
-def _names(path: str) -> list[str]:
+    A link is not followed here: it could lead anywhere.
+    """
     try:
-        return os.listdir(path)
+        paths = {name: os.path.join(path, name) for name in os.listdir(path)}
     except OSError as error:
         why = f"cannot be listed: {error.strerror}"
         raise errors.ConfigError(why, culprit=path, fix=_FIX) from None
+    plain = {name for name, at in paths.items() if os.path.isdir(at) and not os.path.islink(at)}
+    return {name: at if name in plain else None for name, at in paths.items()}
 
 
-def _no_machine(name: str) -> errors.ConfigError:
-    return errors.ConfigError("holds neither sys/ nor proc/", culprit=name, fix=_FIX)
+def _recorded_root(
+    name: str, here: _Place, below: Callable[[_Place], Mapping[str, _Place | None]]
+) -> _Place:
+    """The recorded root; ``below`` are the names in a place, and the place of each folder."""
+    for _ in range(_MAX_TOPS):
+        names = below(here)
+        if any(mark in names for mark in _MARKS):
+            return here
+        folders = {folder: place for folder, place in names.items() if place is not None}
+        if "root" in folders and any(mark in below(folders["root"]) for mark in _MARKS):
+            here = folders["root"]
+        elif len(folders) == 1:
+            [here] = folders.values()
+        else:
+            break
+    raise errors.ConfigError("holds neither sys/ nor proc/", culprit=name, fix=_FIX)

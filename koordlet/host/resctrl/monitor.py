@@ -28,13 +28,13 @@ class Monitor:
 
     def __init__(self, host: root.HostRoot) -> None:
         self.host = host
-        self._before: dict[tuple[str, int, str, str], tuple[float, int]] = {}
+        self._before: dict[tuple[str, int, str], tuple[float, int]] = {}
 
     def read(self, now: resctrl.Resctrl, at: float) -> tuple[resctrl.Usage, ...]:
         """Everything that is counted, in the order of groups and domains."""
         if now.hardware.monitoring is None:
             return ()
-        seen: dict[tuple[str, int, str, str], tuple[float, int]] = {}
+        seen: dict[tuple[str, int, str], tuple[float, int]] = {}
         usages: list[resctrl.Usage] = []
         for group in now.groups.values():
             for name in ("", *(f"mon_groups/{monitor}" for monitor in group.monitors)):
@@ -50,27 +50,24 @@ class Monitor:
         inode: int,
         place: root.HostPath,
         at: float,
-        seen: dict[tuple[str, int, str, str], tuple[float, int]],
+        seen: dict[tuple[str, int, str], tuple[float, int]],
     ) -> Iterator[resctrl.Usage]:
         for domain, where in self._domains(place):
             values = {
                 file: self._number(self.host.below(where, file))
                 for file in (_OCCUPANCY, _TOTAL, _LOCAL)
             }
-            rates: dict[str, float | None] = {}
-            for file in (_TOTAL, _LOCAL):
-                value, key = values[file], (name, inode, domain, file)
-                if value is not None:
-                    seen[key] = (at, value)
-                    rates[file] = _rate(self._before.get(key), (at, value))
+            total, rate, key = values[_TOTAL], None, (name, inode, domain)
+            if total is not None:
+                seen[key] = (at, total)
+                rate = _rate(self._before.get(key), seen[key])
             yield resctrl.Usage(
                 group=name,
                 domain=domain,
                 llc_bytes=values[_OCCUPANCY],
-                total_bytes=values[_TOTAL],
+                total_bytes=total,
                 local_bytes=values[_LOCAL],
-                total_rate=rates.get(_TOTAL),
-                local_rate=rates.get(_LOCAL),
+                total_rate=rate,
             )
 
     def _domains(self, place: root.HostPath) -> Iterator[tuple[str, root.HostPath]]:

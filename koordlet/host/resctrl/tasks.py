@@ -85,19 +85,14 @@ def numbers(host: root.HostRoot, path: str) -> list[int]:
 
 def words(host: root.HostRoot, path: str) -> list[bytes]:
     """Thread ids as text, while reading. Raises if the kernel does not answer."""
-    try:
-        return host.read(host.at(path)).split()
-    except OSError as error:
-        host.silence.pass_on(error)
-        return []
+    return host.silence.answer(lambda: host.read(host.at(path)), b"").split()
 
 
 def thread_files(
     layout: cgroup.Layout, groups: Iterable[str], pods: Iterable[pod.Pod]
 ) -> Mapping[str, tuple[str, ...]]:
     """The files that list each workload's threads: its own cgroup's and those of all below it."""
-    holders = [layout.holder(name) for name in ("cpuset", "cpu", "")]
-    where = next((holder for holder in holders if holder is not None), None)
+    where = layout.holder("cpuset") or layout.holder("cpu") or layout.tree
     if where is None:
         return {}
     name = "cgroup.threads" if where.unified else "tasks"

@@ -117,17 +117,17 @@ class ResctrlTreeReader:
         last = self._last.get(name)
         if last is not None and last.inode != here.inode:
             last = None
+        was = resctrl.Group(name=name, inode=here.inode) if last is None else last
         try:
             monitors = tuple(self.host.list(self.host.below(place, "mon_groups")))
         except OSError as error:
             known = last is not None
-            monitors = last.monitors if self.host.silence.met(error, known=known) and last else ()
-        was = ("", "shareable") if last is None else (last.schemata, last.mode)
+            monitors = was.monitors if self.host.silence.met(error, known=known) else ()
         return resctrl.Group(
             name=name,
             inode=here.inode,
-            schemata=self._text(self.host.below(place, "schemata"), was[0]) or "",
-            mode=(self._text(self.host.below(place, "mode"), was[1]) or "shareable").strip(),
+            schemata=self._text(self.host.below(place, "schemata"), was.schemata) or "",
+            mode=(self._text(self.host.below(place, "mode"), was.mode) or "shareable").strip(),
             monitors=monitors,
         )
 
@@ -240,17 +240,10 @@ class ResctrlTreeReader:
             yield absence.Unsupported(f"{FEATURE}.monitoring", "no monitoring")
 
     def _text(self, path: root.HostPath, last: str | None = None) -> str | None:
-        try:
-            return self.host.text(path)
-        except OSError as error:
-            return last if self.host.silence.met(error, known=bool(last)) else None
+        return self.host.silence.held(lambda: self.host.text(path), last, None)
 
     def _list(self, path: root.HostPath, last: Iterable[str]) -> list[str]:
-        try:
-            return self.host.list(path)
-        except OSError as error:
-            held = list(last)
-            return held if self.host.silence.met(error, known=bool(held)) else []
+        return self.host.silence.held(lambda: self.host.list(path), list(last), [])
 
 
 def mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:

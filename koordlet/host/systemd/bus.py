@@ -72,29 +72,23 @@ class BusConnection:
 
     def properties(self, unit: str, names: Iterable[str]) -> dict[str, dbus.Variant]:
         """The values of some properties of a unit, which is loaded where it is not."""
-        path = self._one("LoadUnit", "s", (unit,))
-        kind = unit.rpartition(".")[2].capitalize()
+        loaded = self._call(*_MANAGER, "LoadUnit", "s", (unit,))
+        if not loaded:
+            raise NoSystemdError("LoadUnit: an empty answer")
+        path, kind = str(loaded[0]), unit.rpartition(".")[2].capitalize()
         values = {}
         for name in names:
             body = self._call(
-                str(path), "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
+                path, "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
             )
             if len(body) != 1 or not isinstance(body[0], dbus.Variant):
-                msg = f"{name}: the answer is not a value"
-                raise NoSystemdError(msg)
+                raise NoSystemdError(f"{name}: the answer is not a value")
             values[name] = body[0]
         return values
 
     def set_properties(self, unit: str, values: Sequence[tuple[str, dbus.Variant]]) -> None:
         """Set properties of a unit until the next boot."""
         self._call(*_MANAGER, "SetUnitProperties", "sba(sv)", (unit, True, list(values)))
-
-    def _one(self, member: str, signature: str, body: Sequence[object]) -> object:
-        answer = self._call(*_MANAGER, member, signature, body)
-        if not answer:
-            msg = f"{member}: an empty answer"
-            raise NoSystemdError(msg)
-        return answer[0]
 
     # The conversation ----------------------------------------------------------------------------
 
@@ -119,13 +113,11 @@ class BusConnection:
         self._send(dbus.hello(os.geteuid()))
         while b"\r\n" not in self._data:
             if len(self._data) > _LINE:
-                msg = "no answer to the authentication"
-                raise NoSystemdError(msg)
+                raise NoSystemdError("no answer to the authentication")
             self._receive()
         line, _, self._data = self._data.partition(b"\r\n")
         if not line.startswith(b"OK "):
-            msg = f"authentication refused: {line[:80].decode('ascii', 'replace')}"
-            raise NoSystemdError(msg)
+            raise NoSystemdError(f"authentication refused: {line[:80].decode('ascii', 'replace')}")
 
     def _call(
         self,
@@ -165,14 +157,12 @@ class BusConnection:
             whole, self._data = self._data[:size], self._data[size:]
             return dbus.parse(whole)
         except dbus.DBusFormatError as error:
-            msg = f"not D-Bus: {error}"
-            raise NoSystemdError(msg) from None
+            raise NoSystemdError(f"not D-Bus: {error}") from None
 
     def _left(self) -> float:
         left = self._end - time.monotonic()
         if left <= 0:
-            msg = "no answer before the timeout"
-            raise NoSystemdError(msg)
+            raise NoSystemdError("no answer before the timeout")
         return left
 
     def _send(self, data: bytes) -> None:
@@ -189,8 +179,7 @@ class BusConnection:
         except OSError as error:
             raise NoSystemdError(str(error)) from error
         if not more:
-            msg = "the connection was closed"
-            raise NoSystemdError(msg)
+            raise NoSystemdError("the connection was closed")
         self._data += more
 
 

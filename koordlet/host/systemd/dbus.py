@@ -26,15 +26,8 @@ MOST = 1 << 20
 _DEEPEST = 8
 
 CALL, REPLY, ERROR, SIGNAL = 1, 2, 3, 4
-_PATH, _INTERFACE, _MEMBER, _ERROR_NAME, _REPLY_SERIAL, _DESTINATION, _SIGNATURE = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-)
+_PATH, _INTERFACE, _MEMBER, _ERROR_NAME, _REPLY_SERIAL, _DESTINATION = range(1, 7)
+_SIGNATURE = 8
 _FIXED = 16
 
 #: Type to (struct code, size) of the numbers.
@@ -85,8 +78,7 @@ def split(signature: str) -> list[str]:
 def _end(signature: str, at: int, depth: int) -> int:
     """End of the complete type that begins at ``at``."""
     if depth > _DEEPEST or at >= len(signature):
-        msg = f"not a signature: {signature[:64]!r}"
-        raise DBusFormatError(msg)
+        raise DBusFormatError(f"not a signature: {signature[:64]!r}")
     kind = signature[at]
     if kind == "a":
         return _end(signature, at + 1, depth + 1)
@@ -96,12 +88,10 @@ def _end(signature: str, at: int, depth: int) -> int:
         while at < len(signature) and signature[at] != close:
             at = _end(signature, at, depth + 1)
         if at >= len(signature):
-            msg = f"not a signature: {signature[:64]!r}"
-            raise DBusFormatError(msg)
+            raise DBusFormatError(f"not a signature: {signature[:64]!r}")
         return at + 1
     if kind not in _ALIGN:
-        msg = f"type {kind!r} is not known here"
-        raise DBusFormatError(msg)
+        raise DBusFormatError(f"type {kind!r} is not known here")
     return at + 1
 
 
@@ -120,13 +110,11 @@ class _Writer:
             try:
                 self.data += struct.pack("<" + _NUMBERS[kind][0], value)
             except struct.error as error:
-                msg = f"{value!r} is no {kind}: {error}"
-                raise DBusFormatError(msg) from None
+                raise DBusFormatError(f"{value!r} is no {kind}: {error}") from None
         elif kind in _TEXTS:
             raw = str(value).encode()
             if b"\0" in raw:
-                msg = "a text with a zero byte"
-                raise DBusFormatError(msg)
+                raise DBusFormatError("a text with a zero byte")
             self.data += struct.pack("<I" if _TEXTS[kind] == 4 else "<B", len(raw)) + raw + b"\0"
         elif isinstance(value, Variant):
             self.put("g", value.signature)
@@ -136,14 +124,12 @@ class _Writer:
         elif kind[0] == "(" and isinstance(value, list | tuple):
             self.all(kind[1:-1], value)
         else:
-            msg = f"{value!r} is no {kind}"
-            raise DBusFormatError(msg)
+            raise DBusFormatError(f"{value!r} is no {kind}")
 
     def all(self, signature: str, values: Sequence[object]) -> None:
         kinds = split(signature)
         if len(kinds) != len(values):
-            msg = f"{len(values)} values for {signature}"
-            raise DBusFormatError(msg)
+            raise DBusFormatError(f"{len(values)} values for {signature}")
         for kind, value in zip(kinds, values, strict=True):
             self.put(kind, value)
 
@@ -168,8 +154,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         piece = self.data[self.at : self.at + size]
         if len(piece) != size:
-            msg = "a value outside its message"
-            raise DBusFormatError(msg)
+            raise DBusFormatError("a value outside its message")
         self.at += size
         return piece
 
@@ -178,8 +163,7 @@ class _Reader:
 
     def get(self, kind: str, depth: int = 0) -> object:
         if depth > _DEEPEST:
-            msg = "containers inside each other without end"
-            raise DBusFormatError(msg)
+            raise DBusFormatError("containers inside each other without end")
         self.align(_ALIGN[kind[0]])
         if kind in _NUMBERS:
             code, size = _NUMBERS[kind]
@@ -190,8 +174,7 @@ class _Reader:
         if kind == "v":
             inner = split(str(self.get("g")))
             if len(inner) != 1:
-                msg = "a variant of not one type"
-                raise DBusFormatError(msg)
+                raise DBusFormatError("a variant of not one type")
             return Variant(inner[0], self.get(inner[0], depth + 1))
         if kind[0] == "a":
             return self._array(kind[1:], depth + 1)
@@ -202,8 +185,7 @@ class _Reader:
         size = struct.unpack(self.order + ("I" if long else "B"), self.take(4 if long else 1))[0]
         raw = self.take(size)
         if self.take(1) != b"\0":
-            msg = "a text without its end"
-            raise DBusFormatError(msg)
+            raise DBusFormatError("a text without its end")
         return raw.decode("utf-8", "replace")
 
     def _array(self, kind: str, depth: int) -> object:
@@ -211,16 +193,14 @@ class _Reader:
         self.align(_ALIGN[kind[0]])
         end = self.at + size
         if size > MOST or end > len(self.data):
-            msg = "an array outside its message"
-            raise DBusFormatError(msg)
+            raise DBusFormatError("an array outside its message")
         if kind == "y":
             return self.take(size)
         items = []
         while self.at < end:
             items.append(self.get(kind, depth))
         if self.at != end:
-            msg = "an array that ends inside an item"
-            raise DBusFormatError(msg)
+            raise DBusFormatError("an array that ends inside an item")
         return items
 
 
@@ -263,8 +243,7 @@ def size_of(data: bytes) -> int | None:
     order = _order(data)
     body, _, fields = struct.unpack_from(order + "III", data, 4)
     if body > MOST or fields > MOST:
-        msg = f"a message of {body + fields} bytes"
-        raise DBusFormatError(msg)
+        raise DBusFormatError(f"a message of {body + fields} bytes")
     return int(_FIXED + fields + -fields % 8 + body)
 
 
@@ -273,8 +252,7 @@ def parse(data: bytes) -> Message:
     reader = _Reader(data, _order(data))
     _, kind, _, version, _, serial = (reader.get(letter) for letter in "yyyyuu")
     if version != 1:
-        msg = f"protocol version {version}"
-        raise DBusFormatError(msg)
+        raise DBusFormatError(f"protocol version {version}")
     listed = reader.get("a(yv)")
     reader.align(8)
     fields: dict[int, object] = {}
@@ -301,8 +279,7 @@ def parse(data: bytes) -> Message:
 def _order(data: bytes) -> str:
     order = {ord("l"): "<", ord("B"): ">"}.get(data[0] if data else 0)
     if order is None:
-        msg = "neither little-endian nor big-endian"
-        raise DBusFormatError(msg)
+        raise DBusFormatError("neither little-endian nor big-endian")
     return order
 
 

@@ -96,8 +96,7 @@ def _call(*words: str) -> str:
             command, capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        msg = f"{' '.join(command)}: {error}"
-        raise SystemdError(msg) from error
+        raise SystemdError(f"{' '.join(command)}: {error}") from error
     if done.returncode:
         msg = f"{' '.join(command)}: {done.stderr.strip() or f'exit status {done.returncode}'}"
         raise SystemdError(msg)

@@ -11,7 +11,7 @@ machines often show no L3, some kernels no cache directory at all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from koordlet.host.fs import sysfs
 from koordlet.host.topology import cpu_groups
@@ -24,28 +24,10 @@ _MOST = 9
 _PAIR = {"Data", "Instruction"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """The description of one instance, read once for all CPUs that share it."""
-
-    level: int
-    type: str
-    id: int | None
-    bytes: int | None
-    ways: int | None
-
-
+#: In order of preference; the second word says whether it is a bitmap.
+_SHARED = (("shared_cpu_list", False), ("shared_cpu_map", True))
 #: What is before the first cache.
-_NONE = _Kind(level=0, type="", id=None, bytes=None, ways=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """All instances, and for each CPU the number and the kernel's id of its L3."""
-
-    instances: tuple[topology.Cache, ...]
-    l3: Mapping[int, int]
-    l3_id: Mapping[int, int]
+_NONE = topology.Cache(level=0, type="", id=None, bytes=None, ways=None, cpus=cpuset.CPUSet())
 
 
 @dataclass(slots=True)
@@ -54,8 +36,9 @@ class Scan:
 
     reader: sysfs.SysfsReader
     online: cpuset.CPUSet
-    _kinds: dict[tuple[str, int], _Kind] = field(default_factory=dict)
-    _found: dict[tuple[int, str, int], _Kind] = field(default_factory=dict)
+    #: Descriptions without CPUs, each read once for all CPUs that share the instance.
+    _kinds: dict[tuple[str, int], topology.Cache] = field(default_factory=dict)
+    _found: dict[tuple[int, str, int], topology.Cache] = field(default_factory=dict)
     _l3: dict[int, tuple[cpuset.CPUSet, int | None]] = field(default_factory=dict)
     _by_id: dict[int, list[int]] = field(default_factory=dict)
 
@@ -63,15 +46,17 @@ class Scan:
         """Read the caches of one online CPU."""
         base = f"devices/system/cpu/cpu{cpu}/cache"
         names = self.reader.names(self.reader.host.sys(base))
-        before: _Kind | None = _NONE
+        before: topology.Cache | None = _NONE
         for number, index in enumerate(sysfs.numbered(names, "index")):
             # What is nearer to the CPU comes first: from a gap on, the order says nothing.
             before = before if number == index else None
             before = self._add_index(cpu, f"{base}/index{index}", f"index{index}", before)
 
-    def _add_index(self, cpu: int, where: str, index: str, before: _Kind | None) -> _Kind | None:
+    def _add_index(
+        self, cpu: int, where: str, index: str, before: topology.Cache | None
+    ) -> topology.Cache | None:
         """Add a cache instance; ``None`` if its kind is unknown."""
-        shared = self._shared(cpu, where)
+        shared = self.reader.siblings(cpu, where, _SHARED, self.online)
         key = (index, shared.bits) if shared else (where, 0)
         # A description that cannot be read here is tried again at the next CPU that shares it.
         kind = self._kinds.get(key) or self._kind(where, before)
@@ -87,19 +72,7 @@ class Scan:
                 self._by_id.setdefault(kind.id, []).append(cpu)
         return kind
 
-    def _shared(self, cpu: int, where: str) -> cpuset.CPUSet | None:
-        """The online CPUs that share it, ``None`` where the kernel does not say."""
-        for name, mask in (("shared_cpu_list", False), ("shared_cpu_map", True)):
-            path = self.reader.host.sys(where, name)
-            cpus = self.reader.cpus(path, mask=mask)
-            if cpus is None:
-                continue
-            if cpu in cpus:
-                return cpus & self.online
-            self.reader.damage(path, str(cpus), f"does not name its own CPU {cpu}")
-        return None
-
-    def _kind(self, where: str, before: _Kind | None) -> _Kind | None:
+    def _kind(self, where: str, before: topology.Cache | None) -> topology.Cache | None:
         read = self.reader
         at = read.host.sys
         level, what = read.integer(at(where, "level")), read.text(at(where, "type"))
@@ -111,16 +84,17 @@ class Scan:
             read.warn(
                 f"{at(where, 'level')}: has no level; assumed {level} from the order of the caches"
             )
-        return _Kind(
+        return topology.Cache(
             level=level,
             type=what or "Unified",
             id=read.ident(at(where, "id")),
             bytes=read.size(at(where, "size")),
             ways=read.integer(at(where, "ways_of_associativity")),
+            cpus=cpuset.CPUSet(),
         )
 
-    def finish(self) -> Found:
-        """Compare what the CPUs said."""
+    def finish(self) -> tuple[tuple[topology.Cache, ...], dict[str, Mapping[int, int]]]:
+        """All instances, and for each CPU the number (``l3``) and the kernel's id of its L3."""
         claims = {cpu: shared for cpu, (shared, _) in self._l3.items()}
         for members in self._by_id.values():
             claims.update(dict.fromkeys(members, cpuset.CPUSet.of(members)))
@@ -133,20 +107,8 @@ class Scan:
         ids = {cpu: cache_id for cpu, (_, cache_id) in self._l3.items() if cache_id is not None}
         for cache_id, members in self._by_id.items():
             ids.update(dict.fromkeys(members, cache_id))
-        return Found(instances=self._instances(), l3=formed.number, l3_id=ids)
-
-    def _instances(self) -> tuple[topology.Cache, ...]:
         instances = [
-            topology.Cache(
-                level=kind.level,
-                type=kind.type,
-                id=kind.id,
-                bytes=kind.bytes,
-                ways=kind.ways,
-                cpus=cpuset.CPUSet(bits),
-            )
-            for (_, _, bits), kind in self._found.items()
+            replace(kind, cpus=cpuset.CPUSet(bits)) for (_, _, bits), kind in self._found.items()
         ]
-        return tuple(
-            sorted(instances, key=lambda cache: (cache.level, cache.type, cache.cpus.first))
-        )
+        instances.sort(key=lambda cache: (cache.level, cache.type, cache.cpus.first))
+        return tuple(instances), {"l3": formed.number, "l3_id": ids}

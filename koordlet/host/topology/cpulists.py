@@ -12,28 +12,17 @@ from __future__ import annotations
 
 from koordlet.host.fs import sysfs
 from koordlet.host.topology import cpuinfo
-from koordlet.model import cpuset
-from koordlet.model.record import dataclass
+from koordlet.model import cpuset, topology
 
 _DIR = "devices/system/cpu"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lists:
-    """The sets, made consistent: online CPUs are present, present ones possible."""
+def scan(reader: sysfs.SysfsReader) -> tuple[topology.Topology, cpuset.CPUSet]:
+    """The sets alone of a machine, made consistent: online CPUs are present, present ones possible.
 
-    possible: cpuset.CPUSet
-    present: cpuset.CPUSet
-    online: cpuset.CPUSet
-    offline: cpuset.CPUSet
-    isolated: cpuset.CPUSet
-    nohz_full: cpuset.CPUSet
-    #: CPUs that have a directory.
-    listed: cpuset.CPUSet
-
-
-def scan(reader: sysfs.SysfsReader) -> Lists:
-    """Read the lists; what is missing comes from the directories, then from cpuinfo."""
+    Beside them the CPUs that have a directory. What is missing in the lists comes from these, then
+    from cpuinfo.
+    """
     listed = sysfs.numbered(reader.names(reader.host.sys(_DIR)), "cpu")
     possible = _some(reader, "possible")
     present = _some(reader, "present") or listed or possible
@@ -48,15 +37,15 @@ def scan(reader: sysfs.SysfsReader) -> Lists:
             reader.host.sys(_DIR, "possible"), str(possible), f"lacks the CPUs {present - possible}"
         )
     possible = present if possible is None else possible | present
-    return Lists(
+    lists = topology.Topology(
         possible=possible,
         present=present,
         online=online,
         offline=_offline(reader, possible, online),
         isolated=_isolated(reader),
         nohz_full=_optional(reader, "nohz_full") or cpuset.CPUSet(),
-        listed=listed,
     )
+    return lists, listed
 
 
 def raw(reader: sysfs.SysfsReader, name: str) -> cpuset.CPUSet | None:

@@ -46,7 +46,7 @@ CLASSES = (
     ("block", re.compile(r"(?:sd|vd|xvd)[a-z]+\Z")),
 )
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-_CLASS = re.compile(r"0x([0-9a-f]{6})\Z")
+_CLASS = re.compile(r"0x([0-9a-f]{6})\Z", re.IGNORECASE)
 _FUNCTION = re.compile(r"virtfn([0-9]{1,4})\Z")
 _UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9a-fA-F-]{8,40})\s*$", re.MULTILINE)
 _MINOR = re.compile(r"^Device Minor:\s*([0-9]{1,4})\s*$", re.MULTILINE)
@@ -140,14 +140,8 @@ def _connected(reader: sysfs.SysfsReader, device: topology.Device, name: str) ->
 
 def _class(reader: sysfs.SysfsReader, address: str) -> str | None:
     path = reader.host.sys("bus", "pci", "devices", address, "class")
-    text = reader.text(path)
-    if text is None:
-        return None
-    match = _CLASS.match(text.lower())
-    if match is None:
-        reader.damage(path, text, "not a PCI class")
-        return None
-    return match[1]
+    match = reader.match(path, _CLASS, "not a PCI class")
+    return match[1].lower() if match else None
 
 
 def _driver(reader: sysfs.SysfsReader, at: root.HostPath) -> str | None:

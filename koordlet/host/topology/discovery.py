@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from koordlet.host.fs import root, sysfs
 from koordlet.host.topology import (
@@ -28,51 +29,40 @@ from koordlet.host.topology import (
     processor,
 )
 from koordlet.model import cpuset, topology
-from koordlet.model.record import dataclass
 
 _SMT = frozenset({"on", "off", "forceoff", "notsupported", "notimplemented"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
-    """Result of comparing the CPUs: a number for each CPU that has one."""
-
-    core: Mapping[int, int]
-    socket: Mapping[int, int]
-    l3: Mapping[int, int]
-    l3_id: Mapping[int, int]
-    node: Mapping[int, int]
+#: Result of comparing the CPUs, by field of ``topology.Cpu``: a number for each CPU that has one.
+_Columns = Mapping[str, Mapping[int, int]]
+#: Columns that are unknown for some CPUs are named so.
+_NAMED = {"core": "core", "socket": "socket", "l3": "L3", "node": "NUMA node"}
 
 
 def discover(host: root.HostRoot) -> topology.Topology:
     """Read everything. Never raises for what the files hold."""
     reader = sysfs.SysfsReader(host)
-    lists = cpulists.scan(reader)
+    lists, listed = cpulists.scan(reader)
     cache_scan = caches.Scan(reader, lists.online)
     raws: dict[int, processor.Raw] = {}
-    for cpu in lists.present & lists.listed:
+    for cpu in lists.present & listed:
         raws[cpu] = processor.read(reader, cpu, lists.online)
         if raws[cpu].has_cache:
             cache_scan.add(cpu)
     _fill_from_cpuinfo(reader, raws, lists.online)
     nodes, memory_nodes = numa_nodes.scan(reader)
-    found_caches = cache_scan.finish()
-    columns = _compare(reader, raws, lists.online, found_caches, nodes)
+    instances, l3_columns = cache_scan.finish()
+    columns = _compare(reader, raws, lists.online, l3_columns, nodes)
     info = cpuinfo.read(reader)
-    return topology.Topology(
+    return replace(
+        lists,
         cpus=tuple(
             _cpu(cpu, raws.get(cpu, processor.NOTHING), columns, online=cpu in lists.online)
             for cpu in lists.present
         ),
-        nodes=tuple(_without_others(node, columns.node) for node in nodes),
-        caches=found_caches.instances,
+        nodes=tuple(_without_others(node, columns["node"]) for node in nodes),
+        caches=instances,
         devices=devices.scan(reader),
-        possible=lists.possible,
-        present=lists.present,
-        online=lists.online,
-        offline=lists.offline,
-        isolated=lists.isolated,
-        nohz_full=lists.nohz_full,
         memory_nodes=memory_nodes,
         smt=_smt(reader),
         vendor=info.vendor,
@@ -137,21 +127,20 @@ def _held(
     if str(host.sys(processor.DIR, "online")) in fresh.unread:
         return previous
     gone = previous.online - fresh.online
+    lost: dict[str, Any] = dict.fromkeys(("core", "socket", "node", "l3", "l3_id"), None)
     online = previous.online - gone
     return replace(
         previous,
         online=online,
         offline=previous.offline | gone,
-        cpus=tuple(_went(cpu) if cpu.cpu in gone else cpu for cpu in previous.cpus),
+        cpus=tuple(
+            replace(cpu, online=False, **lost) if cpu.cpu in gone else cpu for cpu in previous.cpus
+        ),
         nodes=tuple(replace(node, cpus=node.cpus - gone) for node in previous.nodes),
         caches=tuple(
             replace(cache, cpus=cache.cpus - gone) for cache in previous.caches if cache.cpus - gone
         ),
     )
-
-
-def _went(cpu: topology.Cpu) -> topology.Cpu:
-    return replace(cpu, online=False, core=None, socket=None, node=None, l3=None, l3_id=None)
 
 
 def _fill_from_cpuinfo(
@@ -163,8 +152,8 @@ def _fill_from_cpuinfo(
         for cpu in online
         if (raw := raws.get(cpu, processor.NOTHING)).core is None
         and raw.socket is None
-        and raw.core_id is None
-        and raw.package_id is None
+        and raw.row.core_id is None
+        and raw.row.package_id is None
     ]
     if not bare:
         return
@@ -172,7 +161,8 @@ def _fill_from_cpuinfo(
     for cpu in bare:
         if cpu in ids and ids[cpu].physical is not None:
             raw = raws.get(cpu, processor.NOTHING)
-            raws[cpu] = replace(raw, package_id=ids[cpu].physical, core_id=ids[cpu].core)
+            row = replace(raw.row, package_id=ids[cpu].physical, core_id=ids[cpu].core)
+            raws[cpu] = replace(raw, row=row)
 
 
 # Comparing CPUs ---------------------------------------------------------------------------------
@@ -182,20 +172,17 @@ def _compare(
     reader: sysfs.SysfsReader,
     raws: Mapping[int, processor.Raw],
     online: cpuset.CPUSet,
-    cached: caches.Found,
+    l3_columns: _Columns,
     nodes: Sequence[topology.Node],
 ) -> _Columns:
     sockets = {cpu: raw.socket for cpu, raw in raws.items() if cpu in online}
-    socket = _number(reader, "socket", sockets, {cpu: _package(raw) for cpu, raw in raws.items()})
+    packages = {cpu: _package(raw.row) for cpu, raw in raws.items()}
+    socket = _number(reader, "socket", sockets, packages)
     cores = {cpu: raw.core for cpu, raw in raws.items() if cpu in online}
-    core_keys = {cpu: _core(raw, socket.get(cpu)) for cpu, raw in raws.items()}
-    columns = _Columns(
-        core=_number(reader, "core", cores, core_keys),
-        socket=socket,
-        l3=cached.l3,
-        l3_id=cached.l3_id,
-        node=_node_of(reader, raws, nodes),
-    )
+    core_keys = {cpu: _core(raw.row, socket.get(cpu)) for cpu, raw in raws.items()}
+    core = _number(reader, "core", cores, core_keys)
+    node = _node_of(reader, raws, nodes)
+    columns = {"core": core, "socket": socket, **l3_columns, "node": node}
     _explain(reader, columns, online, has_nodes=bool(nodes))
     return columns
 
@@ -246,16 +233,14 @@ def _by_ids(
     return cpu_groups.dense(number)
 
 
-def _package(raw: processor.Raw) -> tuple[int | None, ...] | None:
-    if raw.package_id is None:
-        return None
-    return (raw.drawer_id, raw.book_id, raw.package_id)
+def _package(row: topology.Cpu) -> tuple[int | None, ...] | None:
+    return None if row.package_id is None else (row.drawer_id, row.book_id, row.package_id)
 
 
-def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | None:
-    if raw.core_id is None:
+def _core(row: topology.Cpu, socket: int | None) -> tuple[int | None, ...] | None:
+    if row.core_id is None:
         return None
-    return (socket, raw.drawer_id, raw.book_id, raw.package_id, raw.die_id, raw.core_id)
+    return (socket, row.drawer_id, row.book_id, row.package_id, row.die_id, row.core_id)
 
 
 def _node_of(
@@ -292,41 +277,18 @@ def _explain(
     reader: sysfs.SysfsReader, columns: _Columns, online: cpuset.CPUSet, *, has_nodes: bool
 ) -> None:
     """One line for each column that stays unknown for online CPUs."""
-    known = {
-        "core": columns.core,
-        "socket": columns.socket,
-        "L3": columns.l3,
-        "NUMA node": columns.node,
-    }
     if not has_nodes:
-        del known["NUMA node"]
         reader.warn("/sys/devices/system/node: has no nodes; CPUs have no NUMA node")
-    for what, numbers in known.items():
-        missing = cpuset.CPUSet.of(cpu for cpu in online if cpu not in numbers)
-        if missing:
+    for name, what in _NAMED.items():
+        missing = cpuset.CPUSet.of(cpu for cpu in online if cpu not in columns[name])
+        if missing and (has_nodes or name != "node"):
             reader.warn(f"/sys/{processor.DIR}: {what} unknown for CPUs {missing}")
 
 
 def _cpu(cpu: int, raw: processor.Raw, columns: _Columns, *, online: bool) -> topology.Cpu:
     """One row; an offline CPU keeps only what its own files say."""
-    return topology.Cpu(
-        cpu=cpu,
-        online=online,
-        core=columns.core.get(cpu) if online else None,
-        socket=columns.socket.get(cpu) if online else None,
-        node=columns.node.get(cpu) if online else None,
-        l3=columns.l3.get(cpu) if online else None,
-        core_id=raw.core_id,
-        package_id=raw.package_id,
-        die_id=raw.die_id,
-        cluster_id=raw.cluster_id,
-        l3_id=columns.l3_id.get(cpu) if online else None,
-        capacity=raw.capacity,
-        max_khz=raw.max_khz,
-        book_id=raw.book_id,
-        drawer_id=raw.drawer_id,
-        governor=raw.governor,
-    )
+    numbers: dict[str, Any] = {name: column.get(cpu) for name, column in columns.items()}
+    return replace(raw.row, cpu=cpu, online=online, **(numbers if online else {}))
 
 
 def _smt(reader: sysfs.SysfsReader) -> str | None:

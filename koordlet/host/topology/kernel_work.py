@@ -41,11 +41,7 @@ def read(host: root.HostRoot, last: Mapping[str, str] = _NONE) -> Mapping[str, s
 
 
 def _files(host: root.HostRoot) -> Iterator[root.HostPath]:
-    try:
-        names = host.list(host.proc("irq"))
-    except OSError as error:
-        host.silence.pass_on(error)
-        names = []
+    names = host.silence.answer(lambda: host.list(host.proc("irq")), list[str]())
     for number in sorted(int(name) for name in names if name.isdecimal()):
         yield host.proc("irq", str(number), "smp_affinity_list")
     #: Of interrupts that are set up later.

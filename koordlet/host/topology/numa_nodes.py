@@ -16,7 +16,7 @@ from koordlet.host.fs import sysfs
 from koordlet.model import cpuset, topology
 
 _DIR = "devices/system/node"
-_MEM_TOTAL = re.compile(r"MemTotal:\s*([0-9]{1,18})\s*kB")
+_MEM_TOTAL = re.compile(r".*?MemTotal:\s*([0-9]{1,18})\s*kB", re.DOTALL)
 _PAGES = re.compile(r"hugepages-([0-9]{1,12}kB)\Z")
 _MAX_DISTANCE = 255
 
@@ -82,15 +82,8 @@ def _node(
 
 
 def _memory(reader: sysfs.SysfsReader, at: str) -> int | None:
-    path = reader.host.sys(at, "meminfo")
-    text = reader.text(path)
-    if text is None:
-        return None
-    match = _MEM_TOTAL.search(text)
-    if match is None:
-        reader.damage(path, text, "has no MemTotal")
-        return None
-    return int(match[1]) << 10
+    match = reader.match(reader.host.sys(at, "meminfo"), _MEM_TOTAL, "has no MemTotal")
+    return int(match[1]) << 10 if match else None
 
 
 def _distances(

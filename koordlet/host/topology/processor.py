@@ -11,47 +11,30 @@ usually has no topology directory; ``cpu_capacity`` exists where CPUs differ.
 from __future__ import annotations
 
 from koordlet.host.fs import sysfs
-from koordlet.model import cpuset
+from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 
 DIR = "devices/system/cpu"
 
-#: In order of preference; the second word says whether it is a bitmap.
-_CORE = (
-    ("core_cpus_list", False),
-    ("core_cpus", True),
-    ("thread_siblings_list", False),
-    ("thread_siblings", True),
-)
-_SOCKET = (
-    ("package_cpus_list", False),
-    ("package_cpus", True),
-    ("core_siblings_list", False),
-    ("core_siblings", True),
-)
+#: In order of preference; each is a bitmap, and a list where the kernel has one.
+_CORE = ("core_cpus", "thread_siblings")
+_SOCKET = ("package_cpus", "core_siblings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
     """The files of one CPU as values. Sets are cut to online CPUs, and contain the CPU itself."""
 
+    #: Its raw ids and properties; the rest of the row follows from all CPUs.
+    row: topology.Cpu
     core: cpuset.CPUSet | None = None
     socket: cpuset.CPUSet | None = None
-    core_id: int | None = None
-    package_id: int | None = None
-    die_id: int | None = None
-    cluster_id: int | None = None
-    book_id: int | None = None
-    drawer_id: int | None = None
-    capacity: int | None = None
-    max_khz: int | None = None
-    governor: str | None = None
     #: From the links ``cpuN/nodeM``; one on a sane machine.
     nodes: tuple[int, ...] = ()
     has_cache: bool = False
 
 
-NOTHING = Raw()
+NOTHING = Raw(row=topology.Cpu(cpu=-1))
 
 
 def read(reader: sysfs.SysfsReader, cpu: int, online: cpuset.CPUSet) -> Raw:
@@ -67,43 +50,29 @@ def read(reader: sysfs.SysfsReader, cpu: int, online: cpuset.CPUSet) -> Raw:
     def ident(name: str) -> int | None:
         return reader.ident(at(where, name)) if name in inside else None
 
-    def siblings(chain: tuple[tuple[str, bool], ...]) -> cpuset.CPUSet | None:
-        usable = [pair for pair in chain if pair[0] in inside] if running else []
-        return _siblings(reader, cpu, where, usable, online)
+    def siblings(stems: tuple[str, str]) -> cpuset.CPUSet | None:
+        forms = ((f"{stem}{end}", not end) for stem in stems for end in ("_list", ""))
+        usable = [form for form in forms if form[0] in inside] if running else []
+        return reader.siblings(cpu, where, usable, online)
 
     return Raw(
         core=siblings(_CORE),
         socket=siblings(_SOCKET),
-        core_id=ident("core_id"),
-        package_id=ident("physical_package_id"),
-        die_id=ident("die_id"),
-        cluster_id=ident("cluster_id"),
-        book_id=ident("book_id"),
-        drawer_id=ident("drawer_id"),
-        capacity=reader.integer(at(base, "cpu_capacity")) if "cpu_capacity" in names else None,
-        max_khz=reader.integer(at(base, "cpufreq", "cpuinfo_max_freq")) if scaled else None,
-        governor=_word(reader, f"{base}/cpufreq/scaling_governor") if scaled else None,
+        row=topology.Cpu(
+            cpu=cpu,
+            core_id=ident("core_id"),
+            package_id=ident("physical_package_id"),
+            die_id=ident("die_id"),
+            cluster_id=ident("cluster_id"),
+            book_id=ident("book_id"),
+            drawer_id=ident("drawer_id"),
+            capacity=reader.integer(at(base, "cpu_capacity")) if "cpu_capacity" in names else None,
+            max_khz=reader.integer(at(base, "cpufreq", "cpuinfo_max_freq")) if scaled else None,
+            governor=_word(reader, f"{base}/cpufreq/scaling_governor") if scaled else None,
+        ),
         nodes=tuple(sysfs.numbered(names, "node")),
         has_cache=running and "cache" in names,
     )
-
-
-def _siblings(
-    reader: sysfs.SysfsReader,
-    cpu: int,
-    where: str,
-    chain: list[tuple[str, bool]],
-    online: cpuset.CPUSet,
-) -> cpuset.CPUSet | None:
-    for name, mask in chain:
-        path = reader.host.sys(where, name)
-        cpus = reader.cpus(path, mask=mask)
-        if cpus is None:
-            continue
-        if cpu in cpus:
-            return cpus & online
-        reader.damage(path, str(cpus), f"does not name its own CPU {cpu}")
-    return None
 
 
 def _word(reader: sysfs.SysfsReader, where: str) -> str | None:

@@ -77,7 +77,7 @@ class ReservationService:
         """One reservation."""
         return await self._store.get(objects.Ref(kinds.RESERVATIONS, name))
 
-    async def every(self, labels: str = "") -> objects.Listing:
+    async def every(self, labels: str = "") -> objects.Page:
         """All of them, or those with these labels."""
         chosen = selectors.Selector(labels=labels)
         return await objects.collect(self._store.list(kinds.RESERVATIONS, selector=chosen))

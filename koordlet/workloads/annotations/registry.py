@@ -36,11 +36,10 @@ CORE_SCHED_GROUP = "koordinator.sh/core-sched-group-id"
 CORE_SCHED_POLICY = "koordinator.sh/core-sched-policy"
 
 #: Limits as quantities of bits per second.
-_network = pod_annotations.of(
-    shapes.record(
-        wishes.Network,
-        {"ingress": ("ingressLimit", shapes.units), "egress": ("egressLimit", shapes.units)},
-    )
+_network = pod_annotations.record(
+    wishes.Network,
+    ingress=("ingressLimit", shapes.units),
+    egress=("egressLimit", shapes.units),
 )
 
 #: Annotation to (field of ``wishes.Wishes``, decoder).

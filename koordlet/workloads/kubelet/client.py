@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from koordlet.http import certificates
 from koordlet.http import client as http
 from koordlet.model import errors, spread
 from koordlet.model.record import dataclass
@@ -147,10 +148,10 @@ class KubeletClient:
         where = self.endpoint
         mark: object = None
         if where.secure and where.ca:
-            mark = _stamp(Path(where.ca))
+            mark = certificates.stamp(Path(where.ca))
         if where.secure and where.own:
             with contextlib.suppress(OSError):
-                mark = mark, _stamp(Path(where.own))
+                mark = mark, certificates.stamp(Path(where.own))
         if self._http is None or mark != self._mark:
             self.close()
             limits = http.ClientLimits(
@@ -192,8 +193,3 @@ class KubeletClient:
         host = f"[{self.endpoint.host}]" if ":" in self.endpoint.host else self.endpoint.host
         where = f"kubelet {scheme}://{host}:{self.endpoint.port}{path}"
         return Unreachable(what, culprit=where, fix=fix)
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    there = path.stat()
-    return there.st_mtime_ns, there.st_ino, there.st_size

@@ -6,6 +6,7 @@ is refused: its defaults would be a guess.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.kubeapi import pod_annotations, shapes
@@ -15,7 +16,7 @@ PATH = "/configz"
 
 
 _TEXTS = shapes.table(shapes.text)
-_FIELDS: shapes.Fields = {
+_FIELDS: Mapping[str, shapes.Field] = {
     "cpu_manager_policy": ("cpuManagerPolicy", shapes.text),
     "cpu_manager_options": ("cpuManagerPolicyOptions", _TEXTS),
     "topology_manager_policy": ("topologyManagerPolicy", shapes.text),
@@ -29,7 +30,7 @@ _FIELDS: shapes.Fields = {
     "eviction_soft_grace": ("evictionSoftGracePeriod", _TEXTS),
     "eviction_minimum_reclaim": ("evictionMinimumReclaim", _TEXTS),
 }
-_READ = shapes.record(kubelet.Configuration, _FIELDS)
+_READ = shapes.record(kubelet.Configuration, **_FIELDS)
 
 
 def decode(body: object) -> kubelet.Configuration:

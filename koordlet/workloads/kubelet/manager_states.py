@@ -58,8 +58,7 @@ def _check(body: Mapping[str, object], dumped: str) -> None:
     """Rule 1."""
     recorded = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
     if recorded and fnv1a(dumped) != recorded:
-        msg = "the checksum is wrong: the file is incomplete or damaged"
-        raise ValueError(msg)
+        raise ValueError("the checksum is wrong: the file is incomplete or damaged")
 
 
 def fnv1a(text: str) -> int:
@@ -129,8 +128,7 @@ def memory(text: str) -> kubelet.MemoryState:
 
 def _number(name: str) -> int:
     if not (name.isascii() and name.isdigit()):
-        msg = f"{shapes.shown(name)} is not a NUMA node"
-        raise ValueError(msg)
+        raise ValueError(f"{shapes.shown(name)} is not a NUMA node")
     node: int = _NODE(int(name), [])
     return node
 
@@ -154,15 +152,13 @@ def _nodes(value: object) -> tuple[int, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        msg = f"expected a list of NUMA nodes, found {shapes.shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a list of NUMA nodes, found {shapes.shown(value)}")
     return tuple(_NODE(number, []) for number in value)
 
 
 def _blocks(value: object) -> tuple[kubelet.MemoryBlock, ...]:
     if not isinstance(value, list):
-        msg = f"expected a list of memory blocks, found {shapes.shown(value)}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a list of memory blocks, found {shapes.shown(value)}")
     return tuple(
         kubelet.MemoryBlock(
             nodes=_nodes(shapes.find(block, "numaAffinity")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
+from typing import TypeVar
 
 from koordlet.host.fs import root
 from koordlet.kubeapi import shapes
@@ -16,11 +17,17 @@ from koordlet.model.record import dataclass
 from koordlet.workloads import source
 from koordlet.workloads.kubelet import client, configz, manager_states, pods, summary
 
+_T = TypeVar("_T")
+_AnswerT = TypeVar("_AnswerT", kubelet.Configuration, kubelet.Summary)
+
 #: The configuration changes with a restart of the kubelet only.
 _CONFIGZ_PERIOD = 60.0
 #: Checkpoints are small files on the local disk, and say what a container may use since just now.
 _FILE_PERIOD = 2.0
 _MAX_CHECKPOINT = 4 << 20
+
+#: Sources beside the pods, by the field of ``model.kubelet.Kubelet`` that they answer for.
+_ANSWERS = ("configuration", "summary", "cpu", "memory", "holdings")
 
 #: Asks the pod-resources socket.
 Holdings = Callable[[], Awaitable[kubelet.Holdings]]
@@ -41,25 +48,13 @@ class KubeletSources:
 
     def all(self) -> tuple[source.WorkloadSource, ...]:
         """Sources in use."""
-        every: tuple[source.WorkloadSource | None, ...] = (
-            self.pods,
-            self.configuration,
-            self.summary,
-            self.cpu,
-            self.memory,
-            self.holdings,
-        )
+        every = (getattr(self, name) for name in ("pods", *_ANSWERS))
         return tuple(workload_source for workload_source in every if workload_source is not None)
 
     def said(self) -> kubelet.Kubelet:
         """Last answers of the sources other than pods."""
-        return kubelet.Kubelet(
-            configuration=self.configuration.value if self.configuration is not None else None,
-            summary=self.summary.value if self.summary is not None else None,
-            cpu=self.cpu.value if self.cpu is not None else None,
-            memory=self.memory.value if self.memory is not None else None,
-            holdings=self.holdings.value if self.holdings is not None else None,
-        )
+        asked = {name: getattr(self, name) for name in _ANSWERS}
+        return kubelet.Kubelet(**{name: polled and polled.value for name, polled in asked.items()})
 
 
 class PodResourcesSource:
@@ -98,14 +93,18 @@ def endpoints(
         configuration=source.Polled(
             "kubelet configz",
             get(configz.PATH),
-            _configuration,
+            _whole(configz.decode),
             period=_CONFIGZ_PERIOD,
             max_age=max_age + _CONFIGZ_PERIOD,
         )
         if where.secure
         else None,
         summary=source.Polled(
-            "kubelet stats", get(summary.PATH), _summary, period=period, max_age=max_age
+            "kubelet stats",
+            get(summary.PATH),
+            _whole(summary.decode),
+            period=period,
+            max_age=max_age,
         )
         if statistics
         else None,
@@ -132,41 +131,27 @@ def checkpoints(
 
         return content
 
+    def checkpoint(name: str, decode: Callable[[str], _T], empty: _T) -> source.Polled[_T]:
+        return source.Polled(
+            f"kubelet {name}",
+            read(name),
+            lambda data, _problems: decode(data.decode()) if data else empty,
+            period=_FILE_PERIOD,
+            max_age=max_age,
+        )
+
     return (
-        source.Polled(
-            "kubelet cpu_manager_state",
-            read(manager_states.CPU_STATE),
-            _cpu,
-            period=_FILE_PERIOD,
-            max_age=max_age,
-        ),
-        source.Polled(
-            "kubelet memory_manager_state",
-            read(manager_states.MEMORY_STATE),
-            _memory,
-            period=_FILE_PERIOD,
-            max_age=max_age,
-        ),
+        checkpoint(manager_states.CPU_STATE, manager_states.cpus, kubelet.CpuState()),
+        checkpoint(manager_states.MEMORY_STATE, manager_states.memory, kubelet.MemoryState()),
     )
 
 
-def _configuration(data: bytes, problems: list[str]) -> kubelet.Configuration:
-    configuration = configz.decode(shapes.parse_bytes(data, problems))
-    problems.extend(configuration.problems)
-    return configuration
+def _whole(decode: Callable[[object], _AnswerT]) -> Callable[[bytes, list[str]], _AnswerT]:
+    """Decoder of an answer that is one JSON object and brings its own problems."""
 
+    def read(data: bytes, problems: list[str]) -> _AnswerT:
+        answer = decode(shapes.parse_bytes(data, problems))
+        problems.extend(answer.problems)
+        return answer
 
-def _summary(data: bytes, problems: list[str]) -> kubelet.Summary:
-    statistics = summary.decode(shapes.parse_bytes(data, problems))
-    problems.extend(statistics.problems)
-    return statistics
-
-
-def _cpu(data: bytes, problems: list[str]) -> kubelet.CpuState:
-    del problems
-    return manager_states.cpus(data.decode()) if data else kubelet.CpuState()
-
-
-def _memory(data: bytes, problems: list[str]) -> kubelet.MemoryState:
-    del problems
-    return manager_states.memory(data.decode()) if data else kubelet.MemoryState()
+    return read

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from koordlet.kubeapi import shapes
+from koordlet.kubeapi import objects, shapes
 from koordlet.model import kubelet
 
 PATH = "/stats/summary"
@@ -30,7 +30,7 @@ def decode(body: object) -> kubelet.Summary:
     memory = shapes.section(node, "memory", problems)
     limits = shapes.section(node, "rlimit", problems)
     pods = {}
-    for statistics in _objects(whole, "pods"):
+    for statistics in objects.parts(whole, "pods"):
         uid = shapes.section(statistics, "podRef", problems).get("uid")
         if isinstance(uid, str) and uid:
             pods[uid] = _pod(uid, statistics, problems)
@@ -52,7 +52,7 @@ def decode(body: object) -> kubelet.Summary:
 def _pod(uid: str, statistics: _Object, problems: list[str]) -> kubelet.PodStatistics:
     memory = shapes.section(statistics, "memory", problems)
     processes = shapes.section(statistics, "process_stats", problems)
-    containers = {str(each.get("name")): each for each in _objects(statistics, "containers")}
+    containers = {str(each.get("name")): each for each in objects.parts(statistics, "containers")}
     return kubelet.PodStatistics(
         uid=uid,
         working_set_bytes=_count(memory, "workingSetBytes", problems),
@@ -71,7 +71,7 @@ def _pod(uid: str, statistics: _Object, problems: list[str]) -> kubelet.PodStati
 def _volumes(statistics: _Object, problems: list[str]) -> dict[str, kubelet.FileSystem]:
     """Volumes by name; the first of a name counts."""
     volumes: dict[str, kubelet.FileSystem] = {}
-    for each in _objects(statistics, "volume"):
+    for each in objects.parts(statistics, "volume"):
         volumes.setdefault(str(each.get("name")), _read_files(each, problems))
     return volumes
 
@@ -89,10 +89,3 @@ def _read_files(body: _Object, problems: list[str]) -> kubelet.FileSystem:
 def _count(body: _Object, key: str, problems: list[str]) -> int | None:
     number: int | None = shapes.guarded(_COUNT, body.get(key), key, problems)
     return number
-
-
-def _objects(body: _Object, key: str) -> Iterator[_Object]:
-    listed = body.get(key)
-    for member in listed if isinstance(listed, list) else ():
-        if isinstance(member, dict):
-            yield member

@@ -39,17 +39,8 @@ class NriEvent(enum.IntEnum):
 
 #: What we ask to hear. All of it is known to every runtime since NRI 0.2: one unknown bit, and the
 #: runtime closes the connection.
-HEARD = (
-    NriEvent.RUN_POD_SANDBOX,
-    NriEvent.REMOVE_POD_SANDBOX,
-    NriEvent.CREATE_CONTAINER,
-    NriEvent.POST_CREATE_CONTAINER,
-    NriEvent.START_CONTAINER,
-    NriEvent.POST_START_CONTAINER,
-    NriEvent.UPDATE_CONTAINER,
-    NriEvent.STOP_CONTAINER,
-    NriEvent.REMOVE_CONTAINER,
-)
+_UNHEARD = {NriEvent.STOP_POD_SANDBOX, NriEvent.POST_UPDATE_CONTAINER}
+HEARD = tuple(event for event in NriEvent if event not in _UNHEARD)
 
 
 def mask(events: Iterable[NriEvent]) -> int:

@@ -28,19 +28,7 @@ _RUNTIME_SERVICE = "nri.pkg.api.v1alpha1.Runtime"
 _PATIENCE = 5.0
 
 #: Newer runtimes have a method for each event, older ones ``StateChange`` for most.
-_METHODS = {
-    "RunPodSandbox": NriEvent.RUN_POD_SANDBOX,
-    "StopPodSandbox": NriEvent.STOP_POD_SANDBOX,
-    "RemovePodSandbox": NriEvent.REMOVE_POD_SANDBOX,
-    "CreateContainer": NriEvent.CREATE_CONTAINER,
-    "PostCreateContainer": NriEvent.POST_CREATE_CONTAINER,
-    "StartContainer": NriEvent.START_CONTAINER,
-    "PostStartContainer": NriEvent.POST_START_CONTAINER,
-    "UpdateContainer": NriEvent.UPDATE_CONTAINER,
-    "PostUpdateContainer": NriEvent.POST_UPDATE_CONTAINER,
-    "StopContainer": NriEvent.STOP_CONTAINER,
-    "RemoveContainer": NriEvent.REMOVE_CONTAINER,
-}
+_METHODS = {event.name.title().replace("_", ""): event for event in NriEvent}
 _NUMBERS = {int(event): event for event in NriEvent}
 
 
@@ -168,17 +156,11 @@ class Session:
                 )
                 yield Odd(why=f"{message.method}: {error}")
         else:
-            why = (
-                message.why
-                if isinstance(message, ttrpc.Unreadable)
-                else f"{type(message).__name__} unasked"
-            )
-            if (
-                isinstance(message, ttrpc.Unreadable)
-                and message.request
-                and connection == mux.PLUGIN
-            ):
-                self._refuse(message.stream, why)
+            why = f"{type(message).__name__} unasked"
+            if isinstance(message, ttrpc.Unreadable):
+                why = message.why
+                if message.request and connection == mux.PLUGIN:
+                    self._refuse(message.stream, why)
             yield Odd(why=why)
 
     def _refuse(self, stream: int, why: str) -> None:

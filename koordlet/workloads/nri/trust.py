@@ -58,8 +58,7 @@ def revive(body: Mapping[str, object]) -> StartRecord:
     """The state from a checkpoint; ``ValueError`` when it is none."""
     findings, counted = body.get("findings"), body.get("counted")
     if not isinstance(findings, dict) or not isinstance(counted, dict):
-        msg = "findings and counted are not objects"
-        raise ValueError(msg)
+        raise ValueError("findings and counted are not objects")
     return StartRecord(
         findings={str(key): Finding(finding).value for key, finding in findings.items()},
         counted={str(key): float(number) for key, number in counted.items()},

@@ -18,7 +18,7 @@ def reader(host: counting.Counting) -> strain.StrainReader:
     """One that follows a web server and a job."""
     layout = hierarchies.discover(host)
     found = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
-    found.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
+    found.follow(layout, plus=["web"], minus=[], watched=["web"])
     return found
 
 
@@ -51,24 +51,17 @@ def test_pressure_for_each_second_of_use() -> None:
 
     assert first is None
     assert second is not None
-    assert (
-        second.ls_cores,
-        second.be_cores,
-        second.waiting,
-        second.signal,
-    ) == (1.0, 1.5, 0.5, "pressure")
+    assert (second.ls_lately, second.waiting, second.signal) == (1.0, 0.5, "pressure")
 
 
-def test_lately_and_since_the_last_pass() -> None:
-    """A spike is not diluted by the quiet second before it."""
+def test_use_is_of_the_last_look_and_waiting_since_the_last_pass() -> None:
+    """A spike of use is not diluted by the quiet second before it."""
     last = looked(
         (0.0, 0, 0, stalled(0)), (0.9, 0.09, 0, stalled(0)), (1.0, 0.19, 0, stalled(90_000))
     )[-1]
 
     assert last is not None
-    assert last.ls_cores == pytest.approx(0.19)
     assert last.ls_lately == pytest.approx(1.0)
-    assert last.waiting_lately == pytest.approx(0.9)
     assert last.waiting == pytest.approx(0.09 / 0.19)
 
 
@@ -78,7 +71,7 @@ def test_what_is_no_pressure_file_tells_nothing(damage: str) -> None:
     last = looked((0.0, 0, 0, damage), (1.0, 1, 1, damage))[-1]
 
     assert last is not None
-    assert (last.ls_cores, last.waiting, last.signal) == (1.0, None, "")
+    assert (last.ls_lately, last.waiting, last.signal) == (1.0, None, "")
 
 
 def test_a_counter_that_falls_is_no_use() -> None:
@@ -86,7 +79,7 @@ def test_a_counter_that_falls_is_no_use() -> None:
     last = looked((0.0, 50, 7, stalled(0)), (1.0, 1, 8, stalled(0)))[-1]
 
     assert last is not None
-    assert (last.ls_cores, last.be_cores) == (0.0, 1.0)
+    assert last.ls_lately == 0.0
 
 
 def test_two_looks_at_once_are_one() -> None:
@@ -170,7 +163,7 @@ def crowd(count: int) -> tuple[Opened, strain.StrainReader]:
         host.texts[f"{TREE}/{name}/cpu.stat"] = "usage_usec 1\nuser_usec 1\n"
     layout = hierarchies.discover(host)
     one = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
-    one.follow(layout, plus=names, minus=[], best_effort=[], watched=names)
+    one.follow(layout, plus=names, minus=[], watched=names)
     return host, one
 
 
@@ -215,7 +208,7 @@ def test_the_threads_of_a_pod_are_those_of_its_containers() -> None:
     inside = {"web": ("web/a", "web/b")}
     one = strain.StrainReader(host, lambda path: inside.get(path, ()))
     layout = hierarchies.discover(host)
-    one.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
+    one.follow(layout, plus=["web"], minus=[], watched=["web"])
     one.look(0.0)
 
     assert f"/proc/{pid}/schedstat" in host.asked

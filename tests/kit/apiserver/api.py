@@ -71,7 +71,7 @@ class Api:
         self.bearers: dict[str, tuple[str, frozenset[str]]] = {}
         #: Token to the whole status of its review, for more than a name.
         self.reviews: Mapping[str, Mapping[str, Any]] = {}
-        self._lists: dict[str, tuple[objects.Listing, int]] = {}
+        self._lists: dict[str, tuple[objects.Page, int]] = {}
         self._tokens = itertools.count(1)
 
     async def answer(self, request: Request) -> Answer:

@@ -23,7 +23,7 @@ YIELDS = {"/c/job/cpu.weight": "1", "/c/job/cpu.idle": "1"}
 
 def felt(waiting: float | None, *, ls: float = 1.0, at: float = 100.0) -> strain.Strain:
     """What one look found."""
-    return strain.Strain(at=at, ls_cores=ls, ls_lately=ls, be_cores=1.0, waiting=waiting)
+    return strain.Strain(at=at, ls_lately=ls, waiting=waiting)
 
 
 def moment(
