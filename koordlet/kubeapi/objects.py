@@ -201,6 +201,12 @@ def part(body: Object, name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def parts(body: Object, name: str) -> list[Mapping[str, Any]]:
+    """The objects of a field that is a list; empty where it is none."""
+    value = body.get(name)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def metadata(body: Object) -> Mapping[str, Any]:
     """The object's metadata; empty where there is none."""
     return part(body, "metadata")

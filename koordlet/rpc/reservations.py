@@ -55,12 +55,8 @@ class Reservations:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._watches = 0
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Counts of client events."""
-        return {"reservation_watches": self._watches}
+        #: Counts of client events.
+        self.counts = {"reservation_watches": 0}
 
     def methods(self) -> Mapping[str, services.Handler]:
         """Method name to handler."""
@@ -107,7 +103,7 @@ class Reservations:
     async def _watch(
         self, request: pb.ListReservationsRequest
     ) -> AsyncGenerator[pb.ReservationEvent, None]:
-        self._watches += 1
+        self.counts["reservation_watches"] += 1
         revision = request.revision
         while True:
             if not revision:
@@ -169,7 +165,7 @@ class ReservationLister:
 
 def message(body: objects.Object) -> pb.Reservation:
     """The message of an object; parts of a wrong type are as if they were not there."""
-    spec, status = _part(body, "spec"), _part(body, "status")
+    spec, status = objects.part(body, "spec"), objects.part(body, "status")
     reservation = pb.Reservation(
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
@@ -180,14 +176,14 @@ def message(body: objects.Object) -> pb.Reservation:
         allocated=_amounts(status, "allocated"),
         current_owners=[
             pb.CurrentOwner(**_texts(owner, "namespace", "name", "uid"))
-            for owner in _several(status, "currentOwners")
+            for owner in objects.parts(status, "currentOwners")
         ],
         conditions=[
             pb.ReservationCondition(
                 **_texts(condition, "type", "status", "reason", "message"),
                 changed=_time(str(condition.get("lastTransitionTime") or "")),
             )
-            for condition in _several(status, "conditions")
+            for condition in objects.parts(status, "conditions")
         ],
         allocate_once=spec.get("allocateOnce") is not False,
         allocate_policy=str(spec.get("allocatePolicy") or ""),
@@ -240,7 +236,7 @@ def _time(spelled: str) -> Timestamp | None:
 
 def _held(body: objects.Object) -> Mapping[str, Any]:
     """The CPUs that it holds by number."""
-    notes = _part(objects.metadata(body), "annotations")
+    notes = objects.part(objects.metadata(body), "annotations")
     try:
         held = json.loads(str(notes.get("scheduling.koordinator.sh/resource-status") or "{}"))
     except ValueError:
@@ -249,14 +245,4 @@ def _held(body: objects.Object) -> Mapping[str, Any]:
 
 
 def _amounts(status: Mapping[str, Any], key: str) -> dict[str, str]:
-    return {str(name): str(amount) for name, amount in _part(status, key).items()}
-
-
-def _several(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    parts = body.get(key)
-    return [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
-
-
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = body.get(key)
-    return part if isinstance(part, Mapping) else {}
+    return {str(name): str(amount) for name, amount in objects.part(status, key).items()}

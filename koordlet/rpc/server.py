@@ -25,15 +25,7 @@ from grpc_reflection.v1alpha import reflection
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.rpc import (
-    access,
-    guard,
-    permissions,
-    services,
-    speakers,
-    tls,
-    unix_socket,
-)
+from koordlet.rpc import access, guard, permissions, services, speakers, tls, unix_socket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
