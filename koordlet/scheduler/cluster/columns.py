@@ -307,12 +307,7 @@ class Columns:
         by_row = self._placed.get(pod_class)
         if by_row is None:
             by_row = self._placed[pod_class] = {}
-            if (
-                pod_class.affinity
-                or pod_class.anti_affinity
-                or pod_class.prefers
-                or pod_class.avoids
-            ):
+            if pod_class.termed:
                 self.termed.append(pod_class)
         counts = by_row.setdefault(row, [0, 0])
         counts[0] += change

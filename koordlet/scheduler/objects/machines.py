@@ -65,11 +65,12 @@ def decode(body: Body) -> tuple[str, Machine]:
     kubelet = json_annotations.body(notes.get(_KUBELET), _KUBELET_STRUCTURE)
     options = kubelet.get("options")
     full = isinstance(options, Mapping) and options.get("full-pcpus-only") == "true"
+    policies = wire.strings(body, "topologyPolicies")
     return name, Machine(
         _shape(notes.get(_TOPOLOGY, "")),
         _withheld(notes, kubelet),
         _zones(body),
-        _numa_policy(body),
+        _POLICIES.get(policies[0], "") if policies else "",
         kubelet.get("policy") == "static" and full,
     )
 
@@ -130,8 +131,3 @@ def _zones(body: Body) -> dict[int, dict[str, int]]:
             }
             zones[int(number)] = requests.readable(listed, requests.MOST_ALLOCATABLE)
     return zones
-
-
-def _numa_policy(body: Body) -> str:
-    policies = wire.strings(body, "topologyPolicies")
-    return _POLICIES.get(policies[0], "") if policies else ""

@@ -75,17 +75,12 @@ class PodTerm:
         """Whether a pod is meant."""
         if self.selector is None:
             return False
-        if namespace not in self.namespaces and not self._selects(namespace, known):
-            return False
+        if namespace not in self.namespaces:
+            # A namespace that is not in the input has the label that each one gets.
+            own = known.get(namespace) or {"kubernetes.io/metadata.name": namespace}
+            if self.namespace_selector is None or not holds(self.namespace_selector, own):
+                return False
         return holds(self.selector, labels)
-
-    def _selects(self, namespace: str, known: Namespaces) -> bool:
-        wanted = self.namespace_selector
-        if wanted is None:
-            return False
-        # A namespace that is not in the input has the label that each one gets.
-        labels = known.get(namespace) or {"kubernetes.io/metadata.name": namespace}
-        return holds(wanted, labels)
 
 
 Namespaces = Mapping[str, Mapping[str, str]]
@@ -170,9 +165,7 @@ def whole(spelled: str) -> int | None:
 
 def fulfils(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
     """Whether one object of this name and with these labels satisfies a term, alone."""
-    if term.broken or term.empty:
-        return False
-    if not all(_meets(requirement, labels) for requirement in term.labels):
+    if term.broken or term.empty or not all(_meets(label, labels) for label in term.labels):
         return False
     return all(
         (name in requirement.values) is (requirement.operator == "In")
@@ -205,17 +198,12 @@ def beyond(value: str, operator: str, bound: int | None) -> bool:
 
 def toleration(body: Body) -> Toleration:
     """One toleration of a pod."""
-    return Toleration(
-        wire.text(body, "key"),
-        wire.text(body, "operator"),
-        wire.text(body, "value"),
-        wire.text(body, "effect"),
-    )
+    return Toleration(*wire.texts(body, "key", "operator", "value", "effect"))
 
 
 def taint(body: Body) -> Taint:
     """One taint of a node."""
-    return Taint(wire.text(body, "key"), wire.text(body, "value"), wire.text(body, "effect"))
+    return Taint(*wire.texts(body, "key", "value", "effect"))
 
 
 def tolerates(toleration: Toleration, mark: Taint) -> bool:

@@ -146,6 +146,8 @@ class Claim:
         self.changes = 0
         #: The arithmetic of the class (``fit.ReservationFit``), kept by whoever made it.
         self.judge: object = None
+        #: Whether the class fits nowhere without one of them.
+        self.required = wish.affinity is not None and not wish.ignores
 
     def usable(self, row: int) -> list[ReservationInfo]:
         """Those on a node that may be drawn on now, in the order of their arrival."""
@@ -201,17 +203,7 @@ def _shows(info: ReservationInfo, pod_class: PodClass) -> bool:
     if reserve_pod is None or info.operating:
         return False
     its = reserve_pod.pod_class
-    return bool(
-        its.ports
-        or (its.affinity or its.anti_affinity or its.prefers or its.avoids)
-        or (
-            pod_class.affinity
-            or pod_class.anti_affinity
-            or pod_class.prefers
-            or pod_class.avoids
-            or pod_class.spread
-        )
-    )
+    return bool(its.ports or its.termed or pod_class.termed or pod_class.spread)
 
 
 def claim_of(pod_class: PodClass) -> Claim | None:
