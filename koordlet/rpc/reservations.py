@@ -44,7 +44,7 @@ class Backend(Protocol):
     async def delete(self, name: str, *, uid: str = "") -> None:
         """Remove one."""
 
-    async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
+    async def describe(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
         """One, its timeline, and warnings about it."""
 
 
@@ -98,7 +98,7 @@ class Reservations:
         return pb.DeleteReservationResponse()
 
     async def _describe(self, request: pb.GetReservationRequest) -> pb.ReservationDescription:
-        return description(*await self._backend.told(request.name))
+        return description(*await self._backend.describe(request.name))
 
     async def _watch(
         self, request: pb.ListReservationsRequest

@@ -13,7 +13,6 @@ Rules:
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
@@ -66,10 +65,8 @@ class Chooser:
             return None
         several = columns.devices[mine.node].several if answer else ()
         chosen = {(part.kind, part.minor): part.amounts for part in answer}
-        for pod in heirs if answer else ():
-            if not _within(pod, several, chosen):
-                return None
-        return answer
+        inside = not answer or all(_within(pod, several, chosen) for pod in heirs)
+        return answer if inside else None
 
     def _cpus(self, info: ReservationInfo, columns: Columns) -> bool:
         mine, node = info.reserve_pod, columns.nodes[info.row]
@@ -86,9 +83,16 @@ class Chooser:
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            answer = placement.room(offer, columns, info.row).allocate(
-                allocation.Request(cpus=_asked(request, offer, lacking))
+            required = request.required or offer.bind
+            cpus = accumulator.Request(
+                count=lacking,
+                bind=required or request.preferred,
+                required=required is not None,
+                exclusive=request.exclusive,
+                strategy=offer.strategy,
             )
+            room = placement.room(offer, columns, info.row)
+            answer = room.allocate(allocation.Request(cpus=cpus))
             if isinstance(answer, allocation.Refusal):
                 return False
             chosen |= answer.cpus
@@ -105,27 +109,13 @@ def _within(
     known = {(part.kind, part.minor): part for part in several}
     for device in pod.devices:
         key = device.kind, device.minor
-        its = (
-            known[key].kept(device.amounts, pod.pod_class.requests.real)
-            if key in known
-            else device.amounts
-        )
+        its = device.amounts
+        if key in known:
+            its = known[key].kept(its, pod.pod_class.requests.real)
         part = chosen.get(key, {})
         if any(much > part.get(name, 0) for name, much in its.items()):
             return False
     return True
-
-
-def _asked(
-    request: placement.TopologyRequest, offer: placement.NodeOffer, count: int
-) -> accumulator.Request:
-    required = request.required or offer.bind
-    return dataclasses.replace(
-        accumulator.Request(count=count, bind=required or request.preferred),
-        required=required is not None,
-        exclusive=request.exclusive,
-        strategy=offer.strategy,
-    )
 
 
 def marks(info: ReservationInfo) -> dict[str, str]:

@@ -22,13 +22,13 @@ from typing import Any
 from koordlet.kubeapi import classes, pod_annotations
 from koordlet.model import resources as amounts
 from koordlet.policy.cpu import accumulator, allocation
+from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import handover, placement
 from koordlet.scheduler.allocation.placement import INTEGER, Bind, NodeOffer, TopologyRequest, admit
 from koordlet.scheduler.allocation.zones import Weights, worth
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.objects import peer_keys, requests, wire
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
@@ -40,7 +40,7 @@ _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
 _NUMA = {"BestEffort", "Restricted", "SingleNUMANode"}
 
 
-class NodeNUMAResource(Plugin):
+class NodeNUMAResource(framework.Plugin):
     """Which node has the CPUs, and which CPUs they are."""
 
     name = "NodeNUMAResource"
@@ -62,16 +62,24 @@ class NodeNUMAResource(Plugin):
         self._columns: Columns | None = None
         self._asked: tuple[PodClass, TopologyRequest] | None = None
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
         request = self.request(pod_class)
         if pod_class.adopts:
             return None
         if request.bound and request.cpu % 1000:
-            raise RefusedError(INTEGER)
-        return Placeable(self, pod_class, columns) if self._concerned(request, columns) else None
+            raise framework.RefusedError(INTEGER)
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        def refuses(node: Node, row: int) -> framework.Verdict | None:
+            draws = handover.drawn(pod_class, row)
+            answer = admit(request, self.offer(node), columns, row, draws)
+            if not isinstance(answer, allocation.Refusal):
+                return None
+            return framework.Verdict(answer.reasons, resolvable=not answer.final)
+
+        return framework.ByNode(columns, refuses) if self._concerned(request, columns) else None
+
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         if not self._concerned(self.request(pod_class), columns):
             return None
         held = resources.Chosen(columns, pod_class.requests.real, self._resources, nonzero=False)
@@ -103,9 +111,12 @@ class NodeNUMAResource(Plugin):
         policy, required = binding.policy
         named = policy or self._default
         cpu = asked.get(requests.CPU, 0)
+        # The label counts, not what Kubernetes would derive, and for production only.
+        labelled = pod_class.labels.get(classes.QOS_LABEL) in {"LSE", "LSR"}
+        exclusive = labelled and pod_class.band == "koord-prod"
         return TopologyRequest(
             cpu=cpu,
-            bound=_exclusive(pod_class) and named in _BINDS and cpu > 0,
+            bound=exclusive and named in _BINDS and cpu > 0,
             required=Bind(named) if required and named in _BINDS else None,
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
             exclusive=accumulator.Exclusive(binding.exclusive or "None"),
@@ -115,9 +126,9 @@ class NodeNUMAResource(Plugin):
                 key: amount for key, amount in asked.items() if key != requests.CPU and amount > 0
             },
             weights=tuple(
-                (weighted.name, weighted.weight)
-                for weighted in self._resources
-                if weighted.name in FIXED or asked.get(weighted.name, 0)
+                (name, weight)
+                for name, weight in self._resources
+                if name in FIXED or asked.get(name, 0)
             ),
         )
 
@@ -152,7 +163,7 @@ class NodeNUMAResource(Plugin):
         draws = columns.drawn_reservation(pod)
         answer = admit(request, offer, columns, row, draws)
         if isinstance(answer, allocation.Refusal):
-            raise RefusedError(answer.why, resolvable=not answer.final)
+            raise framework.RefusedError(answer.why, resolvable=not answer.final)
         if answer is not None:
             pod.cpus = answer.cpus or None
             pod.parts = answer.parts if (request.numa or offer.numa) else {}
@@ -165,31 +176,10 @@ class NodeNUMAResource(Plugin):
         return {pod_annotations.RESOURCE_STATUS: json.dumps(status)} if status else {}
 
 
-class Placeable(ByNode):
-    """Nodes that could give the CPUs and amounts of a class at this moment."""
-
-    kind = Kind.LOAD
-
-    def __init__(self, plugin: NodeNUMAResource, pod_class: PodClass, columns: Columns) -> None:
-        super().__init__()
-        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
-        self._request = plugin.request(pod_class)
-
-    def refusal(self, row: int) -> Verdict | None:
-        node = self._columns.nodes[row]
-        if node is None:
-            return None
-        draws = handover.drawn(self._pod_class, row)
-        answer = admit(self._request, self._plugin.offer(node), self._columns, row, draws)
-        if not isinstance(answer, allocation.Refusal):
-            return None
-        return Verdict(answer.reasons, resolvable=not answer.final)
-
-
-class NumaScore(Score):
+class NumaScore(framework.Score):
     """How empty a node would be, or how full; only the NUMA nodes that would be chosen, if any."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
     def __init__(
         self,
@@ -262,10 +252,3 @@ def spelled(pod: Pod) -> dict[str, Any]:
             for number, part in sorted(pod.parts.items())
         ]
     return status
-
-
-def _exclusive(pod_class: PodClass) -> bool:
-    """The label counts, not what Kubernetes would derive, and for production only."""
-    return (
-        pod_class.labels.get(classes.QOS_LABEL) in {"LSE", "LSR"} and pod_class.band == "koord-prod"
-    )

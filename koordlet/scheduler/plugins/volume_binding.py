@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.kubeapi import kinds, objects, selectors
+from koordlet.kubeapi import kinds, objects
 from koordlet.model.record import dataclass
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Coded, Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
@@ -81,7 +81,7 @@ class VolumeBinding(WithStorage):
         self._chosen: dict[str, dict[tuple[str, str], str]] = {}
         self._columns: Columns | None = None
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
         names = claim_names(pod_class)
         if not names:
@@ -91,14 +91,14 @@ class VolumeBinding(WithStorage):
             if claim is None:
                 missing = f'persistentvolumeclaim "{name}"'
                 if pod is None:
-                    raise RefusedError(f"{missing} not found")
-                raise RefusedError(
+                    raise framework.RefusedError(f"{missing} not found")
+                raise framework.RefusedError(
                     f"waiting for ephemeral volume controller to create the {missing}"
                 )
             self._claim(pod_class.namespace, name)
             if pod is not None and not _owns(pod, claim):
                 space = pod_class.namespace
-                raise RefusedError(
+                raise framework.RefusedError(
                     f"PVC {space}/{name} was not created for pod {space}/{pod.get('name')}"
                     " (pod is not owner)"
                 )
@@ -117,21 +117,18 @@ class VolumeBinding(WithStorage):
         spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
         phase = wire.text(wire.mapping(claim, "status"), "phase")
         volume = wire.text(spec, "volumeName")
+        known = f'persistentvolumeclaim "{name}"'
         if phase == "Lost":
-            lost = (
-                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
-            )
-            raise RefusedError(lost)
+            lost = f'bound to non-existent persistentvolume "{volume}"'
+            raise framework.RefusedError(f"{known} {lost}")
         if meta.get("deletionTimestamp") is not None:
-            raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
+            raise framework.RefusedError(f"{known} is being deleted")
         if volume and (phase != "Pending" or _BOUND in wire.mapping(meta, "annotations")):
             return
-        storage_class = self.storage.class_of(claim)
-        if volume:
-            # It has asked for this volume, and the volume controller has not agreed as yet.
-            storage_class = {}
+        # One that asks for a volume waits until the volume controller agrees, whatever its class.
+        storage_class = {} if volume else self.storage.class_of(claim)
         if wire.text(storage_class, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
-            raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
+            raise framework.RefusedError("pod has unbound immediate PersistentVolumeClaims")
 
     def _volume_of(self, namespace: str, name: str) -> str:
         claim = self.storage.claims.get((namespace, name), {})
@@ -154,7 +151,7 @@ class VolumeBinding(WithStorage):
             return
         chosen = outcome(self.waiting(pod.pod_class), columns.rows[node])
         if isinstance(chosen, int):
-            raise RefusedError(_Reach.reasons_of(chosen)[0])
+            raise framework.RefusedError(_Reach.reasons_of(chosen)[0])
         if chosen:
             self._chosen[pod.uid] = chosen
             self._promised |= {volume: key for key, volume in chosen.items() if volume}
@@ -189,27 +186,25 @@ class VolumeBinding(WithStorage):
 
 def _owns(pod: Body, claim: Body) -> bool:
     """Whether a claim was made for a pod; of a pod without a UID nobody can say."""
-    references = wire.bodies(wire.mapping(claim, "metadata"), "ownerReferences")
-    return not pod.get("uid") or any(
-        reference.get("controller") is True and reference.get("uid") == pod["uid"]
-        for reference in references
-    )
+    owners = wire.bodies(wire.mapping(claim, "metadata"), "ownerReferences")
+    uids = [owner.get("uid") for owner in owners if owner.get("controller") is True]
+    return not pod.get("uid") or pod["uid"] in uids
 
 
-class _Reach(Coded):
+class _Reach(framework.Coded):
     @staticmethod
     def reasons_of(code: int) -> tuple[str, ...]:
         """The reasons of a code, one for each bit."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
-    def verdict(self, code: int) -> Verdict:
-        return Verdict(self.reasons_of(code), resolvable=False)
+    def verdict(self, code: int) -> framework.Verdict:
+        return framework.Verdict(self.reasons_of(code), resolvable=False)
 
 
 class _Choice(_Reach):
     """Claims wait: what is free may have been promised meanwhile."""
 
-    kind = Kind.CONTEXT
+    kind = framework.Kind.CONTEXT
 
     def __init__(self, plugin: VolumeBinding, pod_class: PodClass, codes: Ints) -> None:
         super().__init__(codes)
@@ -249,7 +244,7 @@ def reach(volume: Body, columns: Columns) -> Bools:
     if affinity.get("required") is None:
         return np.ones(columns.size, np.bool_)
     several = wire.bodies(wire.mapping(affinity, "required"), "nodeSelectorTerms")
-    return columns.index.any_term([terms.node_term(term) for term in several])
+    return columns.index.any_term(list(map(terms.node_term, several)))
 
 
 def _waiting(
@@ -262,10 +257,8 @@ def _waiting(
     spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
     size = _size(wire.mapping(spec, "resources"), "requests")
     storage_class = storage.class_of(claim)
-    made, enough = (
-        _provisioned(storage_class, columns),
-        _roomy(storage_class, size, storage, columns),
-    )
+    made = _provisioned(storage_class, columns)
+    enough = _roomy(storage_class, size, storage, columns)
     node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
     if node:
         # It is being made for a node: there or nowhere.
@@ -274,14 +267,12 @@ def _waiting(
     uid = wire.text(meta, "uid")
     mine = [(name, body) for name, body in storage.volumes.items() if _whose(body, key, uid)]
     free = [
-        Volume(name, _size(wire.mapping(body, "spec"), "capacity"), reach(body, columns))
+        Volume(name, much, reach(body, columns))
         for name, body in mine or storage.volumes.items()
         if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
+        if (much := _size(wire.mapping(body, "spec"), "capacity")) >= size
     ]
-    free = sorted(
-        (volume for volume in free if volume.size >= size),
-        key=lambda volume: (volume.size, volume.name),
-    )
+    free.sort(key=lambda volume: (volume.size, volume.name))
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
 
@@ -324,9 +315,8 @@ def _provisioned(storage_class: Body, columns: Columns) -> Bools:
     for topology in allowed:
         inside = np.ones(columns.size, np.bool_)
         for want in wire.bodies(topology, "matchLabelExpressions"):
-            needed = terms.NodeRequirement(
-                wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
-            )
+            values = wire.strings(want, "values")
+            needed = terms.NodeRequirement(wire.text(want, "key"), "In", values)
             inside &= columns.index.requirement(needed)
         served |= inside
     return served
@@ -343,15 +333,10 @@ def _roomy(storage_class: Body, size: int, storage: Storage, columns: Columns) -
             continue
         key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
         if capacity.get(key) is not None and _size({"": {"storage": capacity[key]}}, "") >= size:
-            roomy |= _inside(terms.selector(capacity, "nodeTopology"), columns)
+            wanted = terms.selector(capacity, "nodeTopology")
+            for row, node in enumerate(columns.nodes if wanted is not None else ()):
+                roomy[row] |= node is not None and terms.holds(wanted, node.labels)
     return roomy
-
-
-def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:
-    zeros = np.zeros(columns.size, np.bool_)
-    for row, node in enumerate(columns.nodes):
-        zeros[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
-    return zeros
 
 
 def _size(body: Body, key: str) -> int:

@@ -154,9 +154,8 @@ class Claim:
         several = self.rows.get(row)
         if not several:
             return []
-        if self.wish.ignores:
-            return [info for info in several.values() if info.phase.holds]
-        return [info for info in several.values() if info.usable]
+        ignores = self.wish.ignores
+        return [info for info in several.values() if (info.phase.holds if ignores else info.usable)]
 
     def consider(self, info: ReservationInfo, columns: Columns) -> bool:
         """A reservation is here, or is another than before; whether that means this class."""
@@ -282,8 +281,7 @@ class Claims:
         claim.hides.clear()
         claim.refused.clear()
         claim.generation = self._columns.generation
-        meant = self._index.everyone() if claim.wish.ignores else self._index.find(claim.pod)
-        for info in meant:
+        for info in self._index.everyone() if claim.wish.ignores else self.find(claim.pod):
             claim.consider(info, self._columns)
 
     def find(self, pod: Pod) -> list[ReservationInfo]:
@@ -305,10 +303,7 @@ class Claims:
         self._touch(info, [claim.forget(info) for claim in self._claims()])
 
     def _claims(self) -> Iterator[Claim]:
-        for pod_class in self._live.values():
-            claim = claim_of(pod_class)
-            if claim is not None:
-                yield claim
+        return filter(None, map(claim_of, self._live.values()))
 
     def _touch(self, info: ReservationInfo, concerned: list[bool]) -> None:
         """Mark the node as changed where any claim has to do with the reservation."""

@@ -84,7 +84,7 @@ class ReservationFit:
 
     def _judge(self, row: int) -> FitResult:
         usable = self._claim.usable(row)
-        required = self._claim.wish.affinity is not None and not self._claim.wish.ignores
+        required = self._claim.required
         if not usable:
             # Without any, the ordinary rule of fit decides, in its own words.
             return FitResult((NO_MATCH,), resolvable=False) if required else FitResult()
@@ -183,12 +183,9 @@ def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> Rese
 def score(info: ReservationInfo, asked: Mapping[str, int]) -> int:
     """How full it is afterwards, from 0 to 100."""
     shares = [
-        _share(asked.get(name, 0) + info.allocated.get(name, 0), capacity)
+        MAX_SCORE * used // capacity if used <= capacity else 0
         for name, capacity in info.spec.allocatable.items()
         if capacity > 0
+        for used in (asked.get(name, 0) + info.allocated.get(name, 0),)
     ]
     return sum(shares) // len(shares) if shares else 0
-
-
-def _share(used: int, capacity: int) -> int:
-    return MAX_SCORE * used // capacity if used <= capacity else 0

@@ -30,11 +30,7 @@ from koordlet.scheduler.objects import json_annotations, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import (
-    ControllerOwner,
-    ReservationOwner,
-    ReservationSpec,
-)
+from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner, ReservationSpec
 
 _CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _HARD = ("NoSchedule", "NoExecute")
@@ -103,14 +99,11 @@ def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
     if not annotations.get(keys.AFFINITY):
         return None
     body = json_annotations.meant(annotations, keys.AFFINITY, _AFFINITY_STRUCTURE)
-    needs = body.get(_REQUIRED)
-    wanted = wire.mapping(body, _REQUIRED)
+    needed = wire.bodies(wire.mapping(body, _REQUIRED), "reservationSelectorTerms")
     return Affinity(
         name=wire.text(body, "name"),
         labels=wire.labels(body, "reservationSelector") or None,
-        required=None
-        if needs is None
-        else tuple(map(terms.node_term, wire.bodies(wanted, "reservationSelectorTerms"))),
+        required=None if body.get(_REQUIRED) is None else tuple(map(terms.node_term, needed)),
         tolerations=tuple(map(terms.toleration, wire.bodies(body, "tolerations"))),
     )
 
@@ -135,7 +128,7 @@ def owns(owner: ReservationOwner, pod: Pod) -> bool:
     return owner.selector is None or terms.holds(owner.selector, pod.pod_class.labels)
 
 
-def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
+def _controls(wanted: OwnerPattern, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
     return any(
@@ -234,18 +227,11 @@ def refusal(
             nodes.update(verdict.reasons if verdict is not None and by_node else ())
     if not total:
         return ""
-    parts = [f"{named} Reservation(s) {_EXACT_NAME}"] if named else []
-    parts += [
-        f"{mismatches[mismatch]} Reservation(s) {mismatch}"
-        for mismatch in _ORDER
-        if mismatches[mismatch]
+    counted: list[tuple[int, str]] = [
+        (named, _EXACT_NAME),
+        *((mismatches[mismatch], mismatch) for mismatch in _ORDER),
+        *((count, f"{Mismatch.TAINT} {taint}") for taint, count in sorted(taints.items())),
+        *((count, f"for node reason that {reason}") for reason, count in sorted(nodes.items())),
+        (total, "matched owner total"),
     ]
-    parts += [
-        f"{count} Reservation(s) {Mismatch.TAINT} {taint}"
-        for taint, count in sorted(taints.items())
-    ]
-    parts += [
-        f"{count} Reservation(s) for node reason that {reason}"
-        for reason, count in sorted(nodes.items())
-    ]
-    return ", ".join([*parts, f"{total} Reservation(s) matched owner total"])
+    return ", ".join(f"{count} Reservation(s) {why}" for count, why in counted if count)

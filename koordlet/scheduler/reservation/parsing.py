@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
 
 from koordlet.kubeapi import selectors
 from koordlet.model import moment, quantity_text
@@ -29,8 +28,7 @@ from koordlet.scheduler.reservation.spec import (
     DEFAULT_TTL,
     AllocatePolicy,
     Condition,
-    ControllerOwner,
-    ObjectOwner,
+    OwnerPattern,
     Phase,
     PreAllocation,
     ReservationOwner,
@@ -48,10 +46,11 @@ _FIELDS = frozenset(
 )  # fmt: skip
 _OWNER_FIELDS = frozenset({"object", "controller", "labelSelector"})
 _RESOURCES = {"resources": None}
+_POD_FIELDS = ("namespace", "apiVersion", "name", "uid")
 #: An owner entry in an annotation.
 _OWNER = {
-    "object": dict.fromkeys(("namespace", "name", "uid", "apiVersion")),
-    "controller": dict.fromkeys(("namespace", "name", "uid", "apiVersion", "kind", "controller")),
+    "object": dict.fromkeys(_POD_FIELDS),
+    "controller": dict.fromkeys((*_POD_FIELDS, "kind", "controller")),
     "labelSelector": {
         "matchLabels": None,
         "matchExpressions": [dict.fromkeys(("key", "operator", "values"))],
@@ -193,12 +192,9 @@ def _allocatable(
     decimal = {name for name in amounts if not name.startswith("hugepages-")}
     for container in wire.bodies(inner, "containers"):
         resources = wire.mapping(container, "resources")
-        for name, spelled in {
-            **_listed(resources, "limits"),
-            **_listed(resources, "requests"),
-        }.items():
-            if not quantity_text.is_decimal(spelled):
-                decimal.discard(name)
+        limits, asked = (wire.mapping(resources, key) for key in ("limits", "requests"))
+        listed = {str(name): value for name, value in (*limits.items(), *asked.items())}
+        decimal -= {name for name, value in listed.items() if not quantity_text.is_decimal(value)}
     resize = json_annotations.meant(annotations, keys.RESIZE, _RESOURCES)
     if resize:
         changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
@@ -209,10 +205,6 @@ def _allocatable(
             if quantity_text.is_decimal(spelled)
         }
     return amounts, frozenset(decimal)
-
-
-def _listed(resources: Body, key: str) -> dict[str, Any]:
-    return {str(name): value for name, value in wire.mapping(resources, key).items()}
 
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
@@ -264,10 +256,7 @@ def _pre_allocation(
     multiple = wire.flag(policy, "enableMultiple")
     if not wire.flag(spec, "preAllocation"):
         return None
-    required = "true" in {
-        labels.get(keys.PRE_ALLOCATION_REQUIRED),
-        more.get(keys.PRE_ALLOCATION_REQUIRED),
-    }
+    required = "true" in {each.get(keys.PRE_ALLOCATION_REQUIRED) for each in (labels, more)}
     return PreAllocation(mode == "Cluster", multiple, required)
 
 
@@ -300,31 +289,23 @@ def _owner(body: Body, place: int) -> ReservationOwner:
         # An entry of which only a part is understood would match more pods than it was meant for.
         raise BadObjectError(f"spec.owners[{place}] has the unknown field {unknown!r}")
     try:
-        of_pod, of_controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
+        of_pod, controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
         selector: selectors.Compiled | None = terms.selector(body, "labelSelector")
     except (BadObjectError, ValueError) as error:
         raise BadObjectError(f"spec.owners[{place}].{error}") from error
     return ReservationOwner(
-        object=_object(of_pod) if body.get("object") is not None else None,
-        controller=_controller(of_controller) if body.get("controller") is not None else None,
+        object=OwnerPattern(*wire.texts(of_pod, *_POD_FIELDS))
+        if body.get("object") is not None
+        else None,
+        controller=OwnerPattern(
+            *wire.texts(controller, *_POD_FIELDS, "kind"),
+            controller=None
+            if controller.get("controller") is None
+            else wire.flag(controller, "controller"),
+        )
+        if body.get("controller") is not None
+        else None,
         selector=selector,
-    )
-
-
-def _object(body: Body) -> ObjectOwner:
-    return ObjectOwner(
-        *(wire.text(body, key) for key in ("namespace", "name", "uid", "apiVersion"))
-    )
-
-
-def _controller(body: Body) -> ControllerOwner:
-    return ControllerOwner(
-        wire.text(body, "namespace"),
-        wire.text(body, "apiVersion"),
-        wire.text(body, "kind"),
-        wire.text(body, "name"),
-        wire.text(body, "uid"),
-        None if body.get("controller") is None else wire.flag(body, "controller"),
     )
 
 
