@@ -20,7 +20,6 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
-from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import AllocatePolicy
 
@@ -153,11 +152,10 @@ def _bound(  # noqa: PLR0917 -- as _admit
         exclusive=request.exclusive,
         strategy=offer.strategy,
     )
-    zoned = {name for zone in zones.room.values() for name in zone}
-    others = {name: much for name, much in request.others.items() if name in zoned}
     policy = numa_hints.NumaPolicy(numa)
-    if policy is numa_hints.NumaPolicy.NONE:
-        others = {}
+    aligned = policy is not numa_hints.NumaPolicy.NONE
+    zoned = {name for zone in zones.room.values() for name in zone if aligned}
+    others = {name: much for name, much in request.others.items() if name in zoned}
     return node.allocate(
         allocation.Request(
             cpus=cpus,
@@ -179,31 +177,18 @@ def _unfit(  # noqa: PLR0911 -- one for each reason
         return None
     if request.cpu % 1000:
         return allocation.Refusal(INTEGER, final=True)
-    short = _amplified(request, offer, columns, row)
-    if short is not None:
-        return short
-    if offer.machine is None or not offer.machine.shape.cores:
-        return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
-    if (
-        offer.bind is not None
-        and request.required is not None
-        and offer.bind is not request.required
-    ):
-        return allocation.Refusal(_CONFLICT, final=True)
-    return None
-
-
-def _amplified(
-    request: TopologyRequest, offer: NodeOffer, columns: Columns, row: int
-) -> allocation.Refusal | None:
-    """Whether a bound pod fits where CPUs count more than once; it counts as often as they do."""
     if offer.ratio is None:
         return allocation.Refusal(_BAD_RATIO, final=True)
-    if offer.ratio <= 1:
-        return None
+    # Where CPUs count more than once, a bound pod counts as often as they do.
     room = offer.node.allocatable.get(requests.CPU, 0)
-    if times(request.cpu, offer.ratio) > room - amplified(offer.ratio, columns, row):
+    if offer.ratio > 1 and times(request.cpu, offer.ratio) > room - amplified(
+        offer.ratio, columns, row
+    ):
         return allocation.Refusal(_AMPLIFIED)
+    if offer.machine is None or not offer.machine.shape.cores:
+        return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
+    if offer.bind and request.required and offer.bind is not request.required:
+        return allocation.Refusal(_CONFLICT, final=True)
     return None
 
 
@@ -232,21 +217,23 @@ def _node(
         reserved=kept,
         holdings=[
             allocation.Holding(
-                holder=share.pod.key, cpus=share.cpus, exclusive=_exclusive_of(share.pod.pod_class)
+                holder=share.pod.key,
+                cpus=share.cpus,
+                exclusive=accumulator.Exclusive(binding.exclusive or "None"),
             )
             for share in handover.shares(columns, row, draws)
             if share.cpus
+            for binding in (pod_annotations.binding_of(share.pod.pod_class.annotations),)
         ],
-        zones={number: _real(part, offer.ratio or 1.0) for number, part in zones.free().items()},
+        # In which each CPU counts once.
+        zones={
+            number: {
+                name: int(much / (offer.ratio or 1.0)) if name == requests.CPU else much
+                for name, much in part.items()
+            }
+            for number, part in zones.free().items()
+        },
     )
-
-
-def _real(part: Mapping[str, int], how_often: float) -> dict[str, int]:
-    """Amounts in which each CPU counts once."""
-    amounts = dict(part)
-    if requests.CPU in amounts:
-        amounts[requests.CPU] = int(amounts[requests.CPU] / how_often)
-    return amounts
 
 
 def asked(request: TopologyRequest, offer: NodeOffer, *, bound: bool) -> dict[str, int]:
@@ -289,8 +276,3 @@ def _zones_only(
         short = numa_hints.short(members, nodes, wants)
         return allocation.Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
     return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
-
-
-def _exclusive_of(pod_class: PodClass) -> accumulator.Exclusive:
-    binding = pod_annotations.binding_of(pod_class.annotations)
-    return accumulator.Exclusive(binding.exclusive or "None")

@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import datetime as dt
 import json
@@ -147,12 +148,11 @@ class StandaloneApi:
         except refusals.AlreadyExists:
             if kind == kinds.PODS:
                 raise
-            ref = objects.Ref(kind, objects.text(body, "name"), objects.text(body, "namespace"))
+            ref = objects.ref(kind, body)
             made = await self._store.patch(ref, objects.Merge(wish), dry_run=dry_run)
         if status is not None and not dry_run:
-            ref = objects.Ref(kind, objects.text(made, "name"), objects.text(made, "namespace"))
             patch = objects.Merge({"status": status})
-            made = await self._store.patch(ref, patch, subresource="status")
+            made = await self._store.patch(objects.ref(kind, made), patch, subresource="status")
         return made
 
     async def _completed(self, kind: kinds.Kind, body: dict[str, Any]) -> dict[str, Any]:
@@ -197,11 +197,12 @@ class StandaloneApi:
         if named in _CRITICAL:
             return {"priority": _CRITICAL[named]}
         listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
-        known = (
-            next((item for item in listing.items if objects.text(item, "name") == named), None)
-            if named
-            else next((item for item in listing.items if item.get("globalDefault") is True), None)
+        meant = (
+            item
+            for item in listing.items
+            if (objects.text(item, "name") == named if named else item.get("globalDefault") is True)
         )
+        known = next(meant, None)
         if known is None and named:
             raise refusals.Invalid(f"no PriorityClass is named {named!r}", culprit=culprit)
         if known is None:
@@ -222,15 +223,12 @@ class StandaloneApi:
                 "there is no such pod, or this scheduler does not serve its schedulerName",
                 culprit=key,
             )
-        message = entry.why or (
-            entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
-        )
-        refused: dict[str, int] = {}
+        stored = entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
+        refused: collections.Counter[str] = collections.Counter()
         if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
-            for verdict in verdicts.values():
-                refused[verdict.plugin] = refused.get(verdict.plugin, 0) + 1
-        return placing.Why(message=message, refusals=refused)
+            refused.update(verdict.plugin for verdict in verdicts.values())
+        return placing.Why(message=entry.why or stored, refusals=refused)
 
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.AssignmentEvent:
