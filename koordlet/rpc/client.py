@@ -151,14 +151,14 @@ class PlacingClient(RpcClient):
             return self.call(f"Scheduler/{method}", request, answer_class, _SECONDS)
         except grpc.RpcError as error:
             status: Any = error
-            code, words = status.code(), status.details()
-            if code is grpc.StatusCode.UNAVAILABLE:
+            if status.code() is grpc.StatusCode.UNAVAILABLE:
                 raise errors.HostError(
                     "no scheduler listens on this socket",
                     culprit=self.address.removeprefix("unix:"),
                     fix="start one: koordlet scheduler --standalone",
                 ) from error
-            raise errors.HostError(f"{words}", culprit=f"{method} ({code.name})") from error
+            culprit = f"{method} ({status.code().name})"
+            raise errors.HostError(f"{status.details()}", culprit=culprit) from error
 
 
 #: Bytes of manifests in one request: what a server takes, less what the message adds.

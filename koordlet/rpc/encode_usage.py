@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from google.protobuf import message as protobuf
 
@@ -16,6 +17,7 @@ from koordlet.history import shares, window
 from koordlet.model import cpuset, meter, resources
 from koordlet.report import quantities, view
 from koordlet.report.objects import metric_object
+from koordlet.rpc import plain
 from koordlet.rpc.gen import feed_pb2
 
 #: Seconds of the windows that are told of the node.
@@ -103,15 +105,7 @@ def pressure(now: view.ReportView) -> feed_pb2.Pressure:
         if any(number is not None for number in fields.values()):
             stalls.append(feed_pb2.Stall(resource=pressure.resource, **fields))
     return feed_pb2.Pressure(
-        signals=[
-            feed_pb2.Signal(
-                name=signal.name,
-                observed=signal.observed,
-                threshold=signal.threshold,
-                met=signal.met,
-            )
-            for signal in now.plan.signals
-        ],
+        signals=[plain.message(feed_pb2.Signal, signal) for signal in now.plan.signals],
         stalls=stalls,
     )
 
@@ -177,22 +171,15 @@ def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
 
 def _same_pressure(old: feed_pb2.Pressure, new: feed_pb2.Pressure) -> bool:
     """True if the same thresholds are met, whatever the values."""
-    signals = [
-        [
-            (signal.name, signal.threshold, signal.HasField("met"), signal.met)
-            for signal in each.signals
-        ]
-        for each in (old, new)
-    ]
-    stalls = [[stall.resource for stall in each.stalls] for each in (old, new)]
-    return (
-        signals[0] == signals[1]
-        and stalls[0] == stalls[1]
-        and all(
-            abs(getattr(a, field) - getattr(b, field)) < _STALL_STEP
-            for a, b in zip(old.stalls, new.stalls, strict=True)
-            for field in ("some_milli", "full_milli")
-        )
+
+    def named(each: feed_pb2.Pressure) -> tuple[list[Any], list[str]]:
+        signals = [(s.name, s.threshold, s.HasField("met"), s.met) for s in each.signals]
+        return signals, [stall.resource for stall in each.stalls]
+
+    return named(old) == named(new) and all(
+        abs(getattr(a, field) - getattr(b, field)) < _STALL_STEP
+        for a, b in zip(old.stalls, new.stalls, strict=True)
+        for field in ("some_milli", "full_milli")
     )
 
 

@@ -10,7 +10,7 @@ store, not here.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
 import grpc.aio
@@ -75,13 +75,12 @@ class Reservations:
 
     async def _list(self, request: pb.ListReservationsRequest) -> pb.ListReservationsResponse:
         listing = await self._backend.every()
-        several = [message(item) for item in listing.items]
-        return pb.ListReservationsResponse(
-            reservations=[
-                reservation for reservation in several if request.node in {"", reservation.node}
-            ],
-            revision=listing.revision,
-        )
+        several = [
+            reservation
+            for reservation in map(message, listing.items)
+            if request.node in {"", reservation.node}
+        ]
+        return pb.ListReservationsResponse(reservations=several, revision=listing.revision)
 
     async def _create(self, request: pb.CreateReservationRequest) -> pb.Reservation:
         try:
@@ -98,7 +97,13 @@ class Reservations:
         return pb.DeleteReservationResponse()
 
     async def _describe(self, request: pb.GetReservationRequest) -> pb.ReservationDescription:
-        return description(*await self._backend.describe(request.name))
+        body, timeline, warnings = await self._backend.describe(request.name)
+        entry = pb.ReservationDescription.Entry
+        return pb.ReservationDescription(
+            reservation=message(body),
+            timeline=[entry(at=_time(at), what=what) for at, what in timeline],
+            warnings=warnings,
+        )
 
     async def _watch(
         self, request: pb.ListReservationsRequest
@@ -107,13 +112,11 @@ class Reservations:
         revision = request.revision
         while True:
             if not revision:
-                listing = await self._backend.every()
-                yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
-                for body in listing.items:
-                    reservation = message(body)
-                    if request.node in {"", reservation.node}:
-                        yield _event(pb.ReservationEvent.SET, reservation, listing.revision)
+                listing = await self._list(request)
                 revision = listing.revision
+                yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
+                for reservation in listing.reservations:
+                    yield _event(pb.ReservationEvent.SET, reservation, revision)
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.SYNCED, revision=revision)
             try:
                 async for change in self._backend.watch(revision):
@@ -140,23 +143,19 @@ class ReservationLister:
 
     async def fetch(self) -> bytes:
         """Their objects, as a JSON list; the same bytes while nothing changes."""
-        services.ensure_threads()
-        options = [("grpc.default_authority", "localhost")]
-        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
-            ask: Any = channel.unary_unary(
-                f"/{SERVICE}/ListReservations",
-                request_serializer=pb.ListReservationsRequest.SerializeToString,
-                response_deserializer=pb.ListReservationsResponse.FromString,
-            )
-            request = pb.ListReservationsRequest(node=self._node)
-            try:
-                answer = await ask(request, timeout=self._seconds)
-            except grpc.aio.AioRpcError as error:
-                raise refusals.Unavailable(
-                    f"no answer: {error.code().name}",
-                    culprit=f"scheduler {self._socket}",
-                    fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
-                ) from error
+        method, request = (
+            f"/{SERVICE}/ListReservations",
+            pb.ListReservationsRequest(node=self._node),
+        )
+        try:
+            data = await services.ask(self._socket, method, request, self._seconds)
+        except grpc.aio.AioRpcError as error:
+            raise refusals.Unavailable(
+                f"no answer: {error.code().name}",
+                culprit=f"scheduler {self._socket}",
+                fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
+            ) from error
+        answer = pb.ListReservationsResponse.FromString(data)
         return f"[{','.join(reservation.manifest for reservation in answer.reservations)}]".encode()
 
 
@@ -166,7 +165,8 @@ class ReservationLister:
 def message(body: objects.Object) -> pb.Reservation:
     """The message of an object; parts of a wrong type are as if they were not there."""
     spec, status = objects.part(body, "spec"), objects.part(body, "status")
-    reservation = pb.Reservation(
+    born = objects.text(body, "creationTimestamp")
+    return pb.Reservation(
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
         revision=objects.revision(body),
@@ -189,26 +189,8 @@ def message(body: objects.Object) -> pb.Reservation:
         allocate_policy=str(spec.get("allocatePolicy") or ""),
         cpus=str(_held(body).get("cpuset") or ""),
         manifest=json.dumps(body, separators=(",", ":"), default=str),
-    )
-    created = _time(objects.text(body, "creationTimestamp"))
-    if created is not None:
-        reservation.created.CopyFrom(created)
-    expires = _expires(spec, objects.text(body, "creationTimestamp"))
-    if expires is not None:
-        reservation.expires.CopyFrom(expires)
-    return reservation
-
-
-def description(
-    body: objects.Object, timeline: Iterable[tuple[str, str]], warnings: Iterable[str]
-) -> pb.ReservationDescription:
-    """Description of a reservation with its timeline; times are RFC 3339."""
-    return pb.ReservationDescription(
-        reservation=message(body),
-        timeline=[
-            pb.ReservationDescription.Entry(at=_time(at), what=what) for at, what in timeline
-        ],
-        warnings=list(warnings),
+        created=_time(born),
+        expires=_expires(spec, born),
     )
 
 

@@ -111,9 +111,7 @@ class Devices:
 def decode(body: Body) -> tuple[str, Devices]:
     """The name of a node, and its devices; ``BadObjectError`` where it is no Device."""
     meta = wire.mapping(body, "metadata")
-    name = wire.text(meta, "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
+    name = wire.name(meta)
     by_key: dict[tuple[str, int], Device] = {}
     for device in wire.sequence(wire.mapping(body, "spec"), "devices")[:_MOST_DEVICES]:
         made = _device(device) if isinstance(device, Mapping) else None

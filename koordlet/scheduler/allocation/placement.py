@@ -144,26 +144,30 @@ def _bound(  # noqa: PLR0917 -- as _admit
 ) -> allocation.Grant | allocation.Refusal:
     """Allocate CPUs by number."""
     left = handover.rest(draws) if draws is not None else None
-    required = request.required or offer.bind
-    cpus = accumulator.Request(
-        count=request.cpu // 1000,
-        bind=required or request.preferred,
-        required=required is not None,
-        exclusive=request.exclusive,
-        strategy=offer.strategy,
-    )
     policy = numa_hints.NumaPolicy(numa)
     aligned = policy is not numa_hints.NumaPolicy.NONE
     zoned = {name for zone in zones.room.values() for name in zone if aligned}
     others = {name: much for name, much in request.others.items() if name in zoned}
     return node.allocate(
         allocation.Request(
-            cpus=cpus,
+            cpus=cpus_asked(request, offer, request.cpu // 1000),
             numa=policy,
             taste=_taste(request, offer, zones, bound=True),
             others=others,
             preferred=left.cpus if left is not None else cpuset.CPUSet(),
         )
+    )
+
+
+def cpus_asked(request: TopologyRequest, offer: NodeOffer, count: int) -> accumulator.Request:
+    """So many CPUs, as a pod and its node want them chosen."""
+    required = request.required or offer.bind
+    return accumulator.Request(
+        count=count,
+        bind=required or request.preferred,
+        required=required is not None,
+        exclusive=request.exclusive,
+        strategy=offer.strategy,
     )
 
 

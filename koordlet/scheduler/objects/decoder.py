@@ -12,15 +12,7 @@ from typing import Any
 from koordlet.kubeapi import classes, objects, pod_annotations, shapes
 from koordlet.model import moment, qos
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import (
-    class_key,
-    nodes,
-    peer_keys,
-    requests,
-    terms,
-    unserved,
-    wire,
-)
+from koordlet.scheduler.objects import class_key, nodes, peer_keys, requests, terms, unserved, wire
 from koordlet.scheduler.objects.pods import HostPort, OwnerReference, Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
@@ -45,9 +37,7 @@ class Decoder:
     def decode(self, body: Body, position: int) -> Pod:
         """A Pod from its JSON; ``BadObjectError`` names the field that cannot be used."""
         meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
-        name = wire.text(meta, "name")
-        if not name:
-            raise BadObjectError("metadata.name is missing")
+        name = wire.name(meta)
         node = wire.text(spec, "nodeName")
         status = wire.mapping(body, "status")
         priority, preempts = self._priority(spec)
@@ -93,12 +83,8 @@ class Decoder:
             ),
             priority=0,
             created=_moment(meta.get("creationTimestamp")),
-            started="",
-            position=0,
             node=node,
             terminating=meta.get("deletionTimestamp") is not None,
-            preempts=False,
-            gates=(),
             **(assigned(notes) if node else {}),
         )
 
@@ -304,12 +290,12 @@ def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> 
         fields[needs] = tuple(
             terms.pod_term(term, namespace, labels) for term in wire.bodies(body, _REQUIRED)
         )
+        weighed = (
+            (terms.weight(wish), wire.mapping(wish, "podAffinityTerm"))
+            for wish in wire.bodies(body, _PREFERRED)
+        )
         fields[wishes] = tuple(
-            (
-                terms.weight(term),
-                terms.pod_term(wire.mapping(term, "podAffinityTerm"), namespace, labels),
-            )
-            for term in wire.bodies(body, _PREFERRED)
+            (weight, terms.pod_term(term, namespace, labels)) for weight, term in weighed
         )
     return fields
 

@@ -104,12 +104,12 @@ class Pod:
     priority: int
     #: RFC 3339 in UTC: sorts as text. Empty where it is unknown.
     created: str
-    started: str
-    position: int
+    started: str = ""
+    position: int = 0
     node: str
     terminating: bool
-    preempts: bool
-    gates: tuple[str, ...]
+    preempts: bool = False
+    gates: tuple[str, ...] = ()
     nominated: str = ""
     #: The UID of the reservation whose place it keeps: empty for pods that run.
     reserve_pod_of: str = ""

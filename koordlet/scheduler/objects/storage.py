@@ -69,20 +69,20 @@ class Storage:
 
     def _place(self, body: Body) -> tuple[dict[Any, Any], Any]:
         meta = wire.mapping(body, "metadata")
-        table, name = (
-            self._tables.get(wire.text(body, "kind"), self.classes),
-            wire.text(meta, "name"),
-        )
+        table = self._tables.get(wire.text(body, "kind"), self.classes)
+        name = wire.text(meta, "name")
         spaced = table is self.claims or table is self.capacities
         return table, (wire.text(meta, "namespace") or "default", name) if spaced else name
 
     def bound(self, pod_class: PodClass) -> list[tuple[str, Body | None]]:
         """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
-        claims = (
-            self.claims.get((pod_class.namespace, name), {}) for name in claim_names(pod_class)
-        )
-        names = [wire.text(wire.mapping(claim, "spec"), "volumeName") for claim in claims]
+        names = [self.volume_of(pod_class.namespace, name) for name in claim_names(pod_class)]
         return [(name, self.volumes.get(name)) for name in names if name]
+
+    def volume_of(self, namespace: str, claim: str) -> str:
+        """The name of a claim's volume; empty where it has none, or is not there."""
+        spec = wire.mapping(self.claims.get((namespace, claim), {}), "spec")
+        return wire.text(spec, "volumeName")
 
     def attached(self, pod_class: PodClass) -> frozenset[tuple[str, str]]:
         """What CSI drivers attach for a class: (driver, volume); what is not known is not there."""
@@ -91,7 +91,7 @@ class Storage:
             claim = self.claims.get((pod_class.namespace, name))
             if claim is None:
                 continue
-            volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
+            volume = self.volume_of(pod_class.namespace, name)
             spec = wire.mapping(self.volumes.get(volume, {}), "spec")
             known: tuple[str, ...] | None = _migrated(spec)
             if not volume:

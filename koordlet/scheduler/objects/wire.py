@@ -60,6 +60,14 @@ def text(body: Body, key: str, default: str = "") -> str:
     return field
 
 
+def name(meta: Body) -> str:
+    """The name in the metadata of an object, which every object has."""
+    spelled = text(meta, "name")
+    if not spelled:
+        raise BadObjectError("metadata.name is missing")
+    return spelled
+
+
 def texts(body: Body, *keys: str) -> tuple[str, ...]:
     """Several fields that are text."""
     return tuple(text(body, key) for key in keys)

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
-from koordlet.policy.cpu import accumulator, allocation
+from koordlet.policy.cpu import allocation
 from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import device_requests, device_room, devices, placement
 from koordlet.scheduler.cluster.columns import Columns
@@ -83,14 +83,7 @@ class Chooser:
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            required = request.required or offer.bind
-            cpus = accumulator.Request(
-                count=lacking,
-                bind=required or request.preferred,
-                required=required is not None,
-                exclusive=request.exclusive,
-                strategy=offer.strategy,
-            )
+            cpus = placement.cpus_asked(request, offer, lacking)
             room = placement.room(offer, columns, info.row)
             answer = room.allocate(allocation.Request(cpus=cpus))
             if isinstance(answer, allocation.Refusal):

@@ -117,20 +117,15 @@ class LoadAwareScheduling(framework.Plugin):
 
         def refuses(node: Node, row: int) -> framework.Verdict | None:
             usage = self.usages.get(node.name)
-            reason = self._excess(node, usage, columns, row, own, prod=prod) if usage else ""
+            if usage is None:
+                return None
+            reason = self._excess(node, usage, columns, row, own, prod=prod)
             return framework.Verdict((reason,), resolvable=True) if reason else None
 
         return framework.ByNode(columns, refuses)
 
     def _excess(
-        self,
-        node: Node,
-        usage: NodeUsage,
-        columns: Columns,
-        row: int,
-        own: Shares,
-        *,
-        prod: bool,
+        self, node: Node, usage: NodeUsage, columns: Columns, row: int, own: Shares, *, prod: bool
     ) -> str:
         """Why a node is refused: its use exceeds a threshold, or its report is too old."""
         if self.expired(usage):

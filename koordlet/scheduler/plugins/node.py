@@ -19,9 +19,6 @@ from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 
-_CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_HARD = ("NoSchedule", "NoExecute")
-
 
 class NodeUnschedulable(framework.Plugin):
     """Cordoned nodes, for pods that do not bear it."""
@@ -31,7 +28,7 @@ class NodeUnschedulable(framework.Plugin):
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         cordoned = columns.index.field("unschedulable").where(bool)
-        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in pod_class.tolerations):
+        if not cordoned.any() or terms.tolerated(pod_class.tolerations, terms.CORDONED):
             return None
         return framework.masked(~cordoned, "node(s) were unschedulable")
 
@@ -53,11 +50,8 @@ def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes with a NoSchedule or NoExecute taint that a class does not tolerate."""
 
     def refuses(taints: Any) -> bool:
-        return any(
-            not any(terms.tolerates(toleration, taint) for toleration in pod_class.tolerations)
-            for taint in taints
-            if taint.effect in _HARD
-        )
+        hard = (taint for taint in taints if taint.effect in terms.HARD)
+        return not all(terms.tolerated(pod_class.tolerations, taint) for taint in hard)
 
     return columns.index.field("taints").where(refuses)
 
@@ -83,8 +77,7 @@ class TaintToleration(framework.Plugin):
         column = columns.index.field("taints")
         table = [
             sum(
-                taint.effect == "PreferNoSchedule"
-                and not any(terms.tolerates(toleration, taint) for toleration in soft)
+                taint.effect == "PreferNoSchedule" and not terms.tolerated(soft, taint)
                 for taint in taints  # type: ignore[attr-defined]
             )
             for taints in column.values

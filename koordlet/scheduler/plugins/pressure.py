@@ -65,7 +65,7 @@ class NodePressure(framework.Plugin):
         refusing = [
             name
             for name, taint in taints.items()
-            if not any(terms.tolerates(each, taint) for each in pod_class.tolerations)
+            if not terms.tolerated(pod_class.tolerations, taint)
         ]
         return _Pressed(self.pressures, refusing, columns) if refusing else None
 

@@ -148,8 +148,7 @@ class Hard(framework.Filter):
         self._counted = []
         for constraint in constraints:
             _, sums, eligible = _counted(pod_class, columns, constraint, keyed)
-            selector = constraint.selector
-            itself = selector is not None and terms.holds(selector, pod_class.labels)
+            itself = terms.holds(constraint.selector, pod_class.labels)
             domains = np.unique(sums.domains[eligible])
             self._counted.append(_Counted(constraint, sums, domains, int(itself)))
 

@@ -86,22 +86,17 @@ class VolumeBinding(WithStorage):
         names = claim_names(pod_class)
         if not names:
             return None
+        space = pod_class.namespace
         for name, pod in names.items():
-            claim = self.storage.claims.get((pod_class.namespace, name))
+            claim = self.storage.claims.get((space, name))
             if claim is None:
                 missing = f'persistentvolumeclaim "{name}"'
-                if pod is None:
-                    raise framework.RefusedError(f"{missing} not found")
-                raise framework.RefusedError(
-                    f"waiting for ephemeral volume controller to create the {missing}"
-                )
-            self._claim(pod_class.namespace, name)
+                made = f"waiting for ephemeral volume controller to create the {missing}"
+                raise framework.RefusedError(f"{missing} not found" if pod is None else made)
+            self._claim(space, name)
             if pod is not None and not _owns(pod, claim):
-                space = pod_class.namespace
-                raise framework.RefusedError(
-                    f"PVC {space}/{name} was not created for pod {space}/{pod.get('name')}"
-                    " (pod is not owner)"
-                )
+                whose = f"was not created for pod {space}/{pod.get('name')} (pod is not owner)"
+                raise framework.RefusedError(f"PVC {space}/{name} {whose}")
         codes = np.zeros(columns.size, np.int64)
         for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
@@ -109,7 +104,7 @@ class VolumeBinding(WithStorage):
             if volume is not None:
                 code = np.where(reach(volume, columns), 0, _AFFINITY)
             codes = np.where(codes == 0, code, codes)
-        waits = any(not self._volume_of(pod_class.namespace, name) for name in names)
+        waits = any(not self.storage.volume_of(pod_class.namespace, name) for name in names)
         return _Choice(self, pod_class, codes) if waits else _Reach(codes)
 
     def _claim(self, namespace: str, name: str) -> None:
@@ -130,10 +125,6 @@ class VolumeBinding(WithStorage):
         if wire.text(storage_class, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
             raise framework.RefusedError("pod has unbound immediate PersistentVolumeClaims")
 
-    def _volume_of(self, namespace: str, name: str) -> str:
-        claim = self.storage.claims.get((namespace, name), {})
-        return wire.text(wire.mapping(claim, "spec"), "volumeName")
-
     def waiting(self, pod_class: PodClass) -> list[Waiting]:
         """The claims of a class that wait, the smallest first (rule 1)."""
         assert self._columns is not None  # noqa: S101 -- the filter was made before
@@ -141,7 +132,7 @@ class VolumeBinding(WithStorage):
             _waiting(key, claim, self.storage, self._columns, self._promised)
             for name in claim_names(pod_class)
             if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
-            and not self._volume_of(*key)
+            and not self.storage.volume_of(*key)
         ]
         return sorted(waiting, key=lambda claim: claim.size)
 
@@ -167,20 +158,15 @@ class VolumeBinding(WithStorage):
     def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
         patches: list[tuple[objects.Ref, objects.Object]] = []
         for (namespace, name), volume in self._chosen.get(pod.uid, {}).items():
+            ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
+            patch: objects.Object = {"metadata": {"annotations": {SELECTED: node}}}
             if volume:
                 meta = wire.mapping(self.storage.claims.get((namespace, name), {}), "metadata")
-                whose = {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    "namespace": namespace,
-                    "name": name,
-                    "uid": wire.text(meta, "uid"),
-                }
+                whose = {"namespace": namespace, "name": name, "uid": wire.text(meta, "uid")}
                 ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
-                patches.append((ref, {"spec": {"claimRef": whose}}))
-            else:
-                ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
-                patches.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
+                kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+                patch = {"spec": {"claimRef": {**kind, **whose}}}
+            patches.append((ref, patch))
         return patches
 
 

@@ -27,21 +27,13 @@ from dataclasses import field
 from koordlet.model import moment, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import (
-    Condition,
-    Phase,
-    ReservationSpec,
-    ReservationStatus,
-)
+from koordlet.scheduler.reservation.spec import Condition, Phase, ReservationSpec, ReservationStatus
 
 SCHEDULED, READY = "Scheduled", "Ready"
 #: Status, reason and message of Ready, by phase; in all others it has expired.
 _READY = {
     Phase.AVAILABLE: (True, "Available", ""),
-    Phase.WAITING: (
-        *(False, "Waiting"),
-        "waiting until the adopted pods release their resources",
-    ),
+    Phase.WAITING: (False, "Waiting", "waiting until the adopted pods release their resources"),
     Phase.SUCCEEDED: (False, "Succeeded", ""),
 }
 

@@ -32,8 +32,6 @@ from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner, ReservationSpec
 
-_CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_HARD = ("NoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _REQUIREMENTS = [dict.fromkeys(("key", "operator", "values"))]
 _AFFINITY_STRUCTURE = {
@@ -160,7 +158,7 @@ def _mismatch(
             return Mismatch.NAME
     else:
         bears = affinity.tolerations if affinity is not None else ()
-        if (spec.unschedulable or spec.deleting) and not _bears(bears, _CORDONED):
+        if (spec.unschedulable or spec.deleting) and not terms.tolerated(bears, terms.CORDONED):
             return Mismatch.UNSCHEDULABLE
         if untolerated(spec, pod, wanted):
             return Mismatch.TAINT
@@ -176,12 +174,9 @@ def untolerated(spec: ReservationSpec, pod: Pod, wanted: ReservationDemand) -> s
     """The first taint that a pod does not tolerate, for the message; empty: none."""
     affinity = wanted.affinity
     bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
-    hard = (taint for taint in spec.taints if taint.effect in _HARD and not _bears(bears, taint))
-    return next((f"{{{taint.key}: {taint.value}}}" for taint in hard), "")
-
-
-def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool:
-    return any(terms.tolerates(toleration, mark) for toleration in tolerations)
+    hard = (taint for taint in spec.taints if taint.effect in terms.HARD)
+    borne = (f"{{{t.key}: {t.value}}}" for t in hard if not terms.tolerated(bears, t))
+    return next(borne, "")
 
 
 def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[str, str]) -> bool:

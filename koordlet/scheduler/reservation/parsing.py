@@ -68,17 +68,20 @@ def read(body: Body) -> ReservationSpec:
     labels = wire.labels(meta)
     allocatable, decimal = _allocatable(template, annotations)
     owners, fault = _owners(spec)
-    created = meta.get("creationTimestamp")
+    created = _moment(meta, "creationTimestamp")
     pre = _pre_allocation(spec, labels, wire.labels(wire.mapping(template, "metadata")))
     policy = _policy(spec)
     if pre is not None and policy is AllocatePolicy.DEFAULT:
         policy = AllocatePolicy.RESTRICTED
     inner = wire.mapping(template, "spec")
+    kept = json_annotations.meant(annotations, keys.NODE_RESERVATION, _RESOURCES)
+    options = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS, _RESOURCES)
+    named = frozenset(wire.strings(options, "resources"))
     return ReservationSpec(
         name=name,
         uid=wire.text(meta, "uid") or f"reservation/{name}",
-        created=_moment(meta, "creationTimestamp") or 0.0,
-        created_text=moment.spell(_moment(meta, "creationTimestamp") or 0.0) if created else "",
+        created=created or 0.0,
+        created_text="" if created is None else moment.spell(created),
         labels=labels,
         annotations=annotations,
         deleting=meta.get("deletionTimestamp") is not None,
@@ -97,8 +100,8 @@ def read(body: Body) -> ReservationSpec:
         or "default-scheduler",
         allocatable=allocatable,
         decimal=decimal,
-        kept=_kept(annotations),
-        restricted=_restricted(annotations, allocatable),
+        kept=requests.amounts(kept, "resources", requests.MOST_REQUEST),
+        restricted=named & allocatable.keys() or frozenset(allocatable),
         order=terms.whole(labels.get(keys.ORDER, "")) or 0,
         fault=fault,
     )
@@ -167,9 +170,7 @@ def _everybody(owner: Body) -> bool:
 
 
 def _name(meta: Body) -> str:
-    name = wire.text(meta, "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
+    name = wire.name(meta)
     if len(name) > _LONGEST_NAME:
         raise BadObjectError(f"metadata.name has {len(name)} characters, {_LONGEST_NAME} at most")
     return name
@@ -205,17 +206,6 @@ def _allocatable(
             if quantity_text.is_decimal(spelled)
         }
     return amounts, frozenset(decimal)
-
-
-def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
-    body = json_annotations.meant(annotations, keys.NODE_RESERVATION, _RESOURCES)
-    return requests.amounts(body, "resources", requests.MOST_REQUEST) if body else {}
-
-
-def _restricted(annotations: Mapping[str, str], allocatable: Mapping[str, int]) -> frozenset[str]:
-    body = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS, _RESOURCES)
-    named = frozenset(wire.strings(body, "resources")) & allocatable.keys() if body else frozenset()
-    return named or frozenset(allocatable)
 
 
 def _ttl(spec: Body) -> float | None:

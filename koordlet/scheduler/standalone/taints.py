@@ -94,13 +94,9 @@ def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
         {"key": _PREFIX + key, "operator": "Exists", "effect": "NoExecute"}
         | {"tolerationSeconds": SECONDS}
         for key in ("not-ready", "unreachable")
-        if not _borne(known, _PREFIX + key, "NoExecute")
+        if not terms.tolerated(known, terms.Taint(_PREFIX + key, "", "NoExecute"))
     ]
-    memory = f"{_PREFIX}memory-pressure"
-    if not best_effort and not _borne(known, memory, "NoSchedule"):
-        added.append({"key": memory, "operator": "Exists", "effect": "NoSchedule"})
+    memory = terms.Taint(f"{_PREFIX}memory-pressure", "", "NoSchedule")
+    if not best_effort and not terms.tolerated(known, memory):
+        added.append({"key": memory.key, "operator": "Exists", "effect": memory.effect})
     return has + added
-
-
-def _borne(known: Sequence[terms.Toleration], key: str, effect: str) -> bool:
-    return any(terms.tolerates(toleration, terms.Taint(key, "", effect)) for toleration in known)

@@ -89,26 +89,19 @@ def apply(
     """The object and its owners after an apply; ``Conflict`` names every field in the way."""
     wanted, present = fields(body, keys), fields(target, keys)
     changed = {path for path, value in wanted.items() if present.get(path) != value}
-    rivals = {
-        other: paths & changed
-        for other, paths in owned.items()
-        if other != owner and paths & changed
-    }
+    others = {other: paths for other, paths in owned.items() if other != owner}
+    rivals = {other: paths & changed for other, paths in others.items() if paths & changed}
     if rivals and not force:
         raise _conflict(rivals)
     dropped = owned.get(owner, frozenset()) - wanted.keys()
-    kept = frozenset().union(*(paths for other, paths in owned.items() if other != owner))
+    kept = frozenset().union(*others.values())
     result: Any = dict(target)
     # Keys of elements last, from the innermost on: without them the rest would not be found.
     gone = dropped - kept - set(_keys_of(kept))
     for path in sorted(gone, key=lambda path: (_is_key(path), -len(path))):
         result = _without(result, path)
     result = merging.strategic(result, body, keys)
-    others = {
-        other: paths - changed
-        for other, paths in owned.items()
-        if other != owner and paths - changed
-    }
+    others = {other: paths - changed for other, paths in others.items() if paths - changed}
     return result, {**others, owner: frozenset(wanted)}
 
 
@@ -208,9 +201,7 @@ def write(
     An entry keeps its time while its fields stay the same, but for that of the ``writer``, who has
     just given one of them another value.
     """
-    before = (
-        {_owner_key(entry): entry for entry in old if isinstance(entry, Mapping)} if old else {}
-    )
+    before = {_owner_key(entry): entry for entry in old or () if isinstance(entry, Mapping)}
     result = []
     for owner, paths in sorted(owned.items(), key=lambda entry: str(entry[0])):
         entry: dict[str, Any] = {
