@@ -75,11 +75,8 @@ class RpcClient:
         self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None
     ) -> _AnswerT:
         """Make one call of ``Service/Method``, with one answer."""
-        ask: Any = self.channel.unary_unary(
-            f"/koordlet.v1.{method}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,
-        )
+        path, encode = f"/koordlet.v1.{method}", type(request).SerializeToString
+        ask: Any = self.channel.unary_unary(path, encode, answer.FromString)
         returned: _AnswerT = ask(request, timeout=timeout)
         return returned
 
@@ -87,11 +84,8 @@ class RpcClient:
         self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None = None
     ) -> Iterator[_AnswerT]:
         """Make one call, with many answers."""
-        ask: Any = self.channel.unary_stream(
-            f"/koordlet.v1.{method}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,
-        )
+        path, encode = f"/koordlet.v1.{method}", type(request).SerializeToString
+        ask: Any = self.channel.unary_stream(path, encode, answer.FromString)
         answers: Iterator[_AnswerT] = ask(request, timeout=timeout)
         return answers
 

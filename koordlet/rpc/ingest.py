@@ -121,8 +121,7 @@ class Ingest:
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes report to this scheduler"
             )
         known = self._nodes.setdefault(hello.node, _Known())
-        known.turn += 1
-        turn = known.turn
+        turn = known.turn = known.turn + 1
         self.counts["streams"] += 1
         await context.write(_reply(known))
         while known.turn == turn:
@@ -256,7 +255,18 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
 
 
 def _topology(message: feed_pb2.Topology) -> topology.Topology:
-    known = tuple(plain.value(topology.Cpu, cpu) for cpu in message.cpus)
+    # In full: a machine has hundreds, of each report.
+    known = tuple(
+        topology.Cpu(
+            cpu=cpu.cpu,
+            online=cpu.online,
+            core=cpu.core if cpu.HasField("core") else None,
+            socket=cpu.socket if cpu.HasField("socket") else None,
+            node=cpu.node if cpu.HasField("node") else None,
+            l3=cpu.l3 if cpu.HasField("l3") else None,
+        )
+        for cpu in message.cpus
+    )
     nodes = tuple(
         plain.value(
             *(topology.Node, node),

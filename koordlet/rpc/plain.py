@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from google.protobuf import message as protobuf
 from google.protobuf.descriptor import Descriptor
@@ -34,13 +35,12 @@ def message(message_class: type[_MessageT], source: object, **more: Any) -> _Mes
     return message_class(**fields, **more)
 
 
-def value(value_class: type[_ValueT], source: protobuf.Message, **more: Any) -> _ValueT:
+def value(value_class: Callable[..., _ValueT], source: protobuf.Message, **more: Any) -> _ValueT:
     """Make a value of the fields that are named as its own; an absent optional one is ``None``."""
-    fields = {
-        name: getattr(source, name) if always or source.HasField(name) else None
-        for name, always in _shared(cast("Any", value_class), source.DESCRIPTOR)
-    }
-    return value_class(**{**fields, **more})
+    for name, always in _shared(value_class, source.DESCRIPTOR):
+        if name not in more:
+            more[name] = getattr(source, name) if always or source.HasField(name) else None
+    return value_class(**more)
 
 
 @functools.cache

@@ -136,12 +136,11 @@ class Peers:
     async def looked(self) -> None:
         """Wait for a look that begins after now."""
         if self._next is None or self._next.done():
-            pause = max(0.0, self._last + _APART - self._clock())
-            self._next = asyncio.create_task(self._soon(pause))
+            self._next = asyncio.create_task(self._soon())
         await asyncio.shield(self._next)
 
-    async def _soon(self, pause: float) -> None:
-        await asyncio.sleep(pause)
+    async def _soon(self) -> None:
+        await asyncio.sleep(max(0.0, self._last + _APART - self._clock()))
         self._next = None
         self._last = self._clock()
         self.look()

@@ -46,7 +46,6 @@ class Device:
     id: str
     healthy: bool
     room: Amounts
-    pcie: str = ""
 
     def filled(self, asked: Amounts) -> dict[str, int]:
         """The same with memory in both of its units, where the device tells of its memory."""
@@ -129,10 +128,8 @@ def _device(body: Body) -> Device | None:
         room = requests.amounts(body, "resources", requests.MOST_ALLOCATABLE)
     except BadObjectError:
         room = {}
-    where = body.get("topology")
-    pcie = where.get("pcieID") if isinstance(where, Mapping) else None
     healthy = body.get("health") is True
-    return Device(kind, minor, str(body.get("id") or ""), healthy, room, str(pcie or ""))
+    return Device(kind, minor, str(body.get("id") or ""), healthy, room)
 
 
 def _is_minor(value: object) -> bool:

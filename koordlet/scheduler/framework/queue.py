@@ -167,34 +167,27 @@ class Queue:
 
     def wake_by(self, name: str, helps: Callable[[PodClass], bool], now: float) -> int:
         """Wake the pods of a rejecting plugin that an event helps; asked once for each class."""
-        woken = [
-            entry
-            for pod_class, several in self._by.get(name, {}).items()
-            if helps(pod_class)
-            for entry in several.values()
-        ]
-        for entry in woken:
-            self._wake(entry, now)
-        return len(woken)
+        by_class = self._by.get(name, {}).items()
+        helped = [several for pod_class, several in by_class if helps(pod_class)]
+        return self._wake([entry for several in helped for entry in several.values()], now)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
         """Wake the pods that an event may help, whichever plugin rejected them."""
-        woken = [queued for queued in self._unschedulable() if helps(queued.pod)]
-        for entry in woken:
-            self._wake(entry, now)
-        return len(woken)
+        return self._wake([entry for entry in self._unschedulable() if helps(entry.pod)], now)
 
     def _unschedulable(self) -> list[QueuedPod]:
         return [queued for queued in self if queued.place is QueuePlace.UNSCHEDULABLE]
 
-    def _wake(self, entry: QueuedPod, now: float) -> None:
-        until = self._backing.expiry(entry.since, entry.attempts)
-        if until < math.floor(now):
-            self.add(entry.pod, now)
-            return
-        self._leave(entry, QueuePlace.BACKOFF)
-        entry.since = now
-        heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
+    def _wake(self, entries: list[QueuedPod], now: float) -> int:
+        for entry in entries:
+            until = self._backing.expiry(entry.since, entry.attempts)
+            if until < math.floor(now):
+                self.add(entry.pod, now)
+                continue
+            self._leave(entry, QueuePlace.BACKOFF)
+            entry.since = now
+            heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
+        return len(entries)
 
     def flush(self, now: float) -> None:
         """Activate pods whose backoff has ended, and pods that have waited too long."""

@@ -43,8 +43,7 @@ class Arguments:
     """
 
     preempts: bool = False
-    percentage: int = 10
-    least: int = 100
+
     gc_seconds: int = 86400
     gc_interval: int = 60
     resync_seconds: int = 60
@@ -64,11 +63,11 @@ class Arguments:
         ignored = frozenset(wire.strings(args, "ignoredResources"))
         if ignored & _NATIVE:
             raise BadObjectError(f"ignoredResources: {min(ignored & _NATIVE)} cannot be ignored")
+        for name in ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"):
+            wire.integer(args, name)
         own = wire.mapping(args, "preAllocationConfig")
         arguments = cls(
             preempts=wire.flag(args, "enablePreemption"),
-            percentage=wire.integer(args, "minCandidateNodesPercentage", 10),
-            least=wire.integer(args, "minCandidateNodesAbsolute", 100),
             gc_seconds=wire.integer(args, "gcDurationSeconds", 86400),
             gc_interval=wire.integer(args, "gcIntervalSeconds", 60),
             resync_seconds=wire.integer(args, "resyncIntervalSeconds", 60),

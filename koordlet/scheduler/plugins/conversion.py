@@ -74,18 +74,17 @@ class Chooser:
         if mine is None or node is None or plugin is None:
             return True
         request, offer = plugin.request(mine.pod_class), plugin.offer(node)
-        bound = request.bound or (offer.bind is not None and request.cpu > 0)
+        trial = placement.PlacementTrial(request, offer, columns, info.row)
         known = offer.machine is not None and bool(offer.machine.shape.cores)
-        if not bound or not known or request.cpu % 1000:
+        if not trial.bound or not known or request.cpu % 1000:
             return True
         chosen = mine.cpus or cpuset.CPUSet()
         for pod in info.owners.values():
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            cpus = placement.cpus_asked(request, offer, lacking)
-            room = placement.room(offer, columns, info.row)
-            answer = room.allocate(allocation.Request(cpus=cpus))
+            room = trial.room(trial.zones())
+            answer = room.allocate(allocation.Request(cpus=trial.cpus(lacking)))
             if isinstance(answer, allocation.Refusal):
                 return False
             chosen |= answer.cpus
@@ -94,9 +93,7 @@ class Chooser:
 
 
 def _within(
-    pod: Pod,
-    several: Iterable[devices.Device],
-    chosen: Mapping[device_room.Key, devices.Amounts],
+    pod: Pod, several: Iterable[devices.Device], chosen: Mapping[device_room.Key, devices.Amounts]
 ) -> bool:
     """Whether all that a pod has of a node's devices is part of what was chosen."""
     known = {(part.kind, part.minor): part for part in several}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet.kubeapi import node_annotations
@@ -55,6 +55,8 @@ _THRESHOLDS = {
     ),
 }
 Shares = Mapping[str, int]
+Statistic = tuple[str, int]
+_LAST = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,9 @@ class Aggregated:
     """Statistics over a while instead of the last value; empty: not used."""
 
     thresholds: Shares
-    kind: str = ""
-    seconds: int = 0
-    score_kind: str = ""
-    score_seconds: int = 0
+    #: Which statistic, over how many seconds: against the thresholds, and for the score.
+    used: Statistic = _LAST
+    scored: Statistic = _LAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +136,12 @@ class LoadAwareScheduling(framework.Plugin):
         limits = self.limits_of(node)
         prod = prod and any(limits.prod.values())
         many = limits.aggregated
-        shares, kind, seconds, words = limits.usage, "", 0, "usage"
-        if prod:
-            shares = limits.prod
-        elif any(many.thresholds.values()) and many.kind:
-            shares, kind, seconds = many.thresholds, many.kind, many.seconds
-            words = "aggregated usage"
+        shares, statistic, words = limits.prod if prod else limits.usage, _LAST, "usage"
+        if not prod and any(many.thresholds.values()) and many.used[0]:
+            shares, statistic, words = many.thresholds, many.used, "aggregated usage"
         if not any(shares.values()):
             return ""
-        used = self.used(usage, columns, row, prod=prod, kind=kind, seconds=seconds)
+        used = self.used(usage, columns, row, statistic, prod=prod)
         room = raw_allocatable(node)
         for name, share in sorted(shares.items()):
             total = room.get(name, 0)
@@ -157,8 +155,7 @@ class LoadAwareScheduling(framework.Plugin):
         if not self.usages:
             return None
         prod = self.scores_prod and pod_class.band == "koord-prod"
-        own, many = self.estimate(pod_class), self.limits.aggregated
-        kind = "" if prod else many.score_kind
+        own, statistic = self.estimate(pod_class), _LAST if prod else self.limits.aggregated.scored
         # The scarcest is looked for among CPU and memory where nothing has a weight of its own.
         weights = self.weights or dict.fromkeys(_DEFAULTS, 0)
 
@@ -167,7 +164,7 @@ class LoadAwareScheduling(framework.Plugin):
             usage = self.usages.get(node.name)
             if usage is None or self.expired(usage) or not usage.reported:
                 return 0
-            used = self.used(usage, columns, row, prod=prod, kind=kind, seconds=many.score_seconds)
+            used = self.used(usage, columns, row, statistic, prod=prod)
             scores = []
             for name in weights:
                 room = node.allocatable.get(name, 0)
@@ -202,10 +199,10 @@ class LoadAwareScheduling(framework.Plugin):
         return amounts
 
     def used(
-        self, usage: NodeUsage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, columns: Columns, row: int, statistic: Statistic, *, prod: bool
     ) -> dict[str, int]:
         """What a node uses, with what is missing of its newest pods."""
-        base, blind = self._base(usage, prod=prod, kind=kind, seconds=seconds)
+        base, blind = self._base(usage, statistic, prod=prod)
         total = dict(base)
         fresh = (usage.updated or 0.0) - usage.interval
         for pod in columns.pods[row].values():
@@ -221,14 +218,14 @@ class LoadAwareScheduling(framework.Plugin):
         return total
 
     def _base(
-        self, usage: NodeUsage, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, statistic: Statistic, *, prod: bool
     ) -> tuple[Mapping[str, int], bool]:
         """The reported use; whether a statistic that was asked for is missing in it."""
         if prod:
-            several: Iterable[Mapping[str, int]] = (usage.pods[key] for key in usage.prod)
-            return model_resources.total(
-                [*several, *([usage.system] if self.with_system else [])]
-            ), False
+            system = [usage.system] if self.with_system else []
+            several = [*(usage.pods[key] for key in usage.prod), *system]
+            return model_resources.total(several), False
+        kind, seconds = statistic
         if not kind:
             return usage.node, False
         wanted = seconds or max(usage.windows, default=0)
@@ -262,10 +259,8 @@ def raw_allocatable(node: Node) -> Mapping[str, int]:
 def _aggregated(body: Body) -> Aggregated:
     return Aggregated(
         _shares(body, "usageThresholds", {}),
-        wire.text(body, "usageAggregationType"),
-        _seconds(body, "usageAggregatedDuration"),
-        wire.text(body, "scoreAggregationType"),
-        _seconds(body, "scoreAggregatedDuration"),
+        (wire.text(body, "usageAggregationType"), _seconds(body, "usageAggregatedDuration")),
+        (wire.text(body, "scoreAggregationType"), _seconds(body, "scoreAggregatedDuration")),
     )
 
 

@@ -20,11 +20,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from koordlet.kubeapi import classes, pod_annotations
+from koordlet.model import remember
 from koordlet.model import resources as amounts
 from koordlet.policy.cpu import accumulator, allocation
 from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import handover, placement
-from koordlet.scheduler.allocation.placement import INTEGER, Bind, NodeOffer, TopologyRequest, admit
+from koordlet.scheduler.allocation.placement import (
+    INTEGER,
+    Bind,
+    NodeOffer,
+    PlacementTrial,
+    TopologyRequest,
+)
 from koordlet.scheduler.allocation.zones import Weights, worth
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType
@@ -60,7 +67,8 @@ class NodeNUMAResource(framework.Plugin):
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
         self._columns: Columns | None = None
-        self._asked: tuple[PodClass, TopologyRequest] | None = None
+        #: What a class wants; one placement asks several times.
+        self.request = remember.last(self._request)
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
@@ -72,7 +80,7 @@ class NodeNUMAResource(framework.Plugin):
 
         def refuses(node: Node, row: int) -> framework.Verdict | None:
             draws = handover.drawn(pod_class, row)
-            answer = admit(request, self.offer(node), columns, row, draws)
+            answer = PlacementTrial(request, self.offer(node), columns, row, draws).admit()
             if not isinstance(answer, allocation.Refusal):
                 return None
             return framework.Verdict(answer.reasons, resolvable=not answer.final)
@@ -96,12 +104,6 @@ class NodeNUMAResource(framework.Plugin):
         return any(bool((columns.index.label(key).ids >= 0).any()) for key in labelled) or any(
             machine.whole_cores or machine.numa_policy for machine in self.machines.values()
         )
-
-    def request(self, pod_class: PodClass) -> TopologyRequest:
-        """What a class wants; remembered for the class that was asked last."""
-        if self._asked is None or self._asked[0] is not pod_class:
-            self._asked = pod_class, self._request(pod_class)
-        return self._asked[1]
 
     def _request(self, pod_class: PodClass) -> TopologyRequest:
         notes = pod_class.annotations
@@ -136,14 +138,11 @@ class NodeNUMAResource(framework.Plugin):
         """What a node says."""
         machine = self.machines.get(node.name)
         label = node.labels.get(peer_keys.BIND_POLICY, "")
-        bind = None
+        bind = Bind.SPREAD if label == "SpreadByPCPUs" else None
         if label == "FullPCPUsOnly" or (machine is not None and machine.whole_cores):
             bind = Bind.FULL_CORES
-        elif label == "SpreadByPCPUs":
-            bind = Bind.SPREAD
-        numa = node.labels.get(peer_keys.NUMA_POLICY, "")
-        if not numa and machine is not None:
-            numa = machine.numa_policy
+        own = machine.numa_policy if machine is not None else ""
+        numa = node.labels.get(peer_keys.NUMA_POLICY) or own
         named = node.labels.get(peer_keys.NUMA_STRATEGY, "MostAllocated" if self._most else "")
         most = named == "MostAllocated"
         strategy = accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST
@@ -161,7 +160,7 @@ class NodeNUMAResource(framework.Plugin):
         if not request.asks:
             return
         draws = columns.drawn_reservation(pod)
-        answer = admit(request, offer, columns, row, draws)
+        answer = PlacementTrial(request, offer, columns, row, draws).admit()
         if isinstance(answer, allocation.Refusal):
             raise framework.RefusedError(answer.why, resolvable=not answer.final)
         if answer is not None:
@@ -210,35 +209,31 @@ class NumaScore(framework.Score):
         if node is None:
             return 0
         request, offer = self._request, self._plugin.offer(node)
-        bound = request.bound or (offer.bind is not None and request.cpu > 0)
-        if offer.numa or request.numa:
-            return self._of_zones(row, offer, whole, bound=bound)
-        if offer.ratio is not None and offer.ratio > 1:
-            return self._amplified(row, offer, bound=bound)
-        return whole
+        draws = handover.drawn(self._pod_class, row) if offer.numa or request.numa else None
+        trial = PlacementTrial(request, offer, self._columns, row, draws)
+        if trial.numa:
+            return self._of_zones(trial, whole)
+        ratio = offer.ratio
+        return self._amplified(trial, ratio) if ratio is not None and ratio > 1 else whole
 
-    def _of_zones(self, row: int, offer: NodeOffer, whole: int, *, bound: bool) -> int:
-        draws = handover.drawn(self._pod_class, row)
-        answer = admit(self._request, offer, self._columns, row, draws)
+    def _of_zones(self, trial: PlacementTrial, whole: int) -> int:
+        answer = trial.admit()
         if isinstance(answer, allocation.Refusal) or answer is None:
             return 0
         if not answer.parts:
             return whole
-        wants = placement.asked(self._request, offer, bound=bound)
-        weights = Weights(self._most, self._request.weights)
-        zones = offer.zones(self._columns, row, draws)
-        return zones.score(tuple(answer.parts), wants, weights, bound=bool(answer.cpus))
+        weights, bound = Weights(self._most, self._request.weights), bool(answer.cpus)
+        return trial.zones().score(tuple(answer.parts), trial.asked, weights, bound=bound)
 
-    def _amplified(self, row: int, offer: NodeOffer, *, bound: bool) -> int:
-        columns = self._columns
-        wants = placement.asked(self._request, offer, bound=bound)
+    def _amplified(self, trial: PlacementTrial, ratio: float) -> int:
+        columns, row = self._columns, trial.row
         held = {
             name: columns.requested.item(columns.resource(name), row)
             for name, _ in self._request.weights
         }
-        held[requests.CPU] = placement.amplified(offer.ratio or 1.0, columns, row)
-        room = {name: offer.node.allocatable.get(name, 0) for name in held}
-        return worth(room, held, wants, Weights(self._most, self._request.weights))
+        held[requests.CPU] = placement.amplified(ratio, columns, row)
+        room = {name: trial.offer.node.allocatable.get(name, 0) for name in held}
+        return worth(room, held, trial.asked, Weights(self._most, self._request.weights))
 
 
 def spelled(pod: Pod) -> dict[str, Any]:

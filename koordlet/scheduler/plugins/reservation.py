@@ -71,9 +71,7 @@ class Reservation(framework.Plugin):
     def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         claim = claim_of(pod_class)
         several = claim.hides.values() if claim is not None else ()
-        return [
-            info.reserve_pod for info in several if info.usable and info.reserve_pod is not None
-        ]
+        return [info.reserve_pod for info in several if info.usable and info.reserve_pod]
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if self.cache is None:

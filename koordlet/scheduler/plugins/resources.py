@@ -187,12 +187,7 @@ class Chosen:
     """The columns of the resources that a score looks at, and what the pod would add."""
 
     def __init__(
-        self,
-        columns: Columns,
-        asked: Mapping[str, int],
-        resources: Weighted,
-        *,
-        nonzero: bool,
+        self, columns: Columns, asked: Mapping[str, int], resources: Weighted, *, nonzero: bool
     ) -> None:
         self._columns = columns
         used = [(name, weight) for name, weight in resources if name in FIXED or asked.get(name, 0)]

@@ -68,19 +68,19 @@ class StandaloneApi:
         nodes = []
         for key, row in rows.items():
             node, heard = columns.nodes[row], self._loop.agents.heard_at(key)
-            amounts = [
+            allocatable, requested = (
                 {
                     name: resources.text(name, int(table[columns.resources[name], row]))
                     for name in names
                     if table[columns.resources[name], row]
                 }
                 for table in (columns.allocatable, columns.requested)
-            ]
+            )
             nodes.append(
                 placing.Node(
                     name=key,
-                    allocatable=amounts[0],
-                    requested=amounts[1],
+                    allocatable=allocatable,
+                    requested=requested,
                     pods=len(columns.pods[row]),
                     unschedulable=node is not None and node.unschedulable,
                     heard=None if heard is None else dt.datetime.fromtimestamp(heard, dt.UTC),
@@ -101,14 +101,11 @@ class StandaloneApi:
                 yield _assigned("SET", body, since)
             yield placing.AssignmentEvent(verb="SYNCED", revision=since)
         changes = self._store.watch(kinds.PODS, since, selector=wanted)
-        try:
+        async with contextlib.aclosing(changes):
             async for change in changes:
-                if change.verb is objects.Verb.BOOKMARK:
-                    continue
-                gone = change.verb is objects.Verb.DELETED
-                yield _assigned("REMOVED" if gone else "SET", change.object, change.revision)
-        finally:
-            await changes.aclose()
+                if change.verb is not objects.Verb.BOOKMARK:
+                    verb = "REMOVED" if change.verb is objects.Verb.DELETED else "SET"
+                    yield _assigned(verb, change.object, change.revision)
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         """Take objects in, each by itself."""

@@ -227,11 +227,10 @@ class Claims:
     def refine(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as; one decision asks several times."""
         version = self._index.epoch, self._columns.generation
-        if self._asked[0] is pod and self._asked[1] is pod.pod_class and self._asked[2] == version:
-            known: PodClass = self._asked[3]
-            return known
-        refined = self._refined(pod)
-        self._asked = pod, pod.pod_class, version, refined
+        asked = self._asked
+        if not (asked[0] is pod and asked[1] is pod.pod_class and asked[2] == version):
+            self._asked = pod, pod.pod_class, version, self._refined(pod)
+        refined: PodClass = self._asked[3]
         return refined
 
     def _refined(self, pod: Pod) -> PodClass:

@@ -89,7 +89,10 @@ class ReservationFit:
             # Without any, the ordinary rule of fit decides, in its own words.
             return FitResult((NO_MATCH,), resolvable=False) if required else FitResult()
         if self._claim.wish.ignores:
-            return self._ignoring(row, usable)
+            # Everything that reservations have left is room of the node for such a pod.
+            total = resources.total(info.held() for info in usable)
+            short = self._short(row, total, len(usable))
+            return self._refused(tuple(sorted(short)), row) if short else FitResult()
         hidden = sum(info.reserve_pod is not None and not info.operating for info in usable)
         fitting: list[ReservationInfo] = []
         node: list[str] = []
@@ -110,12 +113,6 @@ class ReservationFit:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
         alone = self._short(row, {}, hidden)
         return self._refused(tuple(sorted(alone)), row) if alone else FitResult()
-
-    def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> FitResult:
-        """Everything that reservations have left is room of the node for such a pod."""
-        total = resources.total(info.held() for info in holding)
-        short = self._short(row, total, len(holding))
-        return self._refused(tuple(sorted(short)), row) if short else FitResult()
 
     def _refused(self, reasons: tuple[str, ...], row: int) -> FitResult:
         room = self._columns.allocatable

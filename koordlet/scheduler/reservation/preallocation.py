@@ -107,7 +107,11 @@ class Adopter:
         if not several:
             if self._required:
                 return Adoption((NONE_MATCHES,))
-            return Adoption(self._plain(row), score=MAX_SCORE if self._multiple else 0)
+            # The reasons of the ordinary resource fit.
+            short = [reason.removesuffix(" by node") for reason in self._short(row, {})]
+            pods = {"Insufficient pods": "Too many pods"}
+            reasons = tuple(pods.get(reason, reason) for reason in short)
+            return Adoption(reasons, score=MAX_SCORE if self._multiple else 0)
         alone = not self._short(row, {})
         if alone and not self._required and self._config.prefer_none:
             return Adoption(score=MAX_SCORE if self._multiple else 0)
@@ -162,12 +166,6 @@ class Adopter:
 
     def _short(self, row: int, returned: Mapping[str, int]) -> list[str]:
         return sorted(fit.short_by_node(self._columns, row, self._wanted, returned))
-
-    def _plain(self, row: int) -> tuple[str, ...]:
-        """The reasons of the ordinary resource fit."""
-        pods = {"Insufficient pods": "Too many pods"}
-        reasons = (reason.removesuffix(" by node") for reason in self._short(row, {}))
-        return tuple(pods.get(reason, reason) for reason in reasons)
 
 
 def released(info: ReservationInfo, columns: Columns) -> bool:

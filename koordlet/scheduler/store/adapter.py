@@ -101,12 +101,7 @@ class Store:
     # Writing.
 
     async def create(
-        self,
-        kind: kinds.Kind,
-        body: objects.Object,
-        *,
-        dry_run: bool = False,
-        manager: str = "",
+        self, kind: kinds.Kind, body: objects.Object, *, dry_run: bool = False, manager: str = ""
     ) -> objects.Object:
         """A new object."""
         ref = writing.named(kind, body, "".join(random.choices(_LETTERS, k=5)))  # noqa: S311 - a name

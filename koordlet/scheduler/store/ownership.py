@@ -184,11 +184,7 @@ def read(managed: Any) -> Owned:
     for entry in managed if isinstance(managed, list) else ():
         if not isinstance(entry, Mapping) or not isinstance(entry.get("fieldsV1"), Mapping):
             continue
-        owner = FieldManager(
-            str(entry.get("manager", "")),
-            str(entry.get("operation", "")),
-            str(entry.get("subresource", "")),
-        )
+        owner = FieldManager(*map(str, _owner_key(entry)))
         owned[owner] = frozenset(_unpacked(entry["fieldsV1"], ()))
     return owned
 
@@ -222,7 +218,7 @@ def write(
 
 
 def _owner_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    return entry.get("manager"), entry.get("operation"), entry.get("subresource", "")
+    return tuple(entry.get(key, "") for key in ("manager", "operation", "subresource"))
 
 
 def _packed(paths: frozenset[Path]) -> dict[str, Any]:
