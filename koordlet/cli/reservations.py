@@ -93,7 +93,7 @@ class Reach:
     def describe(self, name: str) -> Told:
         """Get one reservation with its timeline."""
         if self._kubeconfig is not None:
-            return self._direct(lambda service: service.told(name))
+            return self._direct(lambda service: service.describe(name))
         with self._client() as client:
             description = client.describe(name)
             timeline = [

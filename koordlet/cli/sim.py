@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         now=time.time() if now is None else now,
     )
     result = tried.run(_progress)
-    if explain and result.explained is None:
+    if explain and result.explanation is None:
         raise errors.ConfigError("not among the pods that were tried", culprit=explain)
     output.warn((*complaints, *loaded.warnings))
     if args.output == "json":
@@ -125,8 +125,8 @@ def _progress(done: int, total: int) -> None:
 
 def lines(result: simulation.Result) -> list[str]:
     """The result as a person reads it."""
-    if result.explained is not None:
-        return list(_explained(result.explained))
+    if result.explanation is not None:
+        return list(_explained(result.explanation))
     text: list[str] = []
     if result.placements:
         rows = [

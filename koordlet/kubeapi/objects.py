@@ -193,7 +193,7 @@ def part(body: Object, name: str) -> Mapping[str, Any]:
 
 
 def parts(body: Object, name: str) -> list[Mapping[str, Any]]:
-    """The objects of a field that is a list; none where it is none."""
+    """The objects of a field that is a list; empty where it is none."""
     value = body.get(name)
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 

@@ -66,12 +66,8 @@ class CallAccess:
 
     def rights(self, names: Iterable[str]) -> frozenset[permissions.Right]:
         """Rights of a certificate with these names."""
-        granted: set[permissions.Right] = set()
-        for name in names:
-            for rule in self._rules:
-                if rule.matches(name):
-                    granted |= rule.rights
-        return frozenset(granted)
+        matching = (rule for name in names for rule in self._rules if rule.matches(name))
+        return frozenset(right for rule in matching for right in rule.rights)
 
     async def check(self, context: services.Context, rights: frozenset[permissions.Right]) -> None:
         """End the call that is too much, or whose caller has none of the rights."""

@@ -75,11 +75,8 @@ class RpcClient:
         self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None
     ) -> _AnswerT:
         """Make one call of ``Service/Method``, with one answer."""
-        ask: Any = self.channel.unary_unary(
-            f"/koordlet.v1.{method}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,
-        )
+        path, encode = f"/koordlet.v1.{method}", type(request).SerializeToString
+        ask: Any = self.channel.unary_unary(path, encode, answer.FromString)
         returned: _AnswerT = ask(request, timeout=timeout)
         return returned
 
@@ -87,11 +84,8 @@ class RpcClient:
         self, method: str, request: Any, answer: type[_AnswerT], timeout: float | None = None
     ) -> Iterator[_AnswerT]:
         """Make one call, with many answers."""
-        ask: Any = self.channel.unary_stream(
-            f"/koordlet.v1.{method}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,
-        )
+        path, encode = f"/koordlet.v1.{method}", type(request).SerializeToString
+        ask: Any = self.channel.unary_stream(path, encode, answer.FromString)
         answers: Iterator[_AnswerT] = ask(request, timeout=timeout)
         return answers
 
@@ -151,14 +145,14 @@ class PlacingClient(RpcClient):
             return self.call(f"Scheduler/{method}", request, answer_class, _SECONDS)
         except grpc.RpcError as error:
             status: Any = error
-            code, words = status.code(), status.details()
-            if code is grpc.StatusCode.UNAVAILABLE:
+            if status.code() is grpc.StatusCode.UNAVAILABLE:
                 raise errors.HostError(
                     "no scheduler listens on this socket",
                     culprit=self.address.removeprefix("unix:"),
                     fix="start one: koordlet scheduler --standalone",
                 ) from error
-            raise errors.HostError(f"{words}", culprit=f"{method} ({code.name})") from error
+            culprit = f"{method} ({status.code().name})"
+            raise errors.HostError(f"{status.details()}", culprit=culprit) from error
 
 
 #: Bytes of manifests in one request: what a server takes, less what the message adds.

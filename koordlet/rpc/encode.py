@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from koordlet.model import cgroup, pod, topology
+from koordlet.model import cgroup, pod, remember, topology
 from koordlet.report import view
 from koordlet.rpc import plain
 from koordlet.rpc.gen import feed_pb2
@@ -65,27 +65,25 @@ def workload(workload: pod.Pod, groups: Mapping[str, cgroup.Group]) -> feed_pb2.
     )
 
 
+def _without_use(
+    pods: Sequence[pod.Pod], groups: Mapping[str, cgroup.Group]
+) -> tuple[list[str], feed_pb2.Workloads]:
+    workloads = [workload(member, groups) for member in pods]
+    return [member.key for member in pods], feed_pb2.Workloads(workloads=workloads)
+
+
 class Workloads:
     """Makes the section, with what it needs to know of the last one."""
 
     def __init__(self) -> None:
-        self._pods: Sequence[pod.Pod] | None = None
-        self._groups: Mapping[str, cgroup.Group] | None = None
-        self._keys: list[str] = []
-        self._without_use = feed_pb2.Workloads()
+        self._without_use = remember.last(_without_use)
 
     def made(self, now: view.ReportView) -> feed_pb2.Workloads:
         """Workload section of this view; the section is immutable afterwards."""
-        seen = now.snapshot
-        if seen.pods is not self._pods or seen.groups is not self._groups:
-            self._pods, self._groups = seen.pods, seen.groups
-            self._keys = [member.key for member in seen.pods]
-            self._without_use = feed_pb2.Workloads(
-                workloads=[workload(member, seen.groups) for member in seen.pods]
-            )
+        keys, without_use = self._without_use(now.snapshot.pods, now.snapshot.groups)
         workloads = feed_pb2.Workloads()
-        workloads.CopyFrom(self._without_use)
-        for key, member in zip(self._keys, workloads.workloads, strict=True):
+        workloads.CopyFrom(without_use)
+        for key, member in zip(keys, workloads.workloads, strict=True):
             cores = now.usage.get(key)
             if cores is not None:
                 member.usage_milli = max(0, round(cores * 1000))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from google.protobuf import message as protobuf
 
@@ -16,6 +17,7 @@ from koordlet.history import shares, window
 from koordlet.model import cpuset, meter, resources
 from koordlet.report import quantities, view
 from koordlet.report.objects import metric_object
+from koordlet.rpc import plain
 from koordlet.rpc.gen import feed_pb2
 
 #: Seconds of the windows that are told of the node.
@@ -30,6 +32,7 @@ _SCALES = {"cores": 1000, "percent": 10}
 #: An amount that moves by less than this, or by less than a part of it, is the same.
 _CPU_STEP, _MEMORY_STEP, _PART = 100, 128 << 20, 0.05
 _STEPS = {"cores": _CPU_STEP, "bytes": _MEMORY_STEP}
+_OFFER_STEPS = dict.fromkeys((resources.BATCH_CPU, resources.MID_CPU), _CPU_STEP)
 #: Thousandths of time; a stall that moves by less is the same.
 _STALL_STEP = 50
 
@@ -102,15 +105,7 @@ def pressure(now: view.ReportView) -> feed_pb2.Pressure:
         if any(number is not None for number in fields.values()):
             stalls.append(feed_pb2.Stall(resource=pressure.resource, **fields))
     return feed_pb2.Pressure(
-        signals=[
-            feed_pb2.Signal(
-                name=signal.name,
-                observed=signal.observed,
-                threshold=signal.threshold,
-                met=signal.met,
-            )
-            for signal in now.plan.signals
-        ],
+        signals=[plain.message(feed_pb2.Signal, signal) for signal in now.plan.signals],
         stalls=stalls,
     )
 
@@ -143,33 +138,27 @@ def _number(value: float | None, what: meter.Meter) -> int | None:
 def settled(old: protobuf.Message, new: protobuf.Message) -> bool:
     """True if a section has not changed enough to matter to a scheduler."""
     if isinstance(old, feed_pb2.Usage) and isinstance(new, feed_pb2.Usage):
-        return _same_usage(old, new)
+        # Windows move slowly and go along with whatever else is told.
+        amounts = [
+            [use.node, use.system, *(each.used for each in use.classes)] for use in (old, new)
+        ]
+        return (
+            len(old.classes) == len(new.classes)
+            and len(old.windows) == len(new.windows)
+            and all(_same_amount(a, b) for a, b in zip(*amounts, strict=True))
+        )
     if isinstance(old, feed_pb2.Pressure) and isinstance(new, feed_pb2.Pressure):
         return _same_pressure(old, new)
     if isinstance(old, feed_pb2.BestEffort) and isinstance(new, feed_pb2.BestEffort):
         steps = {offer.resource: offer.amount for offer in old.offers}
         return len(steps) == len(new.offers) and all(
             offer.resource in steps
-            and _close(steps[offer.resource], offer.amount, _step(offer.resource))
+            and _close(
+                steps[offer.resource], offer.amount, _OFFER_STEPS.get(offer.resource, _MEMORY_STEP)
+            )
             for offer in new.offers
         )
     return False
-
-
-def _step(resource: str) -> int:
-    cpu = resource in (resources.BATCH_CPU, resources.MID_CPU)
-    return _CPU_STEP if cpu else _MEMORY_STEP
-
-
-def _same_usage(old: feed_pb2.Usage, new: feed_pb2.Usage) -> bool:
-    """Windows move slowly and go along with whatever else is told."""
-    return (
-        _same_amount(old.node, new.node)
-        and _same_amount(old.system, new.system)
-        and len(old.classes) == len(new.classes)
-        and all(_same_amount(a.used, b.used) for a, b in zip(old.classes, new.classes, strict=True))
-        and len(old.windows) == len(new.windows)
-    )
 
 
 def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
@@ -182,22 +171,15 @@ def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
 
 def _same_pressure(old: feed_pb2.Pressure, new: feed_pb2.Pressure) -> bool:
     """True if the same thresholds are met, whatever the values."""
-    signals = [
-        [
-            (signal.name, signal.threshold, signal.HasField("met"), signal.met)
-            for signal in each.signals
-        ]
-        for each in (old, new)
-    ]
-    stalls = [[stall.resource for stall in each.stalls] for each in (old, new)]
-    return (
-        signals[0] == signals[1]
-        and stalls[0] == stalls[1]
-        and all(
-            abs(getattr(a, field) - getattr(b, field)) < _STALL_STEP
-            for a, b in zip(old.stalls, new.stalls, strict=True)
-            for field in ("some_milli", "full_milli")
-        )
+
+    def named(each: feed_pb2.Pressure) -> tuple[list[Any], list[str]]:
+        signals = [(s.name, s.threshold, s.HasField("met"), s.met) for s in each.signals]
+        return signals, [stall.resource for stall in each.stalls]
+
+    return named(old) == named(new) and all(
+        abs(getattr(a, field) - getattr(b, field)) < _STALL_STEP
+        for a, b in zip(old.stalls, new.stalls, strict=True)
+        for field in ("some_milli", "full_milli")
     )
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from google.protobuf import message as protobuf
 from google.protobuf import timestamp_pb2
 
-from koordlet.model import topology
+from koordlet.model import remember
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
@@ -67,16 +67,15 @@ class Feed:
         self._view: view.ReportView | None = None
         #: The view that the sections are made of.
         self._encoded: view.ReportView | None = None
-        self._topology: topology.Topology | None = None
-        self._machine = feed_pb2.Topology()
-        self._workloads = encode.Workloads()
+        # Seldom another object, and by far the largest on a large machine.
+        machine = remember.last(encode.machine)
         self._sections = [FeedSection(name) for name in names]
         self._events: dict[int | str, bytes] = {}
         self._encoders: Mapping[str, Callable[[view.ReportView], protobuf.Message]] = {
             "summary": lambda now: encode.summary(now, version),
-            "topology": self._topology_of,
+            "topology": lambda now: machine(now.snapshot.topology),
             "allocation": encode.allocation,
-            "workloads": self._workloads.made,
+            "workloads": encode.Workloads().made,
             "conditions": encode.conditions,
             "usage": self._usage,
             "free": encode_usage.free,
@@ -144,13 +143,6 @@ class Feed:
         if kept is None:
             kept = self._events[key] = make()
         return kept
-
-    def _topology_of(self, now: view.ReportView) -> feed_pb2.Topology:
-        # Seldom another object, and by far the largest on a large machine.
-        if now.snapshot.topology is not self._topology:
-            self._topology = now.snapshot.topology
-            self._machine = encode.machine(self._topology)
-        return self._machine
 
     def _usage(self, now: view.ReportView) -> feed_pb2.Usage:
         at = now.snapshot.at

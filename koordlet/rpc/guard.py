@@ -59,12 +59,22 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):
         return None if handler is None or row is None else self._behind(row, handler)
 
     def _behind(self, row: permissions.MethodPermission, handler: Any) -> services.Handler:
-        make, inner = _kind(handler)
+        """A handler of the same kind that asks first."""
+        kinds: tuple[tuple[Callable[..., services.Handler], Any], ...] = (
+            (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
+            (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
+            (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
+        )
+        make, inner = next((make, inner) for make, inner in kinds if inner is not None)
 
         async def guarded(request: Any, context: services.Context) -> Any:
             await self._admit(row, request, context)
             try:
-                return await _answered(inner(request, context), context)
+                answer = inner(request, context)
+                if not inspect.isasyncgen(answer):
+                    return await answer
+                async for each in answer:
+                    await context.write(each)
             except Exception as error:
                 # The boundary: the caller is told, nobody else suffers.
                 await services.fail(context, error)
@@ -96,24 +106,3 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):
         if refusal is not None:
             self._access.refused += 1
             await context.abort(*refusal)
-
-
-async def _answered(answer: Any, context: services.Context) -> Any:
-    if not inspect.isasyncgen(answer):
-        return await answer
-    async for each in answer:
-        await context.write(each)
-    return None
-
-
-_Make = Callable[..., services.Handler]
-
-
-def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
-    """Constructor for a handler of the same kind, and the method that it calls."""
-    kinds: tuple[tuple[_Make, Any], ...] = (
-        (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
-        (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
-        (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
-    )
-    return next((make, inner) for make, inner in kinds if inner is not None)

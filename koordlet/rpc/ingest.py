@@ -29,7 +29,7 @@ from google.protobuf import message as protobuf
 
 from koordlet.model import cpuset, decision, ledger, nodereport, resources, topology
 from koordlet.model.record import dataclass
-from koordlet.rpc import services, speakers
+from koordlet.rpc import plain, services, speakers
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
 
 SERVICE = ingest_pb2.DESCRIPTOR.services_by_name["NodeIngest"].full_name
@@ -85,12 +85,8 @@ class Ingest:
         self._nodes: dict[str, _Known] = {}
         self._lines: set[_Line] = set()
         self._look: asyncio.TimerHandle | None = None
-        self._counts = dict.fromkeys(("streams", "events", "heartbeats", "resyncs", "refused"), 0)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Counts of received messages."""
-        return dict(self._counts)
+        #: Counts of received messages.
+        self.counts = dict.fromkeys(("streams", "events", "heartbeats", "resyncs", "refused"), 0)
 
     @property
     def streams(self) -> int:
@@ -120,42 +116,39 @@ class Ingest:
         """Handle a report stream from its Hello to its end."""
         hello = await self._hello(line, context)
         if hello.node not in self._nodes and len(self._nodes) >= self._most:
-            self._counts["refused"] += 1
+            self.counts["refused"] += 1
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes report to this scheduler"
             )
         known = self._nodes.setdefault(hello.node, _Known())
-        known.turn += 1
-        turn = known.turn
-        self._counts["streams"] += 1
+        turn = known.turn = known.turn + 1
+        self.counts["streams"] += 1
         await context.write(_reply(known))
         while known.turn == turn:
             request = await self._next(line, context)
-            if request is None:
-                return
-            if known.turn != turn:
+            if request is None or known.turn != turn:
                 return
             try:
                 follows = self._take(hello.node, known, request.event)
             except ValueError as error:
-                self._counts["refused"] += 1
+                self.counts["refused"] += 1
                 # A part of it may have been taken in: nothing is known any more.
                 known.state = feed_pb2.Node()
                 await context.abort(_BAD, f"invalid report: {error}")
             if not follows:
-                self._counts["resyncs"] += 1
+                self.counts["resyncs"] += 1
                 await context.write(_reply(known))
 
     async def _hello(self, line: _Line, context: services.Context) -> ingest_pb2.Hello:
         first = await self._next(line, context)
         if first is None or not first.hello.node:
-            self._counts["refused"] += 1
+            self.counts["refused"] += 1
             await context.abort(_BAD, "the first message must be a Hello with the node's name")
         if not self._decides():
             await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica is the leader")
         refusal = await speakers.refusal(self._speaks, context, first.hello.node)
         if refusal is not None:
-            self._counts["refused"] += 1
+            self.counts["refused"] += 1
             await context.abort(*refusal)
         hello: ingest_pb2.Hello = first.hello
         return hello
@@ -172,7 +165,7 @@ class Ingest:
         try:
             return ingest_pb2.ReportRequest.FromString(data)
         except protobuf.DecodeError:
-            self._counts["refused"] += 1
+            self.counts["refused"] += 1
             await context.abort(_BAD, "not a koordlet.v1.ReportRequest")
             raise
 
@@ -214,10 +207,10 @@ class Ingest:
             return False
         state.epoch, state.revision = event.epoch, event.revision
         if what == "heartbeat":
-            self._counts["heartbeats"] += 1
+            self.counts["heartbeats"] += 1
             self._heard(node)
             return True
-        self._counts["events"] += 1
+        self.counts["events"] += 1
         state.observed_at.CopyFrom(event.observed_at)
         self._sink(decoded(node, state))
         return True
@@ -234,7 +227,7 @@ def _reply(known: _Known) -> bytes:
 
 def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
     """The message as a value; a set of CPUs that is none is left out."""
-    usage, pressure = state.usage, state.pressure
+    usage = state.usage
     return nodereport.NodeReport(
         node=node,
         epoch=state.epoch,
@@ -248,32 +241,13 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
         windows={
             (window.seconds, window.quantile): _amount(window.node) for window in usage.windows
         },
-        signals=tuple(
-            decision.Signal(
-                name=signal.name,
-                observed=signal.observed,
-                threshold=signal.threshold,
-                met=signal.met if signal.HasField("met") else None,
-            )
-            for signal in pressure.signals
-        ),
+        signals=tuple(plain.value(decision.Signal, signal) for signal in state.pressure.signals),
         conditions=tuple(
-            decision.Condition(
-                type=condition.type,
-                status=condition.status,
-                reason=condition.reason,
-                message=condition.message,
-                subject=condition.subject,
-            )
-            for condition in state.conditions.conditions
+            plain.value(decision.Condition, met) for met in state.conditions.conditions
         ),
         claims=tuple(_claims(state.allocation)),
         free=tuple(
-            nodereport.Free(
-                node=domain.node if domain.HasField("node") else None,
-                l3=domain.l3 if domain.HasField("l3") else None,
-                cpus=cpuset.lenient(domain.cpus),
-            )
+            plain.value(nodereport.Free, domain, cpus=cpuset.lenient(domain.cpus))
             for domain in state.free.domains
         ),
         offered={offer.resource: offer.amount for offer in state.best_effort.offers},
@@ -281,6 +255,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
 
 
 def _topology(message: feed_pb2.Topology) -> topology.Topology:
+    # In full: a machine has hundreds, of each report.
     known = tuple(
         topology.Cpu(
             cpu=cpu.cpu,
@@ -293,10 +268,9 @@ def _topology(message: feed_pb2.Topology) -> topology.Topology:
         for cpu in message.cpus
     )
     nodes = tuple(
-        topology.Node(
-            node=node.node,
+        plain.value(
+            *(topology.Node, node),
             cpus=cpuset.lenient(node.cpus),
-            memory_bytes=node.memory_bytes if node.HasField("memory_bytes") else None,
             distances=tuple(node.distances),
         )
         for node in message.nodes
@@ -308,12 +282,8 @@ def _topology(message: feed_pb2.Topology) -> topology.Topology:
 def _claims(allocation: feed_pb2.Allocation) -> list[ledger.Claim]:
     owners = {owner.value: owner for owner in ledger.Owner}
     return [
-        ledger.Claim(
-            owner=owners[claim.owner],
-            cpus=cpuset.lenient(claim.cpus),
-            holder=claim.holder,
-            policy=claim.policy,
-            reason=claim.reason,
+        plain.value(
+            *(ledger.Claim, claim), owner=owners[claim.owner], cpus=cpuset.lenient(claim.cpus)
         )
         for claim in allocation.claims
         if claim.owner in owners
@@ -321,9 +291,5 @@ def _claims(allocation: feed_pb2.Allocation) -> list[ledger.Claim]:
 
 
 def _amount(amount: feed_pb2.Amount) -> dict[str, int]:
-    made = {}
-    if amount.HasField("cpu_milli"):
-        made[resources.CPU] = amount.cpu_milli
-    if amount.HasField("memory_bytes"):
-        made[resources.MEMORY] = amount.memory_bytes
-    return made
+    fields = ((resources.CPU, "cpu_milli"), (resources.MEMORY, "memory_bytes"))
+    return {name: getattr(amount, field) for name, field in fields if amount.HasField(field)}

@@ -41,12 +41,8 @@ class NodeFeed:
         self._watchers: set[asyncio.Event] = set()
         #: Wakes the watchers when nothing else did.
         self._silence: asyncio.TimerHandle | None = None
-        self._counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Counts of watcher events."""
-        return dict(self._counts)
+        #: Counts of watcher events.
+        self.counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
 
     @property
     def watchers(self) -> int:
@@ -85,9 +81,9 @@ class NodeFeed:
     async def _watch(self, request: bytes, context: services.Context) -> None:
         known = await services.parsed(feed_pb2.WatchRequest, request, context)
         if len(self._watchers) >= self._limits.watchers:
-            self._counts["refused"] += 1
+            self.counts["refused"] += 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watch calls are open")
-        self._counts["watches"] += 1
+        self.counts["watches"] += 1
         wake = asyncio.Event()
         self._watchers.add(wake)
         if self._silence is None:
@@ -117,7 +113,7 @@ class NodeFeed:
                 await wake.wait()
                 newest = self._feed.refresh()
             event = self._feed.heartbeat() if newest == sent else self._feed.since(sent)
-            self._counts["dropped"] += max(0, newest - sent - 1)
+            self.counts["dropped"] += max(0, newest - sent - 1)
             sent = newest
             await self._write(context, event)
 
@@ -125,7 +121,7 @@ class NodeFeed:
         # Waits while the client does not read. gRPC cannot end such a call from here: the age
         # of its connection does.
         await context.write(event)
-        self._counts["events"] += 1
+        self.counts["events"] += 1
 
 
 class AgentServer(server.RpcServer):

@@ -1,7 +1,7 @@
-"""Messages of values, and messages as plain data for who knows no protobuf.
+"""Messages of values, values of messages, and messages as plain data for who knows no protobuf.
 
-Covers: a message from the attributes of a value; plain data with every field that has a value,
-numbers as numbers, names as JSON spells them.
+Covers: a message from the attributes of a value, and back; plain data with every field that has a
+value, numbers as numbers, names as JSON spells them.
 
 Texts from outside (names of groups, of pods) may be no UTF-8; protobuf takes nothing else, so what
 cannot be said is replaced by a question mark.
@@ -9,8 +9,10 @@ cannot be said is replaced by a question mark.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from google.protobuf import message as protobuf
@@ -20,6 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from koordlet.model import cpuset
 
 _MessageT = TypeVar("_MessageT", bound=protobuf.Message)
+_ValueT = TypeVar("_ValueT")
 
 
 def message(message_class: type[_MessageT], source: object, **more: Any) -> _MessageT:
@@ -30,6 +33,21 @@ def message(message_class: type[_MessageT], source: object, **more: Any) -> _Mes
         if name not in more and hasattr(source, name)
     }
     return message_class(**fields, **more)
+
+
+def value(value_class: Callable[..., _ValueT], source: protobuf.Message, **more: Any) -> _ValueT:
+    """Make a value of the fields that are named as its own; an absent optional one is ``None``."""
+    for name, always in _shared(value_class, source.DESCRIPTOR):
+        if name not in more:
+            more[name] = getattr(source, name) if always or source.HasField(name) else None
+    return value_class(**more)
+
+
+@functools.cache
+def _shared(value_class: Any, descriptor: Descriptor) -> tuple[tuple[str, bool], ...]:
+    own = {field.name for field in dataclasses.fields(value_class)}
+    fields = descriptor.fields_by_name.items()
+    return tuple((name, not field.has_presence) for name, field in fields if name in own)
 
 
 @functools.cache

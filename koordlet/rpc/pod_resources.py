@@ -6,7 +6,6 @@ Does not cover: the checkpoints of the same managers (``workloads.kubelet``).
 
 from __future__ import annotations
 
-import grpc
 import grpc.aio
 from google.protobuf import message
 
@@ -15,7 +14,7 @@ from koordlet.rpc import services
 from koordlet.rpc.gen import podresources_pb2
 
 _LIST = "/v1.PodResourcesLister/List"
-_MAX_BYTES = 16 << 20
+_BOUND = ("grpc.max_receive_message_length", 16 << 20)
 
 
 class PodResourcesError(errors.KoordletError):
@@ -33,36 +32,20 @@ class PodResourcesClient:
 
     async def list(self) -> kubelet.Holdings:
         """Resources of every container."""
-        services.ensure_threads()
-        # The kubelet's server judges the authority of a request; a socket's path is none.
-        options = [
-            ("grpc.max_receive_message_length", _MAX_BYTES),
-            ("grpc.default_authority", "localhost"),
-        ]
-        async with grpc.aio.insecure_channel(f"unix:{self.path}", options=options) as channel:
-            ask: grpc.aio.UnaryUnaryMultiCallable[
-                podresources_pb2.ListPodResourcesRequest, bytes
-            ] = channel.unary_unary(
-                _LIST,
-                request_serializer=podresources_pb2.ListPodResourcesRequest.SerializeToString,
-                # gRPC would log a text that is none, and answer None.
-                response_deserializer=None,
-            )
-            try:
-                answer = await ask(podresources_pb2.ListPodResourcesRequest(), timeout=self.seconds)
-            except grpc.aio.AioRpcError as error:
-                raise PodResourcesError(
-                    f"{error.code().name}: {error.details() or 'no details'}",
-                    culprit=f"pod-resources socket {self.path}",
-                    fix="check that the kubelet runs, and that kubelet.podResourcesSocket is right",
-                ) from error
+        culprit, options = f"pod-resources socket {self.path}", (_BOUND,)
+        request = podresources_pb2.ListPodResourcesRequest()
         try:
+            answer = await services.ask(self.path, _LIST, request, self.seconds, options)
             return decode(podresources_pb2.ListPodResourcesResponse.FromString(answer))
-        except message.DecodeError as error:
+        except grpc.aio.AioRpcError as error:
             raise PodResourcesError(
-                "the response is not a list of pod resources",
-                culprit=f"pod-resources socket {self.path}",
+                f"{error.code().name}: {error.details() or 'no details'}",
+                culprit=culprit,
+                fix="check that the kubelet runs, and that kubelet.podResourcesSocket is right",
             ) from error
+        except message.DecodeError as error:
+            why = "the response is not a list of pod resources"
+            raise PodResourcesError(why, culprit=culprit) from error
 
 
 def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holdings:

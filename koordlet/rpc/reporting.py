@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +82,10 @@ class Reporting:
         self._task: asyncio.Task[None] | None = None
         #: Attempts since the scheduler was last reached.
         self._failures = 0
-        self._counts = dict.fromkeys(("connects", "events", "heartbeats", "failures"), 0)
+        #: Counts of sent messages.
+        self.counts = dict.fromkeys(("connects", "events", "heartbeats", "failures"), 0)
         #: Why the scheduler is not told; empty while it is.
         self.problem = "not connected yet"
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Counts of sent messages."""
-        return dict(self._counts)
 
     def start(self) -> None:
         """Begin, in the running loop."""
@@ -112,11 +108,13 @@ class Reporting:
             try:
                 await self._connected()
             except (grpc.aio.AioRpcError, OSError, errors.KoordletError) as error:
-                why = _why(error)
+                why = str(error)
+                if isinstance(error, grpc.aio.AioRpcError):
+                    why = f"{error.code().name}: {error.details()}"
                 if why != self.problem:
                     log.get().warning("scheduler.unheard", address=self._address, detail=why)
                 self.problem = why
-            self._counts["failures"] += 1
+            self.counts["failures"] += 1
             growth = 1 << min(self._failures, 16)
             most = min(self._pace.most_seconds, self._pace.first_seconds * growth)
             self._failures += 1
@@ -134,12 +132,17 @@ class Reporting:
             name = self._view.snapshot.node.name
             hello = ingest_pb2.Hello(node=name, epoch=self._feed.epoch, version=self._version)
             await stream.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
-            known = await self._known(stream)
+            heard = _Heard(await self._known(stream))
             self.problem = ""
             # A server closes old connections, too: whoever was heard comes back at once.
             self._failures = 0
-            self._counts["connects"] += 1
-            await self._tell(stream, known)
+            self.counts["connects"] += 1
+            listening = asyncio.create_task(self._listen(stream, heard))
+            try:
+                await self._follow(stream, heard)
+            finally:
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
 
     def _channel(self) -> grpc.aio.Channel:
         options = [
@@ -177,16 +180,6 @@ class Reporting:
         known: ingest_pb2.Known = reply.known
         return known
 
-    async def _tell(self, stream: Any, known: ingest_pb2.Known) -> None:
-        """Send what the scheduler does not have, until the stream ends."""
-        heard = _Heard(known)
-        listening = asyncio.create_task(self._listen(stream, heard))
-        try:
-            await self._follow(stream, heard)
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
-
     async def _listen(self, stream: Any, heard: _Heard) -> None:
         while heard.error is None:
             try:
@@ -196,18 +189,14 @@ class Reporting:
             self._wake.set()
 
     async def _follow(self, stream: Any, heard: _Heard) -> None:
+        """Send what the scheduler does not have, until the stream ends."""
         clock = asyncio.get_running_loop().time
         sent, last, pressed = 0, float("-inf"), self._pressures()
         while heard.error is None:
             if heard.known is not None:
-                sent, heard.known = (
-                    (
-                        heard.known.revision
-                        if self._feed.resumable(heard.known.epoch, heard.known.revision)
-                        else 0
-                    ),
-                    None,
-                )
+                known, heard.known = heard.known, None
+                goes_on = self._feed.resumable(known.epoch, known.revision)
+                sent = known.revision if goes_on else 0
             revision, now = self._feed.refresh(), clock()
             quiet = revision == sent
             due = last + (self._pace.heartbeat_seconds if quiet else self._pace.apart_seconds)
@@ -217,16 +206,15 @@ class Reporting:
                 continue
             # The event is bytes already: field 2 of a ReportRequest, by hand. What it says is
             # settled before the write: a view that comes during it is not told yet.
-            event, pressed = self._event(sent, quiet=quiet), self._pressures()
+            if quiet:
+                event = self._feed.heartbeat()
+            else:
+                event = self._feed.since(sent) if sent else self._feed.full()
+            pressed = self._pressures()
             await stream.write(b"\x12" + _varint(len(event)) + event)
-            self._counts["heartbeats" if quiet else "events"] += 1
+            self.counts["heartbeats" if quiet else "events"] += 1
             sent, last = revision, clock()
         raise heard.error
-
-    def _event(self, sent: int, *, quiet: bool) -> bytes:
-        if quiet:
-            return self._feed.heartbeat()
-        return self._feed.since(sent) if sent else self._feed.full()
 
     async def _woken(self, seconds: float) -> None:
         """Wait for this time, or until either side has news."""
@@ -255,9 +243,3 @@ def _varint(value: int) -> bytes:
         value >>= 7
     made.append(value)
     return bytes(made)
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, grpc.aio.AioRpcError):
-        return f"{error.code().name}: {error.details()}"
-    return str(error)

@@ -10,7 +10,7 @@ store, not here.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
 import grpc.aio
@@ -44,7 +44,7 @@ class Backend(Protocol):
     async def delete(self, name: str, *, uid: str = "") -> None:
         """Remove one."""
 
-    async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
+    async def describe(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
         """One, its timeline, and warnings about it."""
 
 
@@ -55,12 +55,8 @@ class Reservations:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._watches = 0
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Counts of client events."""
-        return {"reservation_watches": self._watches}
+        #: Counts of client events.
+        self.counts = {"reservation_watches": 0}
 
     def methods(self) -> Mapping[str, services.Handler]:
         """Method name to handler."""
@@ -79,13 +75,12 @@ class Reservations:
 
     async def _list(self, request: pb.ListReservationsRequest) -> pb.ListReservationsResponse:
         listing = await self._backend.every()
-        several = [message(item) for item in listing.items]
-        return pb.ListReservationsResponse(
-            reservations=[
-                reservation for reservation in several if request.node in {"", reservation.node}
-            ],
-            revision=listing.revision,
-        )
+        several = [
+            reservation
+            for reservation in map(message, listing.items)
+            if request.node in {"", reservation.node}
+        ]
+        return pb.ListReservationsResponse(reservations=several, revision=listing.revision)
 
     async def _create(self, request: pb.CreateReservationRequest) -> pb.Reservation:
         try:
@@ -102,22 +97,26 @@ class Reservations:
         return pb.DeleteReservationResponse()
 
     async def _describe(self, request: pb.GetReservationRequest) -> pb.ReservationDescription:
-        return description(*await self._backend.told(request.name))
+        body, timeline, warnings = await self._backend.describe(request.name)
+        entry = pb.ReservationDescription.Entry
+        return pb.ReservationDescription(
+            reservation=message(body),
+            timeline=[entry(at=_time(at), what=what) for at, what in timeline],
+            warnings=warnings,
+        )
 
     async def _watch(
         self, request: pb.ListReservationsRequest
     ) -> AsyncGenerator[pb.ReservationEvent, None]:
-        self._watches += 1
+        self.counts["reservation_watches"] += 1
         revision = request.revision
         while True:
             if not revision:
-                listing = await self._backend.every()
-                yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
-                for body in listing.items:
-                    reservation = message(body)
-                    if request.node in {"", reservation.node}:
-                        yield _event(pb.ReservationEvent.SET, reservation, listing.revision)
+                listing = await self._list(request)
                 revision = listing.revision
+                yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
+                for reservation in listing.reservations:
+                    yield _event(pb.ReservationEvent.SET, reservation, revision)
                 yield pb.ReservationEvent(verb=pb.ReservationEvent.SYNCED, revision=revision)
             try:
                 async for change in self._backend.watch(revision):
@@ -144,23 +143,19 @@ class ReservationLister:
 
     async def fetch(self) -> bytes:
         """Their objects, as a JSON list; the same bytes while nothing changes."""
-        services.ensure_threads()
-        options = [("grpc.default_authority", "localhost")]
-        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
-            ask: Any = channel.unary_unary(
-                f"/{SERVICE}/ListReservations",
-                request_serializer=pb.ListReservationsRequest.SerializeToString,
-                response_deserializer=pb.ListReservationsResponse.FromString,
-            )
-            request = pb.ListReservationsRequest(node=self._node)
-            try:
-                answer = await ask(request, timeout=self._seconds)
-            except grpc.aio.AioRpcError as error:
-                raise refusals.Unavailable(
-                    f"no answer: {error.code().name}",
-                    culprit=f"scheduler {self._socket}",
-                    fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
-                ) from error
+        method, request = (
+            f"/{SERVICE}/ListReservations",
+            pb.ListReservationsRequest(node=self._node),
+        )
+        try:
+            data = await services.ask(self._socket, method, request, self._seconds)
+        except grpc.aio.AioRpcError as error:
+            raise refusals.Unavailable(
+                f"no answer: {error.code().name}",
+                culprit=f"scheduler {self._socket}",
+                fix="check that `koordlet scheduler` runs, and that scheduler.socket is right",
+            ) from error
+        answer = pb.ListReservationsResponse.FromString(data)
         return f"[{','.join(reservation.manifest for reservation in answer.reservations)}]".encode()
 
 
@@ -169,8 +164,9 @@ class ReservationLister:
 
 def message(body: objects.Object) -> pb.Reservation:
     """The message of an object; parts of a wrong type are as if they were not there."""
-    spec, status = _part(body, "spec"), _part(body, "status")
-    reservation = pb.Reservation(
+    spec, status = objects.part(body, "spec"), objects.part(body, "status")
+    born = objects.text(body, "creationTimestamp")
+    return pb.Reservation(
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
         revision=objects.revision(body),
@@ -180,39 +176,21 @@ def message(body: objects.Object) -> pb.Reservation:
         allocated=_amounts(status, "allocated"),
         current_owners=[
             pb.CurrentOwner(**_texts(owner, "namespace", "name", "uid"))
-            for owner in _several(status, "currentOwners")
+            for owner in objects.parts(status, "currentOwners")
         ],
         conditions=[
             pb.ReservationCondition(
                 **_texts(condition, "type", "status", "reason", "message"),
                 changed=_time(str(condition.get("lastTransitionTime") or "")),
             )
-            for condition in _several(status, "conditions")
+            for condition in objects.parts(status, "conditions")
         ],
         allocate_once=spec.get("allocateOnce") is not False,
         allocate_policy=str(spec.get("allocatePolicy") or ""),
         cpus=str(_held(body).get("cpuset") or ""),
         manifest=json.dumps(body, separators=(",", ":"), default=str),
-    )
-    created = _time(objects.text(body, "creationTimestamp"))
-    if created is not None:
-        reservation.created.CopyFrom(created)
-    expires = _expires(spec, objects.text(body, "creationTimestamp"))
-    if expires is not None:
-        reservation.expires.CopyFrom(expires)
-    return reservation
-
-
-def description(
-    body: objects.Object, timeline: Iterable[tuple[str, str]], warnings: Iterable[str]
-) -> pb.ReservationDescription:
-    """Description of a reservation with its timeline; times are RFC 3339."""
-    return pb.ReservationDescription(
-        reservation=message(body),
-        timeline=[
-            pb.ReservationDescription.Entry(at=_time(at), what=what) for at, what in timeline
-        ],
-        warnings=list(warnings),
+        created=_time(born),
+        expires=_expires(spec, born),
     )
 
 
@@ -240,7 +218,7 @@ def _time(spelled: str) -> Timestamp | None:
 
 def _held(body: objects.Object) -> Mapping[str, Any]:
     """The CPUs that it holds by number."""
-    notes = _part(objects.metadata(body), "annotations")
+    notes = objects.part(objects.metadata(body), "annotations")
     try:
         held = json.loads(str(notes.get("scheduling.koordinator.sh/resource-status") or "{}"))
     except ValueError:
@@ -249,14 +227,4 @@ def _held(body: objects.Object) -> Mapping[str, Any]:
 
 
 def _amounts(status: Mapping[str, Any], key: str) -> dict[str, str]:
-    return {str(name): str(amount) for name, amount in _part(status, key).items()}
-
-
-def _several(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    parts = body.get(key)
-    return [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
-
-
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = body.get(key)
-    return part if isinstance(part, Mapping) else {}
+    return {str(name): str(amount) for name, amount in objects.part(status, key).items()}

@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import collections
 import os
 import resource
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,15 +26,7 @@ from grpc_reflection.v1alpha import reflection
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.rpc import (
-    access,
-    guard,
-    permissions,
-    services,
-    speakers,
-    tls,
-    unix_socket,
-)
+from koordlet.rpc import access, guard, permissions, services, speakers, tls, unix_socket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +88,10 @@ class RpcServer:
     @property
     def counts(self) -> Mapping[str, int]:
         """Counts of client events."""
-        counts: dict[str, int] = {}
+        counts: collections.Counter[str] = collections.Counter()
         for service in self._offered:
-            for name, count in service.counts.items():
-                counts[name] = counts.get(name, 0) + count
-        counts["refused"] = counts.get("refused", 0) + self._access.refused + self._peers.cut
+            counts.update(service.counts)
+        counts["refused"] += self._access.refused + self._peers.cut
         return counts
 
     async def start(self) -> str:
@@ -159,11 +151,8 @@ class RpcServer:
 
     async def say(self, *, serving: bool) -> None:
         """Set the answer of the health service."""
-        status = (
-            health_pb2.HealthCheckResponse.SERVING
-            if serving
-            else health_pb2.HealthCheckResponse.NOT_SERVING
-        )
+        states = health_pb2.HealthCheckResponse
+        status = states.SERVING if serving else states.NOT_SERVING
         for name in ("", *(service.name for service in self._offered)):
             await self._health.set(name, status)
 

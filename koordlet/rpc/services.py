@@ -8,7 +8,7 @@ Does not cover: listening (``server``), who may call (``permissions``).
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -79,6 +79,24 @@ async def parsed(request_class: type[Request], data: bytes, context: Context) ->
         name = request_class.DESCRIPTOR.full_name
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {name}")
         raise
+
+
+async def ask(
+    path: str,
+    method: str,
+    request: protobuf.Message,
+    seconds: float,
+    options: Sequence[tuple[str, int]] = (),
+) -> bytes:
+    """The answer of a server on a Unix socket, over a connection of its own."""
+    ensure_threads()
+    # Servers judge the authority of a request; a socket's path is none.
+    channel_options = [("grpc.default_authority", "localhost"), *options]
+    async with grpc.aio.insecure_channel(f"unix:{path}", options=channel_options) as channel:
+        # Not decoded: gRPC would log an answer that is none, and give None.
+        call: Any = channel.unary_unary(method, type(request).SerializeToString, None)
+        answer: bytes = await call(request, timeout=seconds)
+        return answer
 
 
 _CODES: tuple[tuple[type[errors.KoordletError], grpc.StatusCode], ...] = (

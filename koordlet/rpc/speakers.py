@@ -107,7 +107,7 @@ class TokenSpeakers:
             return why
         async with self._turn:
             status = await self._reviewed(token)
-            user = _part(status, "user")
+            user = objects.part(status, "user")
             account = str(user.get("username") or "")
             if account not in self._accounts:
                 return (
@@ -115,7 +115,7 @@ class TokenSpeakers:
                     if account
                     else "the API server rejected the token"
                 )
-            bound = await self._node(account, _part(user, "extra"))
+            bound = await self._node(account, objects.part(user, "extra"))
         if bound == node:
             return ""
         return (
@@ -128,7 +128,7 @@ class TokenSpeakers:
         """Review of a token issued for this audience; empty for any other token."""
         spec = {"token": token, "audiences": [self._audience]}
         review = await self._server.create(kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": spec})
-        status = _part(review, "status")
+        status = objects.part(review, "status")
         # A server that does not know audiences answers without any: its yes is for another one.
         if status.get("authenticated") is True and self._audience in _listed(status, "audiences"):
             return status
@@ -149,7 +149,7 @@ class TokenSpeakers:
             return ""
         if objects.text(pod, "uid") != uid[0]:
             return ""
-        return str(_part(pod, "spec").get("nodeName") or "")
+        return str(objects.part(pod, "spec").get("nodeName") or "")
 
 
 def _bearer(context: services.Context) -> str:
@@ -158,11 +158,6 @@ def _bearer(context: services.Context) -> str:
             scheme, _, token = value.partition(" ")
             return token.strip() if scheme.lower() == "bearer" else ""
     return ""
-
-
-def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = body.get(name)
-    return part if isinstance(part, Mapping) else {}
 
 
 def _listed(body: Mapping[str, Any], name: str) -> list[str]:

@@ -48,7 +48,13 @@ def prepare(path: Path) -> None:
         )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_directory(path.parent)
+        mode = path.parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise errors.HostError(
+                "every user can write to the directory of the socket, and so replace it",
+                culprit=str(path.parent),
+                fix=f"chmod o-w {path.parent}",
+            )
         there = path.lstat()
     except FileNotFoundError:
         return
@@ -83,16 +89,6 @@ def private() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-def _check_directory(directory: Path) -> None:
-    mode = directory.stat().st_mode
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise errors.HostError(
-            "every user can write to the directory of the socket, and so replace it",
-            culprit=str(directory),
-            fix=f"chmod o-w {directory}",
-        )
 
 
 def _listened(path: Path) -> bool:
@@ -140,12 +136,11 @@ class Peers:
     async def looked(self) -> None:
         """Wait for a look that begins after now."""
         if self._next is None or self._next.done():
-            pause = max(0.0, self._last + _APART - self._clock())
-            self._next = asyncio.create_task(self._soon(pause))
+            self._next = asyncio.create_task(self._soon())
         await asyncio.shield(self._next)
 
-    async def _soon(self, pause: float) -> None:
-        await asyncio.sleep(pause)
+    async def _soon(self) -> None:
+        await asyncio.sleep(max(0.0, self._last + _APART - self._clock()))
         self._next = None
         self._last = self._clock()
         self.look()
@@ -173,9 +168,8 @@ class Peers:
     def _check(self, number: int) -> None:
         connection = socket.socket(fileno=number)
         try:
-            self._judge(connection)
-        except OSError:
-            return
+            with contextlib.suppress(OSError):
+                self._judge(connection)
         finally:
             # It is gRPC's.
             connection.detach()

@@ -18,11 +18,12 @@ from koordlet.rpc import placing, server
 class Desk:
     """Knows one pod."""
 
-    def nodes(self, name: str) -> Sequence[placing.NodeLine]:
-        return [placing.NodeLine(name=name or "n1", heard=1.0)]
+    def nodes(self, name: str) -> Sequence[placing.Node]:
+        return [placing.Node(name=name or "n1")]
 
-    async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.Assigned]:
-        yield placing.Assigned(verb="SET", revision=revision, name="a", node=node)
+    async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.AssignmentEvent]:
+        pod = placing.Assignment(name="a", node=node)
+        yield placing.AssignmentEvent(verb="SET", revision=revision, assignment=pod)
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         return [placing.Taken(kind="Pod", name=one, error="no" * dry_run) for one in manifests]

@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
@@ -102,12 +102,10 @@ class DeviceRoom:
 
     def take(self, part: Slice) -> None:
         """Take a slice away; a device that is gone or broken has nothing left anyway."""
-        left, device = (
-            self.left.get((part.kind, part.minor)),
-            self._known.get((part.kind, part.minor)),
-        )
-        if left is None or device is None:
+        key = part.kind, part.minor
+        if key not in self.left:
             return
+        left, device = self.left[key], self._known[key]
         for name, much in device.filled(part.amounts).items():
             left[name] = left.get(name, 0) - much
 
@@ -125,16 +123,13 @@ class DeviceRoom:
         for device in self._devices.of(want.kind):
             key = device.kind, device.minor
             left, asked = self.left.get(key), device.filled(want.each)
-            if left is None or (within is not None and key not in within):
+            inside = left if within is None else within.get(key)
+            if left is None or inside is None:
                 continue
-            inside = within[key] if within is not None else left
-            if any(
-                much > min(left.get(name, 0), inside.get(name, 0)) for name, much in asked.items()
-            ):
-                continue
-            rank = _score(device.room, left, want.each, taste)
-            made = Slice(device.kind, device.minor, device.id, asked)
-            ranked.append((device.minor not in preferred, -rank, device.minor, made))
+            if all(n <= min(left.get(name, 0), inside.get(name, 0)) for name, n in asked.items()):
+                rank = _score(device.room, left, want.each, taste)
+                made = Slice(device.kind, device.minor, device.id, asked)
+                ranked.append((device.minor not in preferred, -rank, device.minor, made))
         if len(ranked) < want.count and not partial:
             return None
         return [made for *_, made in sorted(ranked, key=lambda each: each[:3])[: want.count]]
@@ -250,25 +245,18 @@ def _parts(
             continue
         info = columns.kept_reservation(pod)
         if info is None or info.reserve_pod is not pod:
-            if pod not in apart.heirs_of:
-                yield (
-                    list(pod.devices),
-                    _loose(pod, device_requests.rough(pod.pod_class.requests.real)),
-                )
-        elif info is not apart.draws and not (apart.ignores and not info.operating):
+            if pod in apart.heirs_of:
+                continue
+            named, wants = list(pod.devices), device_requests.rough(pod.pod_class.requests.real)
+        elif info is apart.draws or (apart.ignores and not info.operating):
+            continue
+        else:
             left = rest(info, devices)
             named = [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
-            yield named, _loose(pod, _holding(info))
-
-
-def _holding(info: ReservationInfo) -> Sequence[DeviceRequest]:
-    """What a reservation holds now, as requests; where that is no round number, all of it."""
-    try:
-        return device_requests.of(info.held())
-    except BadObjectError:
-        return device_requests.rough(info.spec.allocatable)
-
-
-def _loose(pod: Pod, wants: Sequence[DeviceRequest]) -> list[DeviceRequest]:
-    named = {part.kind for part in pod.devices}
-    return [want for want in wants if want.kind not in named]
+            try:
+                wants = device_requests.of(info.held())
+            except BadObjectError:
+                # Where what it holds now is no round number, all of it.
+                wants = device_requests.rough(info.spec.allocatable)
+        kinds = {part.kind for part in pod.devices}
+        yield named, [want for want in wants if want.kind not in kinds]

@@ -46,7 +46,6 @@ class Device:
     id: str
     healthy: bool
     room: Amounts
-    pcie: str = ""
 
     def filled(self, asked: Amounts) -> dict[str, int]:
         """The same with memory in both of its units, where the device tells of its memory."""
@@ -111,9 +110,7 @@ class Devices:
 def decode(body: Body) -> tuple[str, Devices]:
     """The name of a node, and its devices; ``BadObjectError`` where it is no Device."""
     meta = wire.mapping(body, "metadata")
-    name = wire.text(meta, "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
+    name = wire.name(meta)
     by_key: dict[tuple[str, int], Device] = {}
     for device in wire.sequence(wire.mapping(body, "spec"), "devices")[:_MOST_DEVICES]:
         made = _device(device) if isinstance(device, Mapping) else None
@@ -131,10 +128,8 @@ def _device(body: Body) -> Device | None:
         room = requests.amounts(body, "resources", requests.MOST_ALLOCATABLE)
     except BadObjectError:
         room = {}
-    where = body.get("topology")
-    pcie = where.get("pcieID") if isinstance(where, Mapping) else None
     healthy = body.get("health") is True
-    return Device(kind, minor, str(body.get("id") or ""), healthy, room, str(pcie or ""))
+    return Device(kind, minor, str(body.get("id") or ""), healthy, room)
 
 
 def _is_minor(value: object) -> bool:

@@ -20,7 +20,6 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
-from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import AllocatePolicy
 
@@ -76,12 +75,6 @@ class NodeOffer:
         withheld = self.machine.withheld if self.machine is not None else cpuset.CPUSet()
         return withheld | self.node.reserved_cpus
 
-    def zones(self, columns: Columns, row: int, draws: ReservationInfo | None = None) -> Zones:
-        """The amounts of its NUMA nodes now."""
-        assert self.machine is not None  # noqa: S101 -- asked only where there is one
-        ratio = self.ratio or 1.0
-        return Zones(self.machine, columns, row, kept=self.kept, ratio=ratio, without=draws)
-
 
 def ratio(node: Node) -> float | None:
     """The CPU amplification ratio of a node; ``None`` where it cannot be read."""
@@ -94,119 +87,6 @@ def ratio(node: Node) -> float | None:
     return max(1.0, float(value))
 
 
-def admit(
-    request: TopologyRequest,
-    offer: NodeOffer,
-    columns: Columns,
-    row: int,
-    draws: ReservationInfo | None = None,
-) -> allocation.Grant | allocation.Refusal | None:
-    """The CPUs and amounts of a class on a node; ``None``: none, and no objection.
-
-    Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
-    """
-    answer = _admit(request, offer, columns, row, draws)
-    short = isinstance(answer, allocation.Refusal) and not answer.final
-    if short and draws is not None and draws.spec.policy is not AllocatePolicy.DEFAULT:
-        return allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else answer
-    return answer
-
-
-def _admit(
-    request: TopologyRequest,
-    offer: NodeOffer,
-    columns: Columns,
-    row: int,
-    draws: ReservationInfo | None,
-) -> allocation.Grant | allocation.Refusal | None:
-    numa = offer.numa or request.numa
-    bound = request.bound or (offer.bind is not None and request.cpu > 0)
-    refusal = _unfit(request, offer, columns, row, bound=bound)
-    if refusal is not None:
-        return refusal
-    if not bound and not numa:
-        return None
-    if offer.machine is None or not offer.machine.shape.cores:
-        no_cpus = allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
-        return no_cpus if bound or offer.numa else None
-    zones = offer.zones(columns, row, draws)
-    if not bound:
-        return _zones_only(request, offer, numa, zones)
-    return _bound(request, offer, numa, zones, _node(offer, columns, row, draws, zones), draws)
-
-
-def _bound(  # noqa: PLR0917 -- as _admit
-    request: TopologyRequest,
-    offer: NodeOffer,
-    numa: str,
-    zones: Zones,
-    node: allocation.Node,
-    draws: ReservationInfo | None,
-) -> allocation.Grant | allocation.Refusal:
-    """Allocate CPUs by number."""
-    left = handover.rest(draws) if draws is not None else None
-    required = request.required or offer.bind
-    cpus = accumulator.Request(
-        count=request.cpu // 1000,
-        bind=required or request.preferred,
-        required=required is not None,
-        exclusive=request.exclusive,
-        strategy=offer.strategy,
-    )
-    zoned = {name for zone in zones.room.values() for name in zone}
-    others = {name: much for name, much in request.others.items() if name in zoned}
-    policy = numa_hints.NumaPolicy(numa)
-    if policy is numa_hints.NumaPolicy.NONE:
-        others = {}
-    return node.allocate(
-        allocation.Request(
-            cpus=cpus,
-            numa=policy,
-            taste=_taste(request, offer, zones, bound=True),
-            others=others,
-            preferred=left.cpus if left is not None else cpuset.CPUSet(),
-        )
-    )
-
-
-def _unfit(  # noqa: PLR0911 -- one for each reason
-    request: TopologyRequest, offer: NodeOffer, columns: Columns, row: int, *, bound: bool
-) -> allocation.Refusal | None:
-    """The first objection before CPUs are looked at, in Koordinator's order."""
-    if offer.numa and request.numa and offer.numa != request.numa:
-        return allocation.Refusal(_NUMA_CONFLICT, final=True)
-    if not bound:
-        return None
-    if request.cpu % 1000:
-        return allocation.Refusal(INTEGER, final=True)
-    short = _amplified(request, offer, columns, row)
-    if short is not None:
-        return short
-    if offer.machine is None or not offer.machine.shape.cores:
-        return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
-    if (
-        offer.bind is not None
-        and request.required is not None
-        and offer.bind is not request.required
-    ):
-        return allocation.Refusal(_CONFLICT, final=True)
-    return None
-
-
-def _amplified(
-    request: TopologyRequest, offer: NodeOffer, columns: Columns, row: int
-) -> allocation.Refusal | None:
-    """Whether a bound pod fits where CPUs count more than once; it counts as often as they do."""
-    if offer.ratio is None:
-        return allocation.Refusal(_BAD_RATIO, final=True)
-    if offer.ratio <= 1:
-        return None
-    room = offer.node.allocatable.get(requests.CPU, 0)
-    if times(request.cpu, offer.ratio) > room - amplified(offer.ratio, columns, row):
-        return allocation.Refusal(_AMPLIFIED)
-    return None
-
-
 def amplified(how_often: float, columns: Columns, row: int) -> int:
     """The CPU that is requested on a node where bound CPUs count more than once."""
     held = int(columns.requested[columns.resources[requests.CPU], row])
@@ -214,83 +94,173 @@ def amplified(how_often: float, columns: Columns, row: int) -> int:
     return held + times(bound, how_often) - bound if held >= bound else held
 
 
-def room(offer: NodeOffer, columns: Columns, row: int) -> allocation.Node:
-    """What is free on a node's known machine, reservations left out."""
-    return _node(offer, columns, row, None, offer.zones(columns, row))
+_Answer = allocation.Grant | allocation.Refusal
 
 
-def _node(
-    offer: NodeOffer, columns: Columns, row: int, draws: ReservationInfo | None, zones: Zones
-) -> allocation.Node:
-    assert offer.machine is not None  # noqa: S101 -- asked only where there is one
-    kept = offer.kept
-    left = handover.rest(draws) if draws is not None else None
-    if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
-        kept |= cpuset.CPUSet(offer.machine.shape.online) - left.cpus
-    return allocation.Node(
-        offer.machine.shape,
-        reserved=kept,
-        holdings=[
-            allocation.Holding(
-                holder=share.pod.key, cpus=share.cpus, exclusive=_exclusive_of(share.pod.pod_class)
+@dataclass(frozen=True, slots=True)
+class PlacementTrial:
+    """A class of pods on one node, as both stand now."""
+
+    request: TopologyRequest
+    offer: NodeOffer
+    columns: Columns
+    row: int
+    #: The reservation that it would draw on there.
+    draws: ReservationInfo | None = None
+
+    @property
+    def bound(self) -> bool:
+        """Whether it gets CPUs by number."""
+        return self.request.bound or (self.offer.bind is not None and self.request.cpu > 0)
+
+    @property
+    def numa(self) -> str:
+        """The policy by which it gets NUMA nodes; empty: none."""
+        return self.offer.numa or self.request.numa
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """The amounts that a pod takes; bound CPUs are amplified."""
+        cpu = self.request.cpu
+        cpu = times(cpu, self.offer.ratio or 1.0) if self.bound else cpu
+        return {requests.CPU: cpu, **self.request.others}
+
+    def zones(self) -> Zones:
+        """The amounts of the NUMA nodes now."""
+        offer = self.offer
+        assert offer.machine is not None  # noqa: S101 -- asked only where there is one
+        return Zones(
+            *(offer.machine, self.columns, self.row),
+            kept=offer.kept,
+            ratio=offer.ratio or 1.0,
+            without=self.draws,
+        )
+
+    def admit(self) -> _Answer | None:
+        """The CPUs and amounts of a class on a node; ``None``: none, and no objection.
+
+        Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
+        """
+        answer, draws = self._admitted(), self.draws
+        short = isinstance(answer, allocation.Refusal) and not answer.final
+        if short and draws is not None and draws.spec.policy is not AllocatePolicy.DEFAULT:
+            return allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else answer
+        return answer
+
+    def _admitted(self) -> _Answer | None:
+        refusal, machine = self._unfit(), self.offer.machine
+        if refusal is not None:
+            return refusal
+        if not self.bound and not self.numa:
+            return None
+        if machine is None or not machine.shape.cores:
+            no_cpus = allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
+            return no_cpus if self.bound or self.offer.numa else None
+        return self._numbered() if self.bound else self._zones_only(machine)
+
+    def _unfit(self) -> allocation.Refusal | None:  # noqa: PLR0911 -- one for each reason
+        """The first objection before CPUs are looked at, in Koordinator's order."""
+        request, offer = self.request, self.offer
+        if offer.numa and request.numa and offer.numa != request.numa:
+            return allocation.Refusal(_NUMA_CONFLICT, final=True)
+        if not self.bound:
+            return None
+        if request.cpu % 1000:
+            return allocation.Refusal(INTEGER, final=True)
+        if offer.ratio is None:
+            return allocation.Refusal(_BAD_RATIO, final=True)
+        if offer.ratio > 1:
+            # Where CPUs count more than once, a bound pod counts as often as they do.
+            room = offer.node.allocatable.get(requests.CPU, 0)
+            room -= amplified(offer.ratio, self.columns, self.row)
+            if times(request.cpu, offer.ratio) > room:
+                return allocation.Refusal(_AMPLIFIED)
+        if offer.machine is None or not offer.machine.shape.cores:
+            return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
+        if offer.bind and request.required and offer.bind is not request.required:
+            return allocation.Refusal(_CONFLICT, final=True)
+        return None
+
+    def _numbered(self) -> _Answer:
+        """Allocate CPUs by number."""
+        zones = self.zones()
+        left = handover.rest(self.draws) if self.draws is not None else None
+        policy = numa_hints.NumaPolicy(self.numa)
+        aligned = policy is not numa_hints.NumaPolicy.NONE
+        zoned = {name for zone in zones.room.values() for name in zone if aligned}
+        return self.room(zones).allocate(
+            allocation.Request(
+                cpus=self.cpus(self.request.cpu // 1000),
+                numa=policy,
+                taste=self._taste(zones),
+                others={name: n for name, n in self.request.others.items() if name in zoned},
+                preferred=left.cpus if left is not None else cpuset.CPUSet(),
             )
-            for share in handover.shares(columns, row, draws)
-            if share.cpus
-        ],
-        zones={number: _real(part, offer.ratio or 1.0) for number, part in zones.free().items()},
-    )
+        )
 
+    def cpus(self, count: int) -> accumulator.Request:
+        """So many CPUs, as a pod and its node want them chosen."""
+        required = self.request.required or self.offer.bind
+        return accumulator.Request(
+            count=count,
+            bind=required or self.request.preferred,
+            required=required is not None,
+            exclusive=self.request.exclusive,
+            strategy=self.offer.strategy,
+        )
 
-def _real(part: Mapping[str, int], how_often: float) -> dict[str, int]:
-    """Amounts in which each CPU counts once."""
-    amounts = dict(part)
-    if requests.CPU in amounts:
-        amounts[requests.CPU] = int(amounts[requests.CPU] / how_often)
-    return amounts
+    def room(self, zones: Zones) -> allocation.Node:
+        """What is free on the node's known machine."""
+        offer, draws = self.offer, self.draws
+        assert offer.machine is not None  # noqa: S101 -- asked only where there is one
+        kept = offer.kept
+        left = handover.rest(draws) if draws is not None else None
+        if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
+            kept |= cpuset.CPUSet(offer.machine.shape.online) - left.cpus
+        return allocation.Node(
+            offer.machine.shape,
+            reserved=kept,
+            holdings=[
+                allocation.Holding(
+                    holder=share.pod.key,
+                    cpus=share.cpus,
+                    exclusive=accumulator.Exclusive(binding.exclusive or "None"),
+                )
+                for share in handover.shares(self.columns, self.row, draws)
+                if share.cpus
+                for binding in (pod_annotations.binding_of(share.pod.pod_class.annotations),)
+            ],
+            # In which each CPU counts once.
+            zones={
+                number: {
+                    name: int(much / (offer.ratio or 1.0)) if name == requests.CPU else much
+                    for name, much in part.items()
+                }
+                for number, part in zones.free().items()
+            },
+        )
 
+    def _taste(self, zones: Zones) -> numa_hints.Taste:
+        """The preference among NUMA nodes, without those that exclusiveness forbids."""
+        weights = Weights(self.offer.strategy is accumulator.Strategy.MOST, self.request.weights)
+        score = functools.partial(zones.score, asked=self.asked, weights=weights)
+        alone = self.request.alone
+        return numa_hints.Taste(score, zones.barred) if alone else numa_hints.Taste(score)
 
-def asked(request: TopologyRequest, offer: NodeOffer, *, bound: bool) -> dict[str, int]:
-    """The amounts that a pod takes; bound CPUs are amplified."""
-    cpu = times(request.cpu, offer.ratio or 1.0) if bound else request.cpu
-    return {requests.CPU: cpu, **request.others}
-
-
-def _taste(
-    request: TopologyRequest, offer: NodeOffer, zones: Zones, *, bound: bool
-) -> numa_hints.Taste:
-    """The preference among NUMA nodes, without those that exclusiveness forbids."""
-    wants = asked(request, offer, bound=bound)
-    most = offer.strategy is accumulator.Strategy.MOST
-    weights = Weights(most, request.weights)
-    score = functools.partial(zones.score, asked=wants, weights=weights)
-    return numa_hints.Taste(score, zones.barred) if request.alone else numa_hints.Taste(score)
-
-
-def _zones_only(
-    request: TopologyRequest, offer: NodeOffer, numa: str, zones: Zones
-) -> allocation.Grant | allocation.Refusal:
-    """Amounts by NUMA node for a pod that is not bound to CPUs."""
-    assert offer.machine is not None  # noqa: S101 -- asked only where there is one
-    free = zones.free()
-    members = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
-    wants = asked(request, offer, bound=False)
-    taste = _taste(request, offer, zones, bound=False)
-    choice = numa_hints.choose(
-        members, wants, numa_hints.NumaPolicy(numa), taste=taste, far=offer.machine.shape.far
-    )
-    if choice is None:
-        if numa_hints.fits(members, wants):
-            return allocation.Refusal(_UNALIGNED)
-        short = numa_hints.zoned(members, wants)
-        return allocation.Refusal.of(*(f"Unsatisfied NUMA {name}" for name in short))
-    nodes = tuple(free) if choice.nodes is None else choice.nodes
-    parts = numa_hints.split(members, nodes, wants, {})
-    if parts is None:
-        short = numa_hints.short(members, nodes, wants)
-        return allocation.Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
-    return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
-
-
-def _exclusive_of(pod_class: PodClass) -> accumulator.Exclusive:
-    binding = pod_annotations.binding_of(pod_class.annotations)
-    return accumulator.Exclusive(binding.exclusive or "None")
+    def _zones_only(self, machine: Machine) -> _Answer:
+        """Amounts by NUMA node for a pod that is not bound to CPUs."""
+        zones, wants, policy = self.zones(), self.asked, numa_hints.NumaPolicy(self.numa)
+        free, far = zones.free(), machine.shape.far
+        members = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
+        choice = numa_hints.choose(members, wants, policy, taste=self._taste(zones), far=far)
+        if choice is None:
+            if numa_hints.fits(members, wants):
+                return allocation.Refusal(_UNALIGNED)
+            short = numa_hints.zoned(members, wants)
+            return allocation.Refusal.of(*(f"Unsatisfied NUMA {name}" for name in short))
+        nodes = tuple(free) if choice.nodes is None else choice.nodes
+        parts = numa_hints.split(members, nodes, wants, {})
+        if parts is None:
+            short = numa_hints.short(members, nodes, wants)
+            return allocation.Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
+        return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)

@@ -144,7 +144,10 @@ class Columns:
             self.ports.append({})
             self.stamps.append(0)
             self.looks.append(0)
-            self._grow()
+            if self.size > self.allocatable.shape[1]:
+                for name in ("allocatable", "requested", "nonzero"):
+                    old: Ints = getattr(self, name)
+                    setattr(self, name, np.concatenate((old, np.zeros_like(old)), axis=1))
         self.nodes[row] = node
         self._allot(node, row)
         if before is not None and replace(before, allocatable=node.allocatable) == node:
@@ -203,26 +206,17 @@ class Columns:
             self._vectors.clear()
         return row
 
-    def _grow(self) -> None:
-        if self.size > self.allocatable.shape[1]:
-            for name in ("allocatable", "requested", "nonzero"):
-                old: Ints = getattr(self, name)
-                setattr(self, name, np.concatenate((old, np.zeros_like(old)), axis=1))
-
     def vectors(self, pod_class: PodClass) -> tuple[Ints, Ints]:
         """The amounts that a pod of a class adds to ``requested`` and ``nonzero``."""
         known = self._vectors.get(pod_class)
         if known is None:
-            asked = {
-                self.resource(name): amount for name, amount in pod_class.requests.real.items()
-            }
+            asked = pod_class.requests
+            rows = {self.resource(name): amount for name, amount in asked.real.items()}
             real = np.zeros(self.allocatable.shape[0], np.int64)
-            for row, amount in asked.items():
+            for row, amount in rows.items():
                 real[row] = amount
             real[3] = 1
-            two = [
-                pod_class.requests.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)
-            ]
+            two = [asked.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)]
             known = self._vectors[pod_class] = real, np.array(two, np.int64)
         return known
 
@@ -234,10 +228,11 @@ class Columns:
         self.requested[: real.size, row] += real
         self.nonzero[:, row] += nonzero
         self.pods[row][pod.key] = pod
-        pod.node = self._name(row)
-        for port in pod.pod_class.ports:
-            self.ports[row][port] = self.ports[row].get(port, 0) + 1
-        self._count(pod, row, 1)
+        node = self.nodes[row]
+        if node is None:
+            raise BadObjectError("its node was deleted")
+        pod.node = node.name
+        self._show(pod, row, 1)
         if self._reservations is not None and concerns_reservations(pod):
             self._reservations.pod_placed(pod, row)
 
@@ -266,28 +261,20 @@ class Columns:
 
     def conceal(self, pod: Pod) -> None:
         """Hide a pod from filters and scores until ``reveal``; its amounts stay."""
-        row = self.rows[pod.node]
-        self._unport(pod, row)
-        self._count(pod, row, -1)
+        self._show(pod, self.rows[pod.node], -1)
 
     def reveal(self, pod: Pod) -> None:
         """Undo ``conceal``."""
-        row = self.rows[pod.node]
-        for port in pod.pod_class.ports:
-            self.ports[row][port] = self.ports[row].get(port, 0) + 1
-        self._count(pod, row, 1)
+        self._show(pod, self.rows[pod.node], 1)
 
-    def _unport(self, pod: Pod, row: int) -> None:
+    def _show(self, pod: Pod, row: int, change: int) -> None:
+        """Count a pod's ports and the pod itself, or cease to."""
+        ports = self.ports[row]
         for port in pod.pod_class.ports:
-            self.ports[row][port] -= 1
-            if not self.ports[row][port]:
-                del self.ports[row][port]
-
-    def _name(self, row: int) -> str:
-        node = self.nodes[row]
-        if node is None:
-            raise BadObjectError("its node was deleted")
-        return node.name
+            ports[port] = ports.get(port, 0) + change
+            if not ports[port]:
+                del ports[port]
+        self._count(pod, row, change)
 
     def remove(self, pod: Pod) -> int:
         """Remove a pod from its node; the row that it had."""
@@ -298,8 +285,7 @@ class Columns:
         self.requested[: real.size, row] -= real
         self.nonzero[:, row] -= nonzero
         del self.pods[row][pod.key]
-        self._unport(pod, row)
-        self._count(pod, row, -1)
+        self._show(pod, row, -1)
         return row
 
     def _count(self, pod: Pod, row: int, change: int) -> None:
@@ -307,12 +293,7 @@ class Columns:
         by_row = self._placed.get(pod_class)
         if by_row is None:
             by_row = self._placed[pod_class] = {}
-            if (
-                pod_class.affinity
-                or pod_class.anti_affinity
-                or pod_class.prefers
-                or pod_class.avoids
-            ):
+            if pod_class.termed:
                 self.termed.append(pod_class)
         counts = by_row.setdefault(row, [0, 0])
         counts[0] += change

@@ -9,7 +9,7 @@ One bad object costs that object: it is left out, and a warning names it and wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
@@ -107,21 +107,20 @@ def load(
         kinds.setdefault(str(body.get("kind")), []).append(body)
     warnings: list[str] = []
     judge = unserved.UnservedKeys(ignores_keys=ignores_keys)
-    columns = Columns(_namespaces(kinds.pop("Namespace", []), judge, warnings))
+    columns = Columns()
+    for name, labels, words in _decoded(kinds, "Namespace", warnings, namespace):
+        columns.namespaces[name] = labels
+        judge.quotas.name(name, words)
     cluster = Cluster(columns, warnings=warnings)
-    for body in kinds.pop("ElasticQuota", []):
-        _quota(body, judge, warnings)
-    for body in kinds.pop("Node", []):
-        _node(body, cluster)
-    for body in kinds.pop("PodDisruptionBudget", []):
-        cluster.budgets += _guarded(body, warnings, budget)
-    priorities: dict[str, Priority] = {}
-    for body in kinds.pop("PriorityClass", []):
-        priorities |= dict(_guarded(body, warnings, priority))
-    for kind in _OWNERS:
-        cluster.owners += kinds.pop(kind, [])
-    for kind in _STORAGE:
-        cluster.storage += kinds.pop(kind, [])
+    for quota in _decoded(kinds, "ElasticQuota", warnings, unserved.quota):
+        judge.quotas.put(quota)
+        warnings += [quota.warning] if quota.warning else []
+    for problems in _decoded(kinds, "Node", warnings, lambda node: _node(node, columns)):
+        warnings += problems
+    cluster.budgets += _decoded(kinds, "PodDisruptionBudget", warnings, budget)
+    priorities = dict(_decoded(kinds, "PriorityClass", warnings, priority))
+    for several, known in ((cluster.owners, _OWNERS), (cluster.storage, _STORAGE)):
+        several += [body for kind in known for body in kinds.pop(kind, [])]
     cluster.decoder = Decoder(priorities, deciding, judge)
     pods = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):
@@ -136,12 +135,18 @@ def load(
 
 def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
     """Take in what agents report of their nodes."""
-    for body in kinds.pop("NodeResourceTopology", []):
-        cluster.machines |= dict(_guarded(body, cluster.warnings, machines.decode))
-    for body in kinds.pop("NodeMetric", []):
-        cluster.usages |= dict(_guarded(body, cluster.warnings, usage.decode))
-    for body in kinds.pop("Device", []):
-        cluster.devices |= dict(_guarded(body, cluster.warnings, devices.decode))
+    warnings = cluster.warnings
+    cluster.machines = dict(_decoded(kinds, "NodeResourceTopology", warnings, machines.decode))
+    cluster.usages = dict(_decoded(kinds, "NodeMetric", warnings, usage.decode))
+    cluster.devices = dict(_decoded(kinds, "Device", warnings, devices.decode))
+
+
+def _decoded(
+    kinds: dict[str, list[Body]], kind: str, warnings: list[str], make: Callable[[Body], _T]
+) -> Iterator[_T]:
+    """The objects of a kind that can be read."""
+    for body in kinds.pop(kind, []):
+        yield from _guarded(body, warnings, make)
 
 
 def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> list[_T]:
@@ -163,15 +168,6 @@ def _expanded(body: Body, pods: list[Body], warnings: list[str]) -> Sequence[Bod
     return made
 
 
-def _namespaces(
-    bodies: list[Body], judge: unserved.UnservedKeys, warnings: list[str]
-) -> dict[str, Mapping[str, str]]:
-    namespaces = [decoded for body in bodies for decoded in _guarded(body, warnings, namespace)]
-    for name, _, quota in namespaces:
-        judge.quotas.name(name, quota)
-    return {name: labels for name, labels, _ in namespaces}
-
-
 def namespace(body: Body) -> tuple[str, dict[str, str], str]:
     """The name of a Namespace, its labels, and the quota that it names for its pods."""
     meta = wire.mapping(body, "metadata")
@@ -180,20 +176,12 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
     return name, labels, unserved.named_by(meta)
 
 
-def _quota(body: Body, judge: unserved.UnservedKeys, warnings: list[str]) -> None:
-    for quota in _guarded(body, warnings, unserved.quota):
-        judge.quotas.put(quota)
-        warnings += [quota.warning] if quota.warning else []
-
-
-def _node(body: Body, cluster: Cluster) -> None:
-    try:
-        node = nodes.decode(_validated(body))
-        _only_once(node.name, cluster.columns.rows)
-        cluster.columns.put(node)
-        cluster.warnings += [f"{name_of(body)}: {problem}" for problem in node.problems]
-    except BadObjectError as error:
-        cluster.warnings.append(f"{name_of(body)} is ignored: {error}")
+def _node(body: Body, columns: Columns) -> list[str]:
+    """Take a node in; what of it cannot be read."""
+    node = nodes.decode(_validated(body))
+    _only_once(node.name, columns.rows)
+    columns.put(node)
+    return [f"{name_of(body)}: {problem}" for problem in node.problems]
 
 
 def budget(body: Body) -> disruption.DisruptionBudget:

@@ -16,7 +16,7 @@ A score whose ``constant`` is ``None`` is *normalised*: its raw values are kept 
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
+from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
 MAX_SCORE = 100
@@ -96,15 +97,19 @@ class Filter:
 
 
 class ByNode(Filter):
-    """A filter that looks at one node after the other; each verdict ever given gets a code."""
+    """A filter that asks about one node after the other; each verdict ever given gets a code."""
 
-    def __init__(self) -> None:
+    kind = Kind.LOAD
+
+    def __init__(self, columns: Columns, refuses: Callable[[Node, int], Verdict | None]) -> None:
+        self._columns, self._refuses = columns, refuses
         self._given: list[Verdict] = []
         self.verdicts = self._given
 
     def refusal(self, row: int) -> Verdict | None:
         """Why a node is refused; ``None``: it passes."""
-        raise NotImplementedError
+        node = self._columns.nodes[row]
+        return None if node is None else self._refuses(node, row)
 
     def code(self, row: int) -> int:
         """0 where the node passes, else the code of its verdict."""
@@ -156,9 +161,16 @@ class StaticScore(Score):
 
 
 class ScoreByNode(Score):
-    """A score that looks at one node after the other: ``one`` says it."""
+    """A score that asks about one node after the other."""
 
     kind = Kind.LOAD
+
+    def __init__(self, columns: Columns, rates: Callable[[Node, int], int]) -> None:
+        self._columns, self._rates = columns, rates
+
+    def one(self, row: int) -> int:
+        node = self._columns.nodes[row]
+        return 0 if node is None else self._rates(node, row)
 
     def raw(self, rows: Rows) -> Ints:
         return np.array([self.one(row) for row in rows.tolist()], np.int64)

@@ -169,9 +169,10 @@ class Cycle:
         answers: list[str] = []
         for plugin in self._rescuing:
             rescue = plugin.post_filter(pod, refused)
-            if rescue is not None and rescue.message:
-                answers.append(rescue.message)
-            if rescue is not None and rescue.node in columns.rows:
+            if rescue is None:
+                continue
+            answers += [rescue.message] if rescue.message else []
+            if rescue.node in columns.rows:
                 return Rescue(", ".join(answers), rescue.node)
         return Rescue(", ".join(answers))
 

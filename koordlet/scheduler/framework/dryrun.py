@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns, concerns_reservations
@@ -161,7 +161,9 @@ class DryRuns:
     def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
         """The same as in the columns, or ``None`` where sums do not suffice."""
         lower = _lower(self._columns, row, self._pod)
-        if lower and (any(map(concerns_reservations, lower)) or not sums.apply(row)):
+        if lower and (
+            any(map(concerns_reservations, lower)) or not self._view.passes(row, but=sums.fit)
+        ):
             return None
         tried = self._sum(sums, row, guests, lower) if lower else _NOBODY
         classes = tuple({pod.pod_class: None for pod in lower})
@@ -174,12 +176,29 @@ class DryRuns:
     ) -> Tried:
         spare = sums.spare(row, guests, lower)
         if min(spare) < 0:
-            return sums.refusal(row, spare)
-        violating, others = self._protection.split(lower)
-        victims, violations = sums.reprieve(spare, violating, others)
-        if violating and others:
-            victims.sort(key=importance)
-        return Candidate.of(row, victims, violations)
+            return sums.fit.refusal(row, spare)
+
+        def stays(pod: Pod) -> bool:
+            nonlocal spare
+            amounts = sums.amounts(pod.pod_class)
+            left = [much - his for much, his in zip(spare, amounts, strict=True)]
+            spare = left if min(left) >= 0 else spare
+            return spare is left
+
+        return _reprieved(row, self._protection.split(lower), stays)
+
+
+def _reprieved(
+    row: int, groups: tuple[list[Pod], list[Pod]], stays: Callable[[Pod], bool]
+) -> Candidate:
+    """Give back whom one can: first those whose leaving violates a budget, then the others."""
+    violating, others = groups
+    victims = [pod for pod in violating if not stays(pod)]
+    violations = len(victims)
+    victims += [pod for pod in others if not stays(pod)]
+    if violating and others:
+        victims.sort(key=importance)
+    return Candidate.of(row, victims, violations)
 
 
 def _lower(columns: Columns, row: int, pod: Pod) -> list[Pod]:
@@ -194,36 +213,30 @@ def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Pro
         return _NOBODY
     for victim in lower:
         columns.remove(victim)
-    victims: list[Pod] = []
+    gone = {victim.key: victim for victim in lower}
+
+    def stays(pod: Pod) -> bool:
+        columns.place(gone.pop(pod.key), row)
+        if view.passes(row):
+            return True
+        columns.remove(pod)
+        gone[pod.key] = pod
+        return False
+
     try:
         refusal = view.verdict(row)
-        if refusal is not None:
-            victims = lower
-            return refusal
-        violating, others = protection.split(lower)
-        violations = 0
-        for group, counts in ((violating, True), (others, False)):
-            for victim in group:
-                columns.place(victim, row)
-                if not view.passes(row):
-                    columns.remove(victim)
-                    victims.append(victim)
-                    violations += counts
+        return refusal or _reprieved(row, protection.split(lower), stays)
     finally:
-        for victim in victims:
+        for victim in gone.values():
             columns.place(victim, row)
-    if violating and others:
-        victims.sort(key=importance)
-    return Candidate.of(row, victims, violations)
 
 
 class ResourceSums:
     """Free and missing amounts of a class on a node, in plain integers."""
 
-    def __init__(self, columns: Columns, view: View, fit: Fit) -> None:
+    def __init__(self, columns: Columns, fit: Fit) -> None:
         self._columns = columns
-        self._view = view
-        self._fit = fit
+        self.fit = fit
         self._known: dict[PodClass, tuple[int, ...]] = {}
 
     @classmethod
@@ -237,46 +250,20 @@ class ResourceSums:
             not filtering.blind for filtering in having if filtering is not fits[0]
         ):
             return None
-        return cls(columns, view, fits[0])
-
-    def apply(self, row: int) -> bool:
-        """Whether a node passes every filter but the one of amounts."""
-        return self._view.passes(row, but=self._fit)
+        return cls(columns, fits[0])
 
     def spare(self, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> list[int]:
         """What is left of each amount with the guests and the pod, and without ``lower``."""
-        spare = self._fit.spare(row)
+        spare = self.fit.spare(row)
         for several, sign in ((guests, -1), (lower, 1)):
             for pod in several:
-                for place, amount in enumerate(self._amounts(pod.pod_class)):
+                for place, amount in enumerate(self.amounts(pod.pod_class)):
                     spare[place] += sign * amount
         return spare
 
-    def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
-        """Why the pod does not fit although all victims have left."""
-        return self._fit.refusal(row, spare)
-
-    def reprieve(
-        self, spare: list[int], violating: Sequence[Pod], others: Sequence[Pod]
-    ) -> tuple[list[Pod], int]:
-        """The victims that cannot be reprieved, and how many of them violate a budget."""
-        victims: list[Pod] = []
-        violations = 0
-        for group, counts in ((violating, True), (others, False)):
-            for victim in group:
-                left = [
-                    much - his
-                    for much, his in zip(spare, self._amounts(victim.pod_class), strict=True)
-                ]
-                if min(left) < 0:
-                    victims.append(victim)
-                    violations += counts
-                else:
-                    spare = left
-        return victims, violations
-
-    def _amounts(self, pod_class: PodClass) -> tuple[int, ...]:
+    def amounts(self, pod_class: PodClass) -> tuple[int, ...]:
+        """What a pod of a class takes of each amount."""
         known = self._known.get(pod_class)
         if known is None:
-            known = self._known[pod_class] = self._fit.amounts(self._columns.vectors(pod_class)[0])
+            known = self._known[pod_class] = self.fit.amounts(self._columns.vectors(pod_class)[0])
         return known

@@ -47,8 +47,7 @@ def attempt(
         return "preemption: not eligible due to preemptionPolicy=Never."
     total = len(cycle.columns.rows)
     if failure.verdicts is None:
-        reasons_by_row = dict.fromkeys(range(total), messages.NOT_HELPFUL)
-        return _message(total, list(reasons_by_row.values()))
+        return _message(total, [messages.NOT_HELPFUL] * total)
     potential = [row for row, verdict in failure.verdicts.items() if verdict.resolvable]
     reasons = [messages.NOT_HELPFUL] * (total - len(potential))
     wanted = cycle.profile.candidates.of(len(potential))

@@ -85,5 +85,4 @@ def default(
     args = arguments or {}
     made = [(plugin(args.get(plugin.name, {})), weight) for plugin, weight in registry.DEFAULT]
     plugins = tuple(plugin for plugin, _ in made)
-    scores = tuple((plugin, weight) for plugin, weight in made if weight)
-    return Profile(name, plugins, plugins, scores)
+    return Profile(name, plugins, plugins, tuple(each for each in made if each[1]))

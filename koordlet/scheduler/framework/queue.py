@@ -50,10 +50,6 @@ _LOOK = 30.0
 _Order = tuple[Any, float, str, int]
 
 
-def _urgency(pod: Pod) -> int:
-    return -pod.priority
-
-
 class QueuePlace(enum.Enum):
     """The queue that a pod waits in, as metrics name it."""
 
@@ -87,14 +83,15 @@ class Queue:
     """The scheduling queue: pods that wait for a node."""
 
     def __init__(
-        self, key: Callable[[Pod], Any] = _urgency, backoff: Backoff | None = None
+        self, key: Callable[[Pod], Any] = lambda pod: -pod.priority, backoff: Backoff | None = None
     ) -> None:
         self._key = key
         self._backing = Backoff() if backoff is None else backoff
         self._entries: dict[str, QueuedPod] = {}
-        self._active: list[tuple[_Order, int, QueuedPod]] = []
-        self._backoff: list[tuple[float, _Order, int, QueuedPod]] = []
-        self._erred: list[tuple[float, _Order, int, QueuedPod]] = []
+        #: What each is ordered by (when its backoff ends, first), then its serial and itself.
+        self._active: list[tuple[Any, ...]] = []
+        self._backoff: list[tuple[Any, ...]] = []
+        self._erred: list[tuple[Any, ...]] = []
         #: Unschedulable ones, by rejector and class.
         self._by: dict[str, dict[PodClass, dict[str, QueuedPod]]] = {}
         self._counts = dict.fromkeys(QueuePlace, 0)
@@ -134,20 +131,14 @@ class Queue:
     def pop(self, now: float = 0.0) -> Pod | None:
         """The next pod; pods in backoff only when the active queue is empty."""
         self.flush(now)
-        while self._active:
-            _, serial, entry = heapq.heappop(self._active)
+        while heap := self._active or self._backoff:
+            *_, serial, entry = heapq.heappop(heap)
             if entry.serial == serial:
-                return self._taken(entry)
-        while self._backoff:
-            _, _, serial, entry = heapq.heappop(self._backoff)
-            if entry.serial == serial:
-                return self._taken(entry)
+                self._leave(entry, QueuePlace.TAKEN)
+                entry.attempts += 1
+                pod: Pod = entry.pod
+                return pod
         return None
-
-    def _taken(self, entry: QueuedPod) -> Pod:
-        self._leave(entry, QueuePlace.TAKEN)
-        entry.attempts += 1
-        return entry.pod
 
     def failed(self, pod: Pod, now: float, by: frozenset[str] = frozenset()) -> None:
         """Park a pod that no node takes until an event that its rejecting plugins listen to."""
@@ -176,43 +167,34 @@ class Queue:
 
     def wake_by(self, name: str, helps: Callable[[PodClass], bool], now: float) -> int:
         """Wake the pods of a rejecting plugin that an event helps; asked once for each class."""
-        woken = [
-            entry
-            for pod_class, several in self._by.get(name, {}).items()
-            if helps(pod_class)
-            for entry in several.values()
-        ]
-        for entry in woken:
-            self._wake(entry, now)
-        return len(woken)
+        by_class = self._by.get(name, {}).items()
+        helped = [several for pod_class, several in by_class if helps(pod_class)]
+        return self._wake([entry for several in helped for entry in several.values()], now)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
         """Wake the pods that an event may help, whichever plugin rejected them."""
-        woken = [queued for queued in self._unschedulable() if helps(queued.pod)]
-        for entry in woken:
-            self._wake(entry, now)
-        return len(woken)
+        return self._wake([entry for entry in self._unschedulable() if helps(entry.pod)], now)
 
     def _unschedulable(self) -> list[QueuedPod]:
-        return [
-            queued for queued in self._entries.values() if queued.place is QueuePlace.UNSCHEDULABLE
-        ]
+        return [queued for queued in self if queued.place is QueuePlace.UNSCHEDULABLE]
 
-    def _wake(self, entry: QueuedPod, now: float) -> None:
-        until = self._backing.expiry(entry.since, entry.attempts)
-        if until < math.floor(now):
-            self.add(entry.pod, now)
-            return
-        self._leave(entry, QueuePlace.BACKOFF)
-        entry.since = now
-        heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
+    def _wake(self, entries: list[QueuedPod], now: float) -> int:
+        for entry in entries:
+            until = self._backing.expiry(entry.since, entry.attempts)
+            if until < math.floor(now):
+                self.add(entry.pod, now)
+                continue
+            self._leave(entry, QueuePlace.BACKOFF)
+            entry.since = now
+            heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
+        return len(entries)
 
     def flush(self, now: float) -> None:
         """Activate pods whose backoff has ended, and pods that have waited too long."""
         second = math.floor(now)
         for heap in (self._backoff, self._erred):
             while heap and heap[0][0] < second:
-                _, _, serial, entry = heapq.heappop(heap)
+                *_, serial, entry = heapq.heappop(heap)
                 if entry.serial == serial:
                     self.add(entry.pod, now)
         if now - self._looked > _LOOK or now < self._looked:

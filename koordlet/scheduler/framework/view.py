@@ -41,6 +41,11 @@ def first(scored: Scored) -> int:
     return int(scored.rows[int(scored.totals.argmax())]) if scored.rows.size else -1
 
 
+def _idle(part: Filter | Score) -> bool:
+    """Whether a filter or a score makes no difference at this moment."""
+    return bool(getattr(part, "idle", False))
+
+
 class View:
     """Filters and scores of one class under one profile, kept up to date."""
 
@@ -103,11 +108,10 @@ class View:
         self._narrowed.append(name)
         self._only = only if self._only is None else self._only & only
         named = " ".join(self._narrowed)
-        if not self._only and len(self._narrowed) == 1:
-            raise framework.RefusedError(f"node(s) didn't satisfy plugin {named}")
         if not self._only:
-            why = f"node(s) didn't satisfy plugin(s) [{named}] simultaneously"
-            raise framework.RefusedError(why)
+            several = len(self._narrowed) > 1
+            who = f"plugin(s) [{named}] simultaneously" if several else f"plugin {named}"
+            raise framework.RefusedError(f"node(s) didn't satisfy {who}")
         self.outside = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self._narrowed))}]"
         inside = np.zeros(self._columns.size, np.bool_)
         inside[[self._columns.rows[name] for name in only if name in self._columns.rows]] = True
@@ -122,12 +126,11 @@ class View:
             if filtering.kind is Kind.STATIC:
                 self._static &= filtering.allowed(self._every)
         for _, weight, score in self.scores:
-            if score.kind is not Kind.STATIC:
-                if score.normalised:
-                    self._varying.append((weight, score, score.raw(self._every)))
+            static = score.kind is Kind.STATIC
+            if not static and not score.normalised:
                 continue
             raw = score.raw(self._every)
-            constant = score.constant(raw[self._static]) if score.normalised else None
+            constant = score.constant(raw[self._static]) if static and score.normalised else None
             if constant is not None:
                 self._fixed += weight * constant
             elif score.normalised:
@@ -135,9 +138,7 @@ class View:
             else:
                 self._fixed += weight * raw
         self._loaded = [filtering for _, filtering in self.filters if filtering.kind is Kind.LOAD]
-        self._context = [
-            filtering for _, filtering in self.filters if filtering.kind is Kind.CONTEXT
-        ]
+        self._context = [member for _, member in self.filters if member.kind is Kind.CONTEXT]
         self._moving = [
             (weight, score)
             for _, weight, score in self.scores
@@ -172,13 +173,8 @@ class View:
         self._best.put(row, total)
 
     def _active(self) -> tuple[list[Filter], list[tuple[int, Score, Ints]]]:
-        filters = [
-            filtering for filtering in self._context if not getattr(filtering, "idle", False)
-        ]
-        varying = [
-            filtering for filtering in self._varying if not getattr(filtering[1], "idle", False)
-        ]
-        return filters, varying
+        filters = [filtering for filtering in self._context if not _idle(filtering)]
+        return filters, [varying for varying in self._varying if not _idle(varying[1])]
 
     def best(self, shunned: Collection[int] = ()) -> int:
         """The row of the best node, the lowest of equals; -1 where none is feasible."""
@@ -189,8 +185,8 @@ class View:
             return self._best.row()
         if not varying:
             totals = np.where(self._passing(filters), self._totals, -1)
-            row = int(totals.argmax()) if totals.size else 0
-            return row if totals.size and totals[row] >= 0 else -1
+            row = int(totals.argmax()) if totals.size else -1
+            return row if row >= 0 and totals[row] >= 0 else -1
         if not filters and len(varying) == 1 and hasattr(varying[0][1], "sparse"):
             return self._best_of_few(varying[0][0], varying[0][1])
         return first(self.scored())
@@ -230,7 +226,7 @@ class View:
 
     def having_a_say(self) -> list[Filter]:
         """The filters that may refuse a node at this moment."""
-        return [filtering for _, filtering in self.filters if not getattr(filtering, "idle", False)]
+        return [filtering for _, filtering in self.filters if not _idle(filtering)]
 
     def passes(self, row: int, but: Filter | None = None) -> bool:
         """Whether one node passes all filters (but one) now, whatever is remembered."""

@@ -110,12 +110,16 @@ def volumes(meta: Body, spec: Body) -> list[Body]:
     several = [volume for volume in wire.bodies(spec, "volumes") if not _HARMLESS & volume.keys()]
     for volume in several:
         storage.check_inline(volume)
-    return [_claimed(meta, volume) if volume.get("ephemeral") else volume for volume in several]
-
-
-def _claimed(meta: Body, volume: Body) -> Body:
-    """A volume that lives as long as its pod, as the claim that is made for it."""
-    claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
-    pod = {key: meta.get(key) for key in ("name", "uid")}
-    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": pod}
-    return {**own, "persistentVolumeClaim": {"claimName": claim}}
+    # One that lives as long as its pod is the claim that is made for it.
+    return [
+        {
+            "name": volume.get("name"),
+            "ephemeral": {key: meta.get(key) for key in ("name", "uid")},
+            "persistentVolumeClaim": {
+                "claimName": f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
+            },
+        }
+        if volume.get("ephemeral")
+        else volume
+        for volume in several
+    ]

@@ -6,21 +6,13 @@ Does not cover: the values (``pods``), single amounts and terms (``requests``, `
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from koordlet.kubeapi import classes, pod_annotations, shapes
+from koordlet.kubeapi import classes, objects, pod_annotations, shapes
 from koordlet.model import moment, qos
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import (
-    class_key,
-    nodes,
-    peer_keys,
-    requests,
-    terms,
-    unserved,
-    wire,
-)
+from koordlet.scheduler.objects import class_key, nodes, peer_keys, requests, terms, unserved, wire
 from koordlet.scheduler.objects.pods import HostPort, OwnerReference, Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
@@ -45,9 +37,7 @@ class Decoder:
     def decode(self, body: Body, position: int) -> Pod:
         """A Pod from its JSON; ``BadObjectError`` names the field that cannot be used."""
         meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
-        name = wire.text(meta, "name")
-        if not name:
-            raise BadObjectError("metadata.name is missing")
+        name = wire.name(meta)
         node = wire.text(spec, "nodeName")
         status = wire.mapping(body, "status")
         priority, preempts = self._priority(spec)
@@ -66,19 +56,18 @@ class Decoder:
             preempts=preempts,
             gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
-            operates=bool(node) and _operates(meta, status),
             **(_allocation(meta, status) if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
     def unreadable(self, body: Body, why: str) -> Pod:
         """A pod that cannot be decoded: never tried; on a node, what can be read of it counts."""
-        meta, spec = _part(body, "metadata"), _part(body, "spec")
+        meta, spec = objects.part(body, "metadata"), objects.part(body, "spec")
         namespace, name = str(meta.get("namespace") or "default"), str(meta.get("name"))
         node = str(spec.get("nodeName") or "")
-        notes = shapes.texts(_part(meta, "annotations"), [], "annotation")
+        notes = shapes.texts(objects.part(meta, "annotations"), [], "annotation")
         try:
-            asked = requests.of_pod(spec, _part(body, "status") if node else {}, notes, [])
+            asked = requests.of_pod(spec, objects.part(body, "status") if node else {}, notes, [])
         except BadObjectError:
             asked = requests.Requests({}, {}, {})
         return Pod(
@@ -94,12 +83,8 @@ class Decoder:
             ),
             priority=0,
             created=_moment(meta.get("creationTimestamp")),
-            started="",
-            position=0,
             node=node,
             terminating=meta.get("deletionTimestamp") is not None,
-            preempts=False,
-            gates=(),
             **(assigned(notes) if node else {}),
         )
 
@@ -124,24 +109,15 @@ class Decoder:
         return wire.integer(spec, "priority", value), preempts
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
-        notes = self._annotations(meta)
+        listed = wire.mapping(meta, "annotations")
+        deciding = {key: listed[key] for key in self._deciding if key in listed}
+        notes = shapes.texts(deciding, [], "annotation") if deciding else {}
         key = class_key.text(namespace, meta, spec, status, notes)
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = _decode(
-                namespace, meta, spec, status, notes, judge=self.judge
-            )
+            made = _decode(namespace, meta, spec, status, notes, judge=self.judge)
+            known = self._classes[key] = made
         return known
-
-    def _annotations(self, meta: Body) -> dict[str, str]:
-        notes = wire.mapping(meta, "annotations")
-        deciding = {key: notes[key] for key in self._deciding if key in notes}
-        return shapes.texts(deciding, [], "annotation") if deciding else {}
-
-
-def _part(body: Body, key: str) -> Body:
-    value = body.get(key)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _stored_condition(status: Body) -> tuple[str, str, str]:
@@ -171,24 +147,25 @@ _DECIDING = (
 )
 
 
-def _operates(meta: Body, status: Body) -> bool:
-    """Whether a pod in operating mode ``Reservation`` is ready to be drawn on."""
-    if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
-        return False
-    return bool(_condition(status, "Ready", "True")) and status.get("phase") == "Running"
-
-
 def _allocation(meta: Body, status: Body) -> dict[str, Any]:
     """CPUs, devices and reservation of a placed pod, when it was bound, whether it is a victim."""
     notes = wire.mapping(meta, "annotations")
     use = pod_annotations.read(
         pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
     )
+    try:
+        bound = moment.parse(_condition(status, "PodScheduled", "True").get("lastTransitionTime"))
+    except ValueError:
+        bound = 0.0
     return {
+        # In operating mode, and ready to be drawn on.
+        "operates": wire.mapping(meta, "labels").get(keys.OPERATING_MODE) == "Reservation"
+        and bool(_condition(status, "Ready", "True"))
+        and status.get("phase") == "Running",
         "draws_on": use.uid if use is not None else "",
         "drawn_name": use.name if use is not None else "",
         **assigned(notes),
-        "assigned": _bound_at(status),
+        "assigned": bound,
         "preempted": _condition(status, "DisruptionTarget", "True").get("reason")
         == "PreemptionByScheduler",
     }
@@ -224,13 +201,6 @@ def _condition(status: Body, kind: str, value: str) -> Body:
     )
 
 
-def _bound_at(status: Body) -> float:
-    try:
-        return moment.parse(_condition(status, "PodScheduled", "True").get("lastTransitionTime"))
-    except ValueError:
-        return 0.0
-
-
 def _references(meta: Body) -> tuple[OwnerReference, ...]:
     return tuple(
         OwnerReference(
@@ -259,6 +229,12 @@ def _decode(
     plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
     sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
     needed = node.get(_REQUIRED)
+    images = [wire.text(container, "image") for container in (*init, *plain)]
+    images += [
+        wire.text(wire.mapping(volume, "image"), "reference")
+        for volume in wire.bodies(spec, "volumes")
+        if "image" in volume
+    ]
     asked = requests.of_pod(spec, status, notes)
     qos_class = classes.raw_qos(labels, []) or qos.DEFAULT_OF_KUBE[asked.kube_qos]
     return PodClass(
@@ -289,7 +265,7 @@ def _decode(
             for container in (*plain, *sidecars)
             for port in class_key.ports(container, spec)
         ),
-        images=tuple(map(nodes.image_name, _images(spec, (*init, *plain)))),
+        images=tuple(map(nodes.image_name, images)),
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
         volumes=tuple(class_key.volumes(meta, spec)),
@@ -314,32 +290,26 @@ def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> 
         fields[needs] = tuple(
             terms.pod_term(term, namespace, labels) for term in wire.bodies(body, _REQUIRED)
         )
+        weighed = (
+            (terms.weight(wish), wire.mapping(wish, "podAffinityTerm"))
+            for wish in wire.bodies(body, _PREFERRED)
+        )
         fields[wishes] = tuple(
-            (
-                terms.weight(term),
-                terms.pod_term(wire.mapping(term, "podAffinityTerm"), namespace, labels),
-            )
-            for term in wire.bodies(body, _PREFERRED)
+            (weight, terms.pod_term(term, namespace, labels)) for weight, term in weighed
         )
     return fields
 
 
-def _images(spec: Body, containers: tuple[Body, ...]) -> Iterator[str]:
-    """The images of containers, and those that are volumes."""
-    yield from (wire.text(container, "image") for container in containers)
-    for volume in wire.bodies(spec, "volumes"):
-        if "image" in volume:
-            yield wire.text(wire.mapping(volume, "image"), "reference")
-
-
 def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
     """The features of a node without which a pod cannot run there."""
-    features = set()
-    rules = (
+    rules = [
         rule for container in containers for rule in wire.bodies(container, "restartPolicyRules")
-    )
-    if any(rule.get("action") == "RestartAllContainers" for rule in rules):
-        features.add("RestartAllContainersOnContainerExits")
-    if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:
-        features.add("UserNamespacesHostNetworkSupport")
-    return frozenset(features)
+    ]
+    needs = {
+        "RestartAllContainersOnContainerExits": any(
+            rule.get("action") == "RestartAllContainers" for rule in rules
+        ),
+        "UserNamespacesHostNetworkSupport": spec.get("hostNetwork") is True
+        and spec.get("hostUsers") is False,
+    }
+    return frozenset(name for name, needed in needs.items() if needed)

@@ -35,7 +35,17 @@ def pods(deployment: Body, known: Iterable[Body]) -> Sequence[dict[str, Any]]:
     labels = wire.labels(wire.mapping(template, "metadata"))
     if not terms.holds(selector, labels):
         raise BadObjectError("spec.selector does not match the labels of its template")
-    return [_pod(name, namespace, number, template) for number in range(replicas)]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
+    meta = {**wire.mapping(template, "metadata"), "namespace": namespace}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**meta, "name": f"{name}-{number}", "ownerReferences": [owner]},
+            "spec": copy.deepcopy(dict(wire.mapping(template, "spec"))),
+        }
+        for number in range(replicas)
+    ]
 
 
 def _of(pod: Body, namespace: str, selector: Any) -> bool:
@@ -44,11 +54,3 @@ def _of(pod: Body, namespace: str, selector: Any) -> bool:
         return False
     labels = meta.get("labels")
     return isinstance(labels, dict) and bool(terms.holds(selector, labels))
-
-
-def _pod(name: str, namespace: str, number: int, template: Body) -> dict[str, Any]:
-    meta = dict(wire.mapping(template, "metadata"))
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
-    meta |= {"name": f"{name}-{number}", "namespace": namespace, "ownerReferences": [owner]}
-    spec = copy.deepcopy(dict(wire.mapping(template, "spec")))
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

@@ -34,13 +34,9 @@ class DisruptionBudget:
 
     def means(self, pod_class: PodClass) -> bool:
         """Whether it protects pods of a class; an empty selector protects nobody here."""
-        return (
-            self.namespace == pod_class.namespace
-            and self.selector is not None
-            and bool(self.selector.labels)
-            and bool(pod_class.labels)
-            and terms.holds(self.selector, pod_class.labels)
-        )
+        wanted = self.selector.labels if self.selector is not None else ()
+        named = self.namespace == pod_class.namespace and bool(wanted and pod_class.labels)
+        return named and terms.holds(self.selector, pod_class.labels)
 
 
 def take(budgets: Iterable[DisruptionBudget], victims: Collection[Pod], now: float = 0.0) -> None:

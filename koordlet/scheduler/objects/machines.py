@@ -18,7 +18,7 @@ from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shape as cpu_shape
 from koordlet.scheduler.objects import json_annotations, requests, wire
-from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.objects.wire import Body
 
 _TOPOLOGY = "node.koordinator.sh/cpu-topology"
 _KUBELET = "kubelet.koordinator.sh/cpu-manager-policy"
@@ -58,18 +58,17 @@ class Machine:
 def decode(body: Body) -> tuple[str, Machine]:
     """The name of a node, and its machine; ``BadObjectError`` without a name."""
     meta = wire.mapping(body, "metadata")
-    name = wire.text(meta, "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
+    name = wire.name(meta)
     notes = shapes.texts(wire.mapping(meta, "annotations"), [], "annotation")
     kubelet = json_annotations.body(notes.get(_KUBELET), _KUBELET_STRUCTURE)
     options = kubelet.get("options")
     full = isinstance(options, Mapping) and options.get("full-pcpus-only") == "true"
+    policies = wire.strings(body, "topologyPolicies")
     return name, Machine(
         _shape(notes.get(_TOPOLOGY, "")),
         _withheld(notes, kubelet),
         _zones(body),
-        _numa_policy(body),
+        _POLICIES.get(policies[0], "") if policies else "",
         kubelet.get("policy") == "static" and full,
     )
 
@@ -130,8 +129,3 @@ def _zones(body: Body) -> dict[int, dict[str, int]]:
             }
             zones[int(number)] = requests.readable(listed, requests.MOST_ALLOCATABLE)
     return zones
-
-
-def _numa_policy(body: Body) -> str:
-    policies = wire.strings(body, "topologyPolicies")
-    return _POLICIES.get(policies[0], "") if policies else ""

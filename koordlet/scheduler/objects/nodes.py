@@ -12,7 +12,7 @@ from koordlet.kubeapi import node_annotations, shapes
 from koordlet.model import cpuset, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import requests, terms, wire
-from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.objects.wire import Body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,7 @@ class NodeDecoder:
         """A Node from its JSON; ``BadObjectError`` names the field that cannot be used."""
         meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
         status = wire.mapping(body, "status")
-        name = wire.text(meta, "name")
-        if not name:
-            raise BadObjectError("metadata.name is missing")
+        name = wire.name(meta)
         notes = shapes.texts(wire.mapping(meta, "annotations"), [], "annotation")
         known = "allocatable" if status.get("allocatable") is not None else "capacity"
         problems: list[str] = []

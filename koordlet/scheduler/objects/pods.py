@@ -84,14 +84,13 @@ class PodClass:
     @property
     def owner(self) -> tuple[str, str]:
         """Kind and name of its controller; empty where it has none."""
-        return next(
-            (
-                (reference.kind, reference.name)
-                for reference in self.references
-                if reference.controller
-            ),
-            ("", ""),
-        )
+        owners = ((owner.kind, owner.name) for owner in self.references if owner.controller)
+        return next(owners, ("", ""))
+
+    @property
+    def termed(self) -> bool:
+        """Whether it has terms about other pods."""
+        return bool(self.affinity or self.anti_affinity or self.prefers or self.avoids)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -105,12 +104,12 @@ class Pod:
     priority: int
     #: RFC 3339 in UTC: sorts as text. Empty where it is unknown.
     created: str
-    started: str
-    position: int
+    started: str = ""
+    position: int = 0
     node: str
     terminating: bool
-    preempts: bool
-    gates: tuple[str, ...]
+    preempts: bool = False
+    gates: tuple[str, ...] = ()
     nominated: str = ""
     #: The UID of the reservation whose place it keeps: empty for pods that run.
     reserve_pod_of: str = ""

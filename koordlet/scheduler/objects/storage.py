@@ -7,6 +7,7 @@ Covers: the objects by name, what a class of pods mounts. Does not cover: opinio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
@@ -39,84 +40,71 @@ class Storage:
         #: Drivers that report how much room they have where, and what they report.
         self.reporting: set[str] = set()
         self.capacities: dict[tuple[str, str], Body] = {}
+        #: All other kinds are storage classes.
+        self._tables: dict[str, dict[Any, Any]] = {
+            "PersistentVolumeClaim": self.claims,
+            "PersistentVolume": self.volumes,
+            "CSINode": self.limits,
+            "CSIStorageCapacity": self.capacities,
+        }
 
     def add(self, body: Body) -> None:
         """One object; ``BadObjectError`` where a field has another shape than it must have."""
         check(body)
-        meta = wire.mapping(body, "metadata")
-        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
-        if kind == "PersistentVolumeClaim":
-            self.claims[wire.text(meta, "namespace") or "default", name] = body
-        elif kind == "PersistentVolume":
-            self.volumes[name] = body
-        elif kind == "CSINode":
-            self.limits[name] = _limits(body)
-        elif kind == "CSIDriver":
-            self.reporting.discard(name)
-            if wire.flag(wire.mapping(body, "spec"), "storageCapacity"):
-                self.reporting.add(name)
-        elif kind == "CSIStorageCapacity":
-            self.capacities[wire.text(meta, "namespace") or "default", name] = body
-        else:
-            self.classes[name] = body
+        table, key = self._place(body)
+        if wire.text(body, "kind") != "CSIDriver":
+            table[key] = _limits(body) if table is self.limits else body
+            return
+        self.reporting.discard(key)
+        if wire.flag(wire.mapping(body, "spec"), "storageCapacity"):
+            self.reporting.add(key)
 
     def drop(self, body: Body) -> None:
         """It goes."""
-        meta = wire.mapping(body, "metadata")
-        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
-        if kind == "PersistentVolumeClaim":
-            self.claims.pop((wire.text(meta, "namespace") or "default", name), None)
-        elif kind == "PersistentVolume":
-            self.volumes.pop(name, None)
-        elif kind == "CSINode":
-            self.limits.pop(name, None)
-        elif kind == "CSIDriver":
-            self.reporting.discard(name)
-        elif kind == "CSIStorageCapacity":
-            self.capacities.pop((wire.text(meta, "namespace") or "default", name), None)
+        table, key = self._place(body)
+        if wire.text(body, "kind") == "CSIDriver":
+            self.reporting.discard(key)
         else:
-            self.classes.pop(name, None)
+            table.pop(key, None)
+
+    def _place(self, body: Body) -> tuple[dict[Any, Any], Any]:
+        meta = wire.mapping(body, "metadata")
+        table = self._tables.get(wire.text(body, "kind"), self.classes)
+        name = wire.text(meta, "name")
+        spaced = table is self.claims or table is self.capacities
+        return table, (wire.text(meta, "namespace") or "default", name) if spaced else name
 
     def bound(self, pod_class: PodClass) -> list[tuple[str, Body | None]]:
         """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
-        volumes: list[tuple[str, Body | None]] = []
-        for name in claim_names(pod_class):
-            claim = self.claims.get((pod_class.namespace, name))
-            if claim is not None:
-                volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
-                if volume:
-                    volumes.append((volume, self.volumes.get(volume)))
-        return volumes
+        names = [self.volume_of(pod_class.namespace, name) for name in claim_names(pod_class)]
+        return [(name, self.volumes.get(name)) for name in names if name]
+
+    def volume_of(self, namespace: str, claim: str) -> str:
+        """The name of a claim's volume; empty where it has none, or is not there."""
+        spec = wire.mapping(self.claims.get((namespace, claim), {}), "spec")
+        return wire.text(spec, "volumeName")
 
     def attached(self, pod_class: PodClass) -> frozenset[tuple[str, str]]:
         """What CSI drivers attach for a class: (driver, volume); what is not known is not there."""
-        volumes = set()
+        volumes: set[tuple[str, ...] | None] = set()
         for name in claim_names(pod_class):
             claim = self.claims.get((pod_class.namespace, name))
             if claim is None:
                 continue
-            spec = wire.mapping(claim, "spec")
-            volume = wire.text(spec, "volumeName")
-            known = self._driven(self.volumes.get(volume, {})) if volume else None
+            volume = self.volume_of(pod_class.namespace, name)
+            spec = wire.mapping(self.volumes.get(volume, {}), "spec")
+            known: tuple[str, ...] | None = _migrated(spec)
             if not volume:
                 # It will be made by the driver of its class.
                 made = wire.text(self.class_of(claim), "provisioner")
                 known = _PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"
-            if known is not None and known[0]:
-                volumes.add(known)
-        for volume_body in pod_class.volumes:
-            inline = _migrated(volume_body)
-            if inline is not None:
-                volumes.add(inline)
-        return frozenset(volumes)
-
-    @staticmethod
-    def _driven(volume: Body) -> tuple[str, str] | None:
-        spec = wire.mapping(volume, "spec")
-        if spec.get("csi") is not None:
-            csi = wire.mapping(spec, "csi")
-            return wire.text(csi, "driver"), wire.text(csi, "volumeHandle")
-        return _migrated(spec)
+            elif spec.get("csi") is not None:
+                known = wire.texts(wire.mapping(spec, "csi"), "driver", "volumeHandle")
+            volumes.add(known)
+        volumes |= {_migrated(volume) for volume in pod_class.volumes}
+        return frozenset(
+            (known[0], known[1]) for known in volumes if known is not None and known[0]
+        )
 
     def class_of(self, claim: Body) -> Body:
         """The storage class of a claim; empty where there is none."""
@@ -127,12 +115,10 @@ def check(body: Body) -> None:
     """Read every field that is ever looked at, so that nobody stumbles over it later."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     wire.labels(meta)
-    for key in ("name", "namespace", "uid"):
-        wire.text(meta, key)
+    wire.texts(meta, "name", "namespace", "uid")
     wire.text(wire.mapping(meta, "annotations"), SELECTED)
     wire.text(wire.mapping(body, "status"), "phase")
-    for key in ("volumeName", "storageClassName", "volumeMode"):
-        wire.text(spec, key)
+    wire.texts(spec, "volumeName", "storageClassName", "volumeMode")
     wire.strings(spec, "accessModes")
     wire.mapping(wire.mapping(spec, "resources"), "requests")
     wire.mapping(spec, "capacity")
@@ -143,8 +129,7 @@ def check(body: Body) -> None:
     required = wire.mapping(wire.mapping(spec, "nodeAffinity"), "required")
     for term in wire.bodies(required, "nodeSelectorTerms"):
         terms.node_term(term)
-    for key in ("provisioner", "volumeBindingMode", "storageClassName"):
-        wire.text(body, key)
+    wire.texts(body, "provisioner", "volumeBindingMode", "storageClassName")
     for topology in wire.bodies(body, "allowedTopologies"):
         for want in wire.bodies(topology, "matchLabelExpressions"):
             wire.text(want, "key")
@@ -162,9 +147,8 @@ def check_inline(volume: Body) -> None:
 
 
 def _named(body: Body, several: Mapping[str, Sequence[str]]) -> None:
-    for kind, texts in several.items():
-        for key in texts:
-            wire.text(wire.mapping(body, kind), key)
+    for kind, keys in several.items():
+        wire.texts(wire.mapping(body, kind), *keys)
 
 
 def claim_names(pod_class: PodClass) -> dict[str, Body | None]:

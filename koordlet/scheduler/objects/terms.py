@@ -6,7 +6,7 @@ Does not cover: judging them over all nodes (the plugins).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from koordlet.kubeapi import labels as syntax
@@ -18,6 +18,8 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 _MOST_WEIGHT = 100
+#: Effects that keep a pod off a node.
+HARD = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,10 @@ class Taint:
     effect: str
 
 
+#: What a node that was cordoned counts as.
+CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
 @dataclass(frozen=True, slots=True)
 class PodTerm:
     """Other pods, and the topology in which they count. No selector matches nothing."""
@@ -73,19 +79,12 @@ class PodTerm:
 
     def matches(self, namespace: str, labels: Mapping[str, str], known: Namespaces) -> bool:
         """Whether a pod is meant."""
-        if self.selector is None:
-            return False
-        if namespace not in self.namespaces and not self._selects(namespace, known):
-            return False
+        if namespace not in self.namespaces:
+            # A namespace that is not in the input has the label that each one gets.
+            own = known.get(namespace) or {"kubernetes.io/metadata.name": namespace}
+            if not holds(self.namespace_selector, own):
+                return False
         return holds(self.selector, labels)
-
-    def _selects(self, namespace: str, known: Namespaces) -> bool:
-        wanted = self.namespace_selector
-        if wanted is None:
-            return False
-        # A namespace that is not in the input has the label that each one gets.
-        labels = known.get(namespace) or {"kubernetes.io/metadata.name": namespace}
-        return holds(wanted, labels)
 
 
 Namespaces = Mapping[str, Mapping[str, str]]
@@ -104,9 +103,11 @@ class SpreadConstraint:
     honor_taints: bool = False
 
 
-def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy a selector."""
-    return all(requirement.matches(labels) for requirement in selector.labels)
+def holds(selector: selectors.Compiled | None, labels: Mapping[str, str]) -> bool:
+    """Whether labels satisfy a selector; none satisfy the one that is not there."""
+    return selector is not None and all(
+        requirement.matches(labels) for requirement in selector.labels
+    )
 
 
 def weight(body: Body) -> int:
@@ -120,43 +121,34 @@ def weight(body: Body) -> int:
 def node_term(body: Body) -> NodeTerm:
     """One term of a node selector."""
     try:
-        labels = tuple(map(_labelled, wire.bodies(body, "matchExpressions")))
-        fields = tuple(map(_field, wire.bodies(body, "matchFields")))
+        labels = tuple(map(_requirement, wire.bodies(body, "matchExpressions")))
+        fields = tuple(map(_requirement, wire.bodies(body, "matchFields")))
     except BadObjectError:
         return NodeTerm(broken=True)
-    return NodeTerm(labels, fields)
-
-
-_VALUES = {"In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0)}
+    # A field is compared with exactly one value.
+    good = all(_valid(label) and not syntax.fault(label.key, label.values) for label in labels)
+    good = good and all(
+        (field.key, len(field.values)) == ("metadata.name", 1) and field.operator in {"In", "NotIn"}
+        for field in fields
+    )
+    return NodeTerm(labels, fields) if good else NodeTerm(broken=True)
 
 
 def _requirement(body: Body) -> NodeRequirement:
-    operator, values = wire.text(body, "operator"), wire.strings(body, "values")
-    least, most = _VALUES.get(operator, (1, 1))
-    known = operator in _VALUES or operator in {"Gt", "Lt"}
-    if not known or len(values) < least or (most is not None and len(values) > most):
-        raise BadObjectError(f"operator {operator!r} with {len(values)} values")
-    if operator in {"Gt", "Lt"} and whole(values[0]) is None:
-        raise BadObjectError(f"{operator} of {values[0]!r}, which is not an integer")
-    return NodeRequirement(wire.text(body, "key"), operator, values)
+    key, operator = wire.texts(body, "key", "operator")
+    return NodeRequirement(key, operator, wire.strings(body, "values"))
 
 
-def _labelled(body: Body) -> NodeRequirement:
-    requirement = _requirement(body)
-    if fault := syntax.fault(requirement.key, requirement.values):
-        raise BadObjectError(fault)
-    return requirement
-
-
-def _field(body: Body) -> NodeRequirement:
-    requirement = _requirement(body)
-    if requirement.key != "metadata.name" or requirement.operator not in {"In", "NotIn"}:
-        raise BadObjectError(
-            f"field {requirement.key!r} cannot be selected by {requirement.operator}"
-        )
-    if len(requirement.values) != 1:
-        raise BadObjectError("a field is compared with exactly one value")
-    return requirement
+def _valid(requirement: NodeRequirement) -> bool:
+    values = requirement.values
+    match requirement.operator:
+        case "In" | "NotIn":
+            return bool(values)
+        case "Exists" | "DoesNotExist":
+            return not values
+        case "Gt" | "Lt":
+            return len(values) == 1 and whole(values[0]) is not None
+    return False
 
 
 def whole(spelled: str) -> int | None:
@@ -170,9 +162,7 @@ def whole(spelled: str) -> int | None:
 
 def fulfils(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
     """Whether one object of this name and with these labels satisfies a term, alone."""
-    if term.broken or term.empty:
-        return False
-    if not all(_meets(requirement, labels) for requirement in term.labels):
+    if term.broken or term.empty or not all(_meets(label, labels) for label in term.labels):
         return False
     return all(
         (name in requirement.values) is (requirement.operator == "In")
@@ -205,17 +195,12 @@ def beyond(value: str, operator: str, bound: int | None) -> bool:
 
 def toleration(body: Body) -> Toleration:
     """One toleration of a pod."""
-    return Toleration(
-        wire.text(body, "key"),
-        wire.text(body, "operator"),
-        wire.text(body, "value"),
-        wire.text(body, "effect"),
-    )
+    return Toleration(*wire.texts(body, "key", "operator", "value", "effect"))
 
 
 def taint(body: Body) -> Taint:
     """One taint of a node."""
-    return Taint(wire.text(body, "key"), wire.text(body, "value"), wire.text(body, "effect"))
+    return Taint(*wire.texts(body, "key", "value", "effect"))
 
 
 def tolerates(toleration: Toleration, mark: Taint) -> bool:
@@ -230,6 +215,11 @@ def tolerates(toleration: Toleration, mark: Taint) -> bool:
             return False
         return left > right if toleration.operator == "Gt" else left < right
     return toleration.operator == "Exists"
+
+
+def tolerated(tolerations: Iterable[Toleration], mark: Taint) -> bool:
+    """Whether any of these tolerations bears a taint."""
+    return any(tolerates(toleration, mark) for toleration in tolerations)
 
 
 def _canonical(spelled: str) -> int | None:

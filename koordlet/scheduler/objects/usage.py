@@ -16,9 +16,7 @@ __all__ = ["NodeUsage", "decode"]
 
 def decode(body: Body) -> tuple[str, NodeUsage]:
     """The name of a node, and its use; ``BadObjectError`` where nobody knows when it was."""
-    name = wire.text(wire.mapping(body, "metadata"), "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
+    name = wire.name(wire.mapping(body, "metadata"))
     metric = nodemetric.decode(body)
     if metric.updated is None and wire.mapping(body, "status").get("updateTime") is not None:
         raise BadObjectError("status.updateTime is not a time")

@@ -60,6 +60,19 @@ def text(body: Body, key: str, default: str = "") -> str:
     return field
 
 
+def name(meta: Body) -> str:
+    """The name in the metadata of an object, which every object has."""
+    spelled = text(meta, "name")
+    if not spelled:
+        raise BadObjectError("metadata.name is missing")
+    return spelled
+
+
+def texts(body: Body, *keys: str) -> tuple[str, ...]:
+    """Several fields that are text."""
+    return tuple(text(body, key) for key in keys)
+
+
 def strings(body: Body, key: str) -> tuple[str, ...]:
     """A field that is a list of texts."""
     return tuple(str(item) for item in sequence(body, key))
@@ -97,14 +110,15 @@ def labels(body: Body, key: str = "labels") -> dict[str, str]:
                 f" or has {len(str(value))} characters"
             )
     # Thousands of objects have the same names: each is kept once.
-    return {sys.intern(str(name)): _plain(value) for name, value in named.items()}
-
-
-def _plain(value: object) -> str:
-    """A label that YAML took for a boolean or a number, as it was most likely written."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
+    # One that YAML took for a boolean or a number is as it was most likely written.
+    return {
+        sys.intern(str(name)): str(value).lower()
+        if isinstance(value, bool)
+        else ""
+        if value is None
+        else str(value)
+        for name, value in named.items()
+    }
 
 
 def show(value: object) -> str:

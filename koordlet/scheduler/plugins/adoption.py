@@ -13,11 +13,10 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import ByNode, ContextScore, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import wire
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.wire import BadObjectError, Body
-from koordlet.scheduler.reservation import keys, preallocation
+from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.preallocation import Adopter, PreAllocationConfig
 from koordlet.scheduler.reservation.spec import AllocatePolicy, ReservationSpec
 
@@ -44,8 +43,7 @@ class Arguments:
     """
 
     preempts: bool = False
-    percentage: int = 10
-    least: int = 100
+
     gc_seconds: int = 86400
     gc_interval: int = 60
     resync_seconds: int = 60
@@ -65,15 +63,22 @@ class Arguments:
         ignored = frozenset(wire.strings(args, "ignoredResources"))
         if ignored & _NATIVE:
             raise BadObjectError(f"ignoredResources: {min(ignored & _NATIVE)} cannot be ignored")
+        for name in ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"):
+            wire.integer(args, name)
+        own = wire.mapping(args, "preAllocationConfig")
         arguments = cls(
             preempts=wire.flag(args, "enablePreemption"),
-            percentage=wire.integer(args, "minCandidateNodesPercentage", 10),
-            least=wire.integer(args, "minCandidateNodesAbsolute", 100),
             gc_seconds=wire.integer(args, "gcDurationSeconds", 86400),
             gc_interval=wire.integer(args, "gcIntervalSeconds", 60),
             resync_seconds=wire.integer(args, "resyncIntervalSeconds", 60),
             collects=not wire.flag(args, "disableGarbageCollection"),
-            adoption=_config(wire.mapping(args, "preAllocationConfig")),
+            adoption=PreAllocationConfig(
+                cluster=wire.flag(own, "enableClusterMode"),
+                label=wire.text(own, "clusterLabelKey") or keys.PRE_ALLOCATABLE,
+                priority=wire.text(own, "clusterPriorityAnnotationKey")
+                or keys.PRE_ALLOCATABLE_PRIORITY,
+                prefer_none=wire.flag(own, "preferNoPreAllocatedPods"),
+            ),
             ignored=ignored,
             groups=frozenset(wire.strings(args, "ignoredResourceGroups")),
         )
@@ -86,39 +91,27 @@ class Arguments:
         return name in self.ignored or ("/" in name and name.partition("/")[0] in self.groups)
 
 
-def _config(body: Body) -> PreAllocationConfig:
-    return PreAllocationConfig(
-        cluster=wire.flag(body, "enableClusterMode"),
-        label=wire.text(body, "clusterLabelKey") or keys.PRE_ALLOCATABLE,
-        priority=wire.text(body, "clusterPriorityAnnotationKey") or keys.PRE_ALLOCATABLE_PRIORITY,
-        prefer_none=wire.flag(body, "preferNoPreAllocatedPods"),
-    )
-
-
-def check(spec: ReservationSpec, arguments: Arguments) -> None:
-    """``RefusedError`` where no node could ever serve."""
+def adopter(spec: ReservationSpec, columns: Columns, arguments: Arguments) -> Adopter:
+    """The adopter of a reservation; ``RefusedError`` where no node could ever serve."""
     if spec.policy is not AllocatePolicy.RESTRICTED:
-        raise RefusedError(_UNSUPPORTED)
+        raise framework.RefusedError(_UNSUPPORTED)
     wanted = spec.pre_allocation is not None and spec.pre_allocation.cluster
     if wanted and not arguments.adoption.cluster:
-        raise RefusedError(_DISABLED)
+        raise framework.RefusedError(_DISABLED)
+    return Adopter(spec, columns, arguments.adoption)
 
 
-class Adopting(ByNode):
+def adopting(adopter: Adopter, columns: Columns) -> framework.ByNode:
     """Where a reservation fits once the pods that it adopts have ended."""
 
-    kind = Kind.LOAD
+    def refuses(_node: Node, row: int) -> framework.Verdict | None:
+        reasons = adopter.judge(row).reasons
+        return framework.Verdict(reasons, resolvable=True) if reasons else None
 
-    def __init__(self, adopter: Adopter) -> None:
-        super().__init__()
-        self._adopter = adopter
-
-    def refusal(self, row: int) -> Verdict | None:
-        reasons = self._adopter.judge(row).reasons
-        return Verdict(reasons, resolvable=True) if reasons else None
+    return framework.ByNode(columns, refuses)
 
 
-class Preference(ContextScore):
+class Preference(framework.ContextScore):
     """Fewer adopted pods where several may be; else the one that fills the reservation best."""
 
     def __init__(self, adopter: Adopter) -> None:
@@ -127,16 +120,3 @@ class Preference(ContextScore):
     def final(self, raw: Ints, rows: Rows) -> Ints:
         scores = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
         return framework.scaled(scores)
-
-
-def adopter(spec: ReservationSpec, columns: Columns, arguments: Arguments) -> Adopter:
-    """The adopter of a reservation, or ``RefusedError``."""
-    check(spec, arguments)
-    return Adopter(spec, columns, arguments.adoption)
-
-
-def adopted(
-    spec: ReservationSpec, columns: Columns, arguments: Arguments, row: int
-) -> tuple[Pod, ...]:
-    """The pods that a reservation adopts on the node that was chosen for it."""
-    return preallocation.Adopter(spec, columns, arguments.adoption).judge(row).pods

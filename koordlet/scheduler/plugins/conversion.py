@@ -13,14 +13,13 @@ Rules:
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
-from koordlet.policy.cpu import accumulator, allocation
+from koordlet.policy.cpu import allocation
 from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import device_requests, device_room, devices, placement
 from koordlet.scheduler.cluster.columns import Columns
@@ -66,10 +65,8 @@ class Chooser:
             return None
         several = columns.devices[mine.node].several if answer else ()
         chosen = {(part.kind, part.minor): part.amounts for part in answer}
-        for pod in heirs if answer else ():
-            if not _within(pod, several, chosen):
-                return None
-        return answer
+        inside = not answer or all(_within(pod, several, chosen) for pod in heirs)
+        return answer if inside else None
 
     def _cpus(self, info: ReservationInfo, columns: Columns) -> bool:
         mine, node = info.reserve_pod, columns.nodes[info.row]
@@ -77,18 +74,17 @@ class Chooser:
         if mine is None or node is None or plugin is None:
             return True
         request, offer = plugin.request(mine.pod_class), plugin.offer(node)
-        bound = request.bound or (offer.bind is not None and request.cpu > 0)
+        trial = placement.PlacementTrial(request, offer, columns, info.row)
         known = offer.machine is not None and bool(offer.machine.shape.cores)
-        if not bound or not known or request.cpu % 1000:
+        if not trial.bound or not known or request.cpu % 1000:
             return True
         chosen = mine.cpus or cpuset.CPUSet()
         for pod in info.owners.values():
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            answer = placement.room(offer, columns, info.row).allocate(
-                allocation.Request(cpus=_asked(request, offer, lacking))
-            )
+            room = trial.room(trial.zones())
+            answer = room.allocate(allocation.Request(cpus=trial.cpus(lacking)))
             if isinstance(answer, allocation.Refusal):
                 return False
             chosen |= answer.cpus
@@ -97,35 +93,19 @@ class Chooser:
 
 
 def _within(
-    pod: Pod,
-    several: Iterable[devices.Device],
-    chosen: Mapping[device_room.Key, devices.Amounts],
+    pod: Pod, several: Iterable[devices.Device], chosen: Mapping[device_room.Key, devices.Amounts]
 ) -> bool:
     """Whether all that a pod has of a node's devices is part of what was chosen."""
     known = {(part.kind, part.minor): part for part in several}
     for device in pod.devices:
         key = device.kind, device.minor
-        its = (
-            known[key].kept(device.amounts, pod.pod_class.requests.real)
-            if key in known
-            else device.amounts
-        )
+        its = device.amounts
+        if key in known:
+            its = known[key].kept(its, pod.pod_class.requests.real)
         part = chosen.get(key, {})
         if any(much > part.get(name, 0) for name, much in its.items()):
             return False
     return True
-
-
-def _asked(
-    request: placement.TopologyRequest, offer: placement.NodeOffer, count: int
-) -> accumulator.Request:
-    required = request.required or offer.bind
-    return dataclasses.replace(
-        accumulator.Request(count=count, bind=required or request.preferred),
-        required=required is not None,
-        exclusive=request.exclusive,
-        strategy=offer.strategy,
-    )
 
 
 def marks(info: ReservationInfo) -> dict[str, str]:

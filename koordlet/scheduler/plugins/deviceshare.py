@@ -17,28 +17,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import device_requests, device_room, devices, handover
 from koordlet.scheduler.allocation.device_requests import DeviceRequest
-from koordlet.scheduler.allocation.device_room import (
-    DevicePreference,
-    DeviceRefusal,
-    DeviceRoom,
-    DrawContext,
-)
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
-from koordlet.scheduler.framework import (
-    MAX_SCORE,
-    ByNode,
-    Filter,
-    Kind,
-    Plugin,
-    RefusedError,
-    Score,
-    ScoreByNode,
-    Verdict,
-)
 from koordlet.scheduler.objects import peer_keys, wire
+from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import resources
@@ -50,7 +35,7 @@ _PARTITIONED = "node(s) GPU partitions are not supported"
 _Wants = tuple[DeviceRequest, ...]
 
 
-class DeviceShare(Plugin):
+class DeviceShare(framework.Plugin):
     """Which node has the devices, and which devices they are."""
 
     name = "DeviceShare"
@@ -65,22 +50,48 @@ class DeviceShare(Plugin):
         if kind not in {"LeastAllocated", "MostAllocated"}:
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         named = wire.bodies(strategy, "resources")
-        weights = {each.name: each.weight for each in resources.weighted(named)} if named else None
-        self.taste = DevicePreference(weights or device_room.SCORED, most=kind == "MostAllocated")
+        weights = dict(resources.weighted(named)) if named else None
+        self.taste = device_room.DevicePreference(
+            weights or device_room.SCORED, most=kind == "MostAllocated"
+        )
         self._columns: Columns | None = None
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
         wants = wanted(pod_class)
-        return Fitting(self, pod_class, columns, wants) if wants else None
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        def refuses(node: Node, row: int) -> framework.Verdict | None:
+            if node.name not in columns.devices:
+                return None
+            chosen = self.admit(pod_class, wants, columns, row, _apart(pod_class, row))
+            if not isinstance(chosen, device_room.DeviceRefusal):
+                return None
+            return framework.Verdict(chosen.reasons, resolvable=not chosen.final)
+
+        return framework.ByNode(columns, refuses) if wants else None
+
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         wants = wanted(pod_class)
-        return Spare(self, pod_class, columns, wants) if wants else None
+
+        def rates(node: Node, row: int) -> int:
+            """How much of the node's devices would be left, or used."""
+            reported = columns.devices.get(node.name)
+            if reported is None:
+                return 0
+            room = device_room.DeviceRoom.of(reported, columns, row, _apart(pod_class, row))
+            shares = [room.share(want, self.taste) for want in wants]
+            return max(0, min(framework.MAX_SCORE, sum(shares) // len(shares)))
+
+        return framework.ScoreByNode(columns, rates) if wants else None
 
     def admit(
-        self, pod_class: PodClass, wants: _Wants, columns: Columns, row: int, apart: DrawContext
-    ) -> tuple[devices.Slice, ...] | DeviceRefusal:
+        self,
+        pod_class: PodClass,
+        wants: _Wants,
+        columns: Columns,
+        row: int,
+        apart: device_room.DrawContext,
+    ) -> tuple[devices.Slice, ...] | device_room.DeviceRefusal:
         """The devices that a class would get on a node now."""
         node = columns.nodes[row]
         reported = columns.devices.get(node.name) if node is not None else None
@@ -88,12 +99,14 @@ class DeviceShare(Plugin):
             return ()
         for key in _UNSERVED:
             if pod_class.annotations.get(key):
-                return DeviceRefusal((f"node(s) annotation {key} is not served",), final=True)
+                return device_room.DeviceRefusal(
+                    (f"node(s) annotation {key} is not served",), final=True
+                )
         # Partitions are groups of whole cards.
         if reported.partitioned and any(
             want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100 for want in wants
         ):
-            return DeviceRefusal((_PARTITIONED,), final=True)
+            return device_room.DeviceRefusal((_PARTITIONED,), final=True)
         return device_room.admit(wants, columns, row, apart, self.taste)
 
     def prepare(self, pod: Pod, node: str) -> None:
@@ -101,11 +114,11 @@ class DeviceShare(Plugin):
         columns = self._columns
         if columns is None or device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             return
-        context = DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
+        context = device_room.DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
         wants = wanted(pod.pod_class)
         chosen = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
-        if isinstance(chosen, DeviceRefusal):
-            raise RefusedError(", ".join(chosen.reasons), resolvable=not chosen.final)
+        if isinstance(chosen, device_room.DeviceRefusal):
+            raise framework.RefusedError(", ".join(chosen.reasons), resolvable=not chosen.final)
         pod.devices = chosen
 
     def unreserve(self, pod: Pod, node: str) -> None:
@@ -125,7 +138,7 @@ def wanted(pod_class: PodClass) -> _Wants:
     try:
         requests = device_requests.of(pod_class.requests.real)
     except BadObjectError as error:
-        raise RefusedError(str(error)) from error
+        raise framework.RefusedError(str(error)) from error
     return () if pod_class.adopts else requests
 
 
@@ -136,55 +149,9 @@ def marks(pod: Pod) -> dict[str, str]:
     return {peer_keys.DEVICE_ALLOCATED: json.dumps(devices.spelled(pod.devices))}
 
 
+def _apart(pod_class: PodClass, row: int) -> device_room.DrawContext:
+    return device_room.DrawContext(handover.drawn(pod_class, row), _ignores(pod_class))
+
+
 def _ignores(pod_class: PodClass) -> bool:
     return pod_class.labels.get(keys.IGNORED) == "true"
-
-
-class _Asked:
-    """A class of pods and its device requests."""
-
-    def __init__(
-        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
-    ) -> None:
-        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
-        self._wants, self._ignores = wants, _ignores(pod_class)
-
-    def _apart(self, row: int) -> DrawContext:
-        return DrawContext(handover.drawn(self._pod_class, row), self._ignores)
-
-
-class Fitting(_Asked, ByNode):
-    """Nodes that could give the devices of a class at this moment."""
-
-    kind = Kind.LOAD
-
-    def __init__(
-        self, plugin: DeviceShare, pod_class: PodClass, columns: Columns, wants: _Wants
-    ) -> None:
-        super().__init__(plugin, pod_class, columns, wants)
-        ByNode.__init__(self)
-
-    def refusal(self, row: int) -> Verdict | None:
-        node = self._columns.nodes[row]
-        if node is None or node.name not in self._columns.devices:
-            return None
-        chosen = self._plugin.admit(
-            self._pod_class, self._wants, self._columns, row, self._apart(row)
-        )
-        if not isinstance(chosen, DeviceRefusal):
-            return None
-        return Verdict(chosen.reasons, resolvable=not chosen.final)
-
-
-class Spare(_Asked, ScoreByNode):
-    """How much of a node's devices would be left, or used."""
-
-    def one(self, row: int) -> int:
-        columns = self._columns
-        node = columns.nodes[row]
-        reported = columns.devices.get(node.name) if node is not None else None
-        if reported is None:
-            return 0
-        room = DeviceRoom.of(reported, columns, row, self._apart(row))
-        shares = [room.share(want, self._plugin.taste) for want in self._wants]
-        return max(0, min(MAX_SCORE, sum(shares) // len(shares)))

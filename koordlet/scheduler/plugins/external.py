@@ -24,24 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import (
-    MAX_SCORE,
-    ByNode,
-    ContextScore,
-    Filter,
-    Kind,
-    Plugin,
-    RefusedError,
-    Rescue,
-    Score,
-    Verdict,
-)
+from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
 
-def adapt(name: str, foreign: Any) -> type[Plugin]:
+def adapt(name: str, foreign: Any) -> type[framework.Plugin]:
     """A plugin class around ``foreign``, which is made with the profile's arguments."""
     taken = {
         point: method
@@ -49,7 +39,7 @@ def adapt(name: str, foreign: Any) -> type[Plugin]:
         if not point.startswith("_") and hasattr(foreign, _THEIRS.get(point, point))
     }
     made = type("Adapted", (_Adapted,), {"name": name, "made_by": staticmethod(foreign), **taken})
-    assert issubclass(made, Plugin)  # noqa: S101 -- for the type checker
+    assert issubclass(made, framework.Plugin)  # noqa: S101 -- for the type checker
     return made
 
 
@@ -57,7 +47,7 @@ def adapt(name: str, foreign: Any) -> type[Plugin]:
 _THEIRS = {"queue_key": "less"}
 
 
-class _Adapted(Plugin):
+class _Adapted(framework.Plugin):
     """A foreign plugin: the points that it has are added by ``adapt``."""
 
     made_by: Any
@@ -66,12 +56,12 @@ class _Adapted(Plugin):
         super().__init__(args)
         self.foreign = self.made_by(args)
 
-    def answer(self, point: str, pod: Pod, node: str) -> Any:
+    def answer(self, point: str, *asked: Any) -> Any:
         """What a point answers; an error in it is a refusal that names it."""
         try:
-            return getattr(self.foreign, point)(pod, node)
+            return getattr(self.foreign, point)(*asked)
         except Exception as error:
-            raise RefusedError(f"plugin {self.name} failed: {error}") from error
+            raise framework.RefusedError(f"plugin {self.name} failed: {error}") from error
 
     async def waited(self, point: str, pod: Pod, node: str) -> Any:
         """The same for what may take time: a coroutine is awaited, anything else runs beside us."""
@@ -81,41 +71,50 @@ class _Adapted(Plugin):
                 return await call(pod, node)
             return await asyncio.to_thread(call, pod, node)
         except Exception as error:
-            raise RefusedError(f"plugin {self.name} failed: {error}") from error
+            raise framework.RefusedError(f"plugin {self.name} failed: {error}") from error
 
 
 class _Points(_Adapted):
     """Every point, as ``adapt`` adds it."""
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter:
-        return _Asked(self.foreign, pod_class, columns)
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter:
+        def refuses(node: Node, _row: int) -> framework.Verdict | None:
+            try:
+                reason = str(self.foreign.filter(pod_class, node) or "")
+            except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
+                reason = f"plugin failed: {error}"
+            return framework.Verdict((reason,), resolvable=True) if reason else None
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score:
+        return _Asked(columns, refuses)
+
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score:
         return _Rated(self.foreign, pod_class, columns)
 
     def queue_key(self, pod: Pod) -> Any:
         return _Compared(pod, self.foreign)
 
-    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
+    def post_filter(
+        self, pod: Pod, refused: Mapping[str, framework.Verdict]
+    ) -> framework.Rescue | None:
         by_node = {name: verdict.reasons for name, verdict in refused.items()}
         try:
-            answer = self.foreign.post_filter(pod, by_node)
-        except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
-            return Rescue(f"plugin {self.name} failed: {error}")
+            answer = self.answer("post_filter", pod, by_node)
+        except framework.RefusedError as error:
+            return framework.Rescue(error.reason)
         message, node = answer if isinstance(answer, tuple) else (answer, "")
-        return Rescue(str(message or ""), str(node or ""))
+        return framework.Rescue(str(message or ""), str(node or ""))
 
     def pre_enqueue(self, pod: Pod) -> str:
         try:
-            return str(self.foreign.pre_enqueue(pod) or "")
-        except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
-            return f"plugin {self.name} failed: {error}"
+            return str(self.answer("pre_enqueue", pod) or "")
+        except framework.RefusedError as error:
+            return error.reason
 
     def reserve(self, pod: Pod, node: str) -> None:
         _refuse(self.answer("reserve", pod, node))
 
     def unreserve(self, pod: Pod, node: str) -> None:
-        with contextlib.suppress(RefusedError):
+        with contextlib.suppress(framework.RefusedError):
             self.answer("unreserve", pod, node)
 
     def permit(self, pod: Pod, node: str) -> float:
@@ -132,13 +131,13 @@ class _Points(_Adapted):
         return bool(await self.waited("bind", pod, node))
 
     def post_bind(self, pod: Pod, node: str) -> None:
-        with contextlib.suppress(RefusedError):
+        with contextlib.suppress(framework.RefusedError):
             self.answer("post_bind", pod, node)
 
 
 def _refuse(reason: Any) -> None:
     if reason:
-        raise RefusedError(str(reason))
+        raise framework.RefusedError(str(reason))
 
 
 class _Compared:
@@ -148,41 +147,24 @@ class _Compared:
         self._pod, self._foreign = pod, foreign
 
     def __lt__(self, other: _Compared) -> bool:
-        return self._less(other)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Compared):
-            return NotImplemented
-        return not self._less(other) and not other._less(self)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _less(self, other: _Compared) -> bool:
         try:
             return bool(self._foreign.less(self._pod, other._pod))
         except Exception:  # noqa: BLE001 -- foreign code must not stop the scheduler
             return False
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Compared):
+            return NotImplemented
+        return not self < other and not other < self
 
-class _Asked(ByNode):
-    kind = Kind.CONTEXT
-
-    def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
-        super().__init__()
-        self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
-
-    def refusal(self, row: int) -> Verdict | None:
-        node = self._columns.nodes[row]
-        if node is None:
-            return None
-        try:
-            reason = str(self._foreign.filter(self._pod_class, node) or "")
-        except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
-            reason = f"plugin failed: {error}"
-        return Verdict((reason,), resolvable=True) if reason else None
+    __hash__ = None  # type: ignore[assignment]
 
 
-class _Rated(ContextScore):
+class _Asked(framework.ByNode):
+    kind = framework.Kind.CONTEXT
+
+
+class _Rated(framework.ContextScore):
     def __init__(self, foreign: Any, pod_class: PodClass, columns: Columns) -> None:
         self._foreign, self._pod_class, self._columns = foreign, pod_class, columns
 
@@ -194,4 +176,4 @@ class _Rated(ContextScore):
             rated = int(self._foreign.score(self._pod_class, self._columns.nodes[row]))
         except Exception:  # noqa: BLE001 -- foreign code must not stop the scheduler
             return 0
-        return max(0, min(MAX_SCORE, rated))
+        return max(0, min(framework.MAX_SCORE, rated))

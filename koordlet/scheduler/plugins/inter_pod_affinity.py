@@ -19,22 +19,12 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Ints, Rows
-from koordlet.scheduler.framework import (
-    ContextScore,
-    Filter,
-    Kind,
-    Plugin,
-    Score,
-    Verdict,
-    hopeful,
-    hopeless,
-)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 
 
-class InterPodAffinity(Plugin):
+class InterPodAffinity(framework.Plugin):
     """Near and far, required and preferred, both ways."""
 
     name = "InterPodAffinity"
@@ -50,7 +40,7 @@ class InterPodAffinity(Plugin):
         self._ignore = wire.flag(args, "ignorePreferredTermsOfExistingPods")
         self._namespaces: terms.Namespaces = {}
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._namespaces = columns.namespaces
         return Required(pod_class, columns)
 
@@ -70,7 +60,7 @@ class InterPodAffinity(Plugin):
             for term in several
         )
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         if self._ignore and not pod_class.prefers and not pod_class.avoids:
             return None
         return Preferred(pod_class, columns, self._hard, ignore=self._ignore)
@@ -82,12 +72,12 @@ def _all_match(
     return int(all(term.matches(pod_class.namespace, pod_class.labels, known) for term in wanted))
 
 
-def _holds(kind: str, weight: int, term: terms.PodTerm, pod_class: PodClass) -> int:
-    if kind == "anti_affinity":
-        return pod_class.anti_affinity.count(term)
-    if kind == "affinity":
-        return pod_class.affinity.count(term)
-    return (pod_class.prefers if kind == "prefers" else pod_class.avoids).count((weight, term))
+#: A field of ``PodClass``, and one of the terms in it, with its weight where it has one.
+_Wish = tuple[str, Any]
+
+
+def _holds(wish: _Wish, pod_class: PodClass) -> int:
+    return int(getattr(pod_class, wish[0]).count(wish[1]))
 
 
 def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> DomainSums:
@@ -99,13 +89,6 @@ def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> Do
     return DomainSums(tally, column.ids, len(column.values), None)
 
 
-def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> DomainSums:
-    """Pods that hold this term, over its topology."""
-    tally = columns.tally((kind, weight, term), functools.partial(_holds, kind, weight, term))
-    column = columns.index.label(term.key)
-    return DomainSums(tally, column.ids, len(column.values), None)
-
-
 class _Existing:
     """Terms that placed pods hold and that select a class; grows with new classes."""
 
@@ -114,34 +97,31 @@ class _Existing:
         self._columns = columns
         self._kinds = kinds
         self._seen = 0
-        self._found: dict[tuple[str, int, terms.PodTerm], DomainSums] = {}
+        self._sums: dict[_Wish, DomainSums] = {}
 
-    def items(self) -> dict[tuple[str, int, terms.PodTerm], DomainSums]:
-        """Kind, weight and term, and who holds it where."""
-        termed = self._columns.termed
-        while self._seen < len(termed):
-            self._look(termed[self._seen])
+    def items(self) -> dict[_Wish, DomainSums]:
+        """Each wish, and who holds it where."""
+        columns, pod_class = self._columns, self._pod_class
+        for other in columns.termed[self._seen :]:
             self._seen += 1
-        return self._found
-
-    def _look(self, other: PodClass) -> None:
-        for kind in self._kinds:
-            for wish in getattr(other, kind):
-                weight, term = wish if isinstance(wish, tuple) else (0, wish)
-                key = kind, weight, term
-                if key not in self._found and term.matches(
-                    self._pod_class.namespace, self._pod_class.labels, self._columns.namespaces
+            for wish in ((kind, meant) for kind in self._kinds for meant in getattr(other, kind)):
+                term = wish[1][1] if isinstance(wish[1], tuple) else wish[1]
+                if wish not in self._sums and term.matches(
+                    pod_class.namespace, pod_class.labels, columns.namespaces
                 ):
-                    self._found[key] = held(self._columns, kind, weight, term)
+                    column = columns.index.label(term.key)
+                    tally = columns.tally(wish, functools.partial(_holds, wish))
+                    self._sums[wish] = DomainSums(tally, column.ids, len(column.values), None)
+        return self._sums
 
 
-class Required(Filter):
+class Required(framework.Filter):
     """1: own affinity; 2: own anti-affinity; 3: anti-affinity of a pod that is there."""
 
-    kind = Kind.CONTEXT
-    verdicts: Sequence[Verdict] = (
-        *hopeless("node(s) didn't match pod affinity rules"),
-        *hopeful(
+    kind = framework.Kind.CONTEXT
+    verdicts: Sequence[framework.Verdict] = (
+        *framework.hopeless("node(s) didn't match pod affinity rules"),
+        *framework.hopeful(
             "node(s) didn't match pod anti-affinity rules",
             "node(s) didn't satisfy existing pods anti-affinity rules",
         ),
@@ -191,7 +171,7 @@ class Required(Filter):
         return codes
 
 
-class Preferred(ContextScore):
+class Preferred(framework.ContextScore):
     """The sum of the weights of all terms that a node's neighbours fulfil."""
 
     def __init__(self, pod_class: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
@@ -211,7 +191,12 @@ class Preferred(ContextScore):
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         sum_of = np.zeros(rows.size, np.int64)
-        for weight, sums in self._parts():
+        signs = {"affinity": self._hard, "prefers": 1, "avoids": -1}
+        others = [
+            (signs[kind] * (meant[0] if isinstance(meant, tuple) else 1), sums)
+            for (kind, meant), sums in self._others.items().items()
+        ]
+        for weight, sums in (*self._own, *others):
             totals = sums.totals()
             if totals.any():
                 sum_of += (weight * totals)[sums.domains[rows]]
@@ -220,10 +205,3 @@ class Preferred(ContextScore):
             return np.zeros(rows.size, np.int64)
         # In floating point and in this order, as the peer: it is cut at the same places.
         return (float(framework.MAX_SCORE) * ((sum_of - low) / float(high - low))).astype(np.int64)
-
-    def _parts(self) -> list[tuple[int, DomainSums]]:
-        parts = list(self._own)
-        for (kind, weight, _), sums in self._others.items().items():
-            signed = {"affinity": self._hard, "prefers": weight, "avoids": -weight}[kind]
-            parts.append((signed, sums))
-        return parts

@@ -13,8 +13,9 @@ Rules, the peer's:
 
 from __future__ import annotations
 
+import operator
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet.kubeapi import node_annotations
@@ -24,7 +25,6 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
-from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, ScoreByNode, Verdict
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
@@ -55,6 +55,8 @@ _THRESHOLDS = {
     ),
 }
 Shares = Mapping[str, int]
+Statistic = tuple[str, int]
+_LAST = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,9 @@ class Aggregated:
     """Statistics over a while instead of the last value; empty: not used."""
 
     thresholds: Shares
-    kind: str = ""
-    seconds: int = 0
-    score_kind: str = ""
-    score_seconds: int = 0
+    #: Which statistic, over how many seconds: against the thresholds, and for the score.
+    used: Statistic = _LAST
+    scored: Statistic = _LAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class UsageThresholds:
     aggregated: Aggregated
 
 
-class LoadAwareScheduling(Plugin):
+class LoadAwareScheduling(framework.Plugin):
     """Nodes that are busy, and nodes that will be."""
 
     name = "LoadAwareScheduling"
@@ -108,15 +109,72 @@ class LoadAwareScheduling(Plugin):
         self.factors = {**factors, **_shares(args, "estimatedScalingFactors", {})}
         self.customised = wire.flag(args, "allowCustomizeEstimation")
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         # Who belongs to a node, and may be its load, is not sent away by it.
         resident = pod_class.reserving is not None and pod_class.reserving.resident
         if not self.usages or pod_class.owner[0] == "DaemonSet" or resident:
             return None
-        return Busy(self, pod_class, columns)
+        prod, own = pod_class.band == "koord-prod", self.estimate(pod_class)
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
-        return Idleness(self, pod_class, columns) if self.usages else None
+        def refuses(node: Node, row: int) -> framework.Verdict | None:
+            usage = self.usages.get(node.name)
+            if usage is None:
+                return None
+            reason = self._excess(node, usage, columns, row, own, prod=prod)
+            return framework.Verdict((reason,), resolvable=True) if reason else None
+
+        return framework.ByNode(columns, refuses)
+
+    def _excess(
+        self, node: Node, usage: NodeUsage, columns: Columns, row: int, own: Shares, *, prod: bool
+    ) -> str:
+        """Why a node is refused: its use exceeds a threshold, or its report is too old."""
+        if self.expired(usage):
+            return EXPIRED if self.filters_expired and not self.ignores_expired else ""
+        if not usage.reported:
+            return ""
+        limits = self.limits_of(node)
+        prod = prod and any(limits.prod.values())
+        many = limits.aggregated
+        shares, statistic, words = limits.prod if prod else limits.usage, _LAST, "usage"
+        if not prod and any(many.thresholds.values()) and many.used[0]:
+            shares, statistic, words = many.thresholds, many.used, "aggregated usage"
+        if not any(shares.values()):
+            return ""
+        used = self.used(usage, columns, row, statistic, prod=prod)
+        room = raw_allocatable(node)
+        for name, share in sorted(shares.items()):
+            total = room.get(name, 0)
+            much = used.get(name, 0) + own.get(name, 0)
+            # Per cent, rounded half up.
+            if share and total and (200 * much + total) // (2 * total) > share:
+                return f"node(s) {name} {words} exceed threshold"
+        return ""
+
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
+        if not self.usages:
+            return None
+        prod = self.scores_prod and pod_class.band == "koord-prod"
+        own, statistic = self.estimate(pod_class), _LAST if prod else self.limits.aggregated.scored
+        # The scarcest is looked for among CPU and memory where nothing has a weight of its own.
+        weights = self.weights or dict.fromkeys(_DEFAULTS, 0)
+
+        def rates(node: Node, row: int) -> int:
+            """The share that would be left."""
+            usage = self.usages.get(node.name)
+            if usage is None or self.expired(usage) or not usage.reported:
+                return 0
+            used = self.used(usage, columns, row, statistic, prod=prod)
+            scores = []
+            for name in weights:
+                room = node.allocatable.get(name, 0)
+                left = room - used.get(name, 0) - own.get(name, 0)
+                scores.append(left * framework.MAX_SCORE // room if left > 0 and room else 0)
+            counts = [*weights.values(), self.dominant]
+            total = sum(map(operator.mul, counts, [*scores, min(scores, default=0)]))
+            return total // sum(counts) if sum(counts) else 0
+
+        return framework.ScoreByNode(columns, rates)
 
     def expired(self, usage: NodeUsage) -> bool:
         """Whether a report is too old to be believed."""
@@ -141,10 +199,10 @@ class LoadAwareScheduling(Plugin):
         return amounts
 
     def used(
-        self, usage: NodeUsage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, columns: Columns, row: int, statistic: Statistic, *, prod: bool
     ) -> dict[str, int]:
         """What a node uses, with what is missing of its newest pods."""
-        base, blind = self._base(usage, prod=prod, kind=kind, seconds=seconds)
+        base, blind = self._base(usage, statistic, prod=prod)
         total = dict(base)
         fresh = (usage.updated or 0.0) - usage.interval
         for pod in columns.pods[row].values():
@@ -160,14 +218,14 @@ class LoadAwareScheduling(Plugin):
         return total
 
     def _base(
-        self, usage: NodeUsage, *, prod: bool, kind: str, seconds: int
+        self, usage: NodeUsage, statistic: Statistic, *, prod: bool
     ) -> tuple[Mapping[str, int], bool]:
         """The reported use; whether a statistic that was asked for is missing in it."""
         if prod:
-            several: Iterable[Mapping[str, int]] = (usage.pods[key] for key in usage.prod)
-            return model_resources.total(
-                [*several, *([usage.system] if self.with_system else [])]
-            ), False
+            system = [usage.system] if self.with_system else []
+            several = [*(usage.pods[key] for key in usage.prod), *system]
+            return model_resources.total(several), False
+        kind, seconds = statistic
         if not kind:
             return usage.node, False
         wanted = seconds or max(usage.windows, default=0)
@@ -190,89 +248,6 @@ class LoadAwareScheduling(Plugin):
             return self.limits
 
 
-class Busy(ByNode):
-    """Nodes whose use exceeds a threshold, or whose report is too old."""
-
-    kind = Kind.LOAD
-
-    def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
-        super().__init__()
-        self._plugin, self._columns = plugin, columns
-        self._prod = pod_class.band == "koord-prod"
-        self._own = plugin.estimate(pod_class)
-
-    def refusal(self, row: int) -> Verdict | None:
-        node = self._columns.nodes[row]
-        usage = self._plugin.usages.get(node.name) if node is not None else None
-        reason = self._judge(node, usage, row) if node is not None and usage is not None else ""
-        return Verdict((reason,), resolvable=True) if reason else None
-
-    def _judge(self, node: Node, usage: NodeUsage, row: int) -> str:
-        plugin = self._plugin
-        if plugin.expired(usage):
-            refused = plugin.filters_expired and not plugin.ignores_expired
-            return EXPIRED if refused else ""
-        if not usage.reported:
-            return ""
-        limits = plugin.limits_of(node)
-        prod = self._prod and any(limits.prod.values())
-        many = limits.aggregated
-        if prod:
-            shares, kind, seconds, words = limits.prod, "", 0, "usage"
-        elif any(many.thresholds.values()) and many.kind:
-            shares, kind, seconds = many.thresholds, many.kind, many.seconds
-            words = "aggregated usage"
-        else:
-            shares, kind, seconds, words = limits.usage, "", 0, "usage"
-        if not any(shares.values()):
-            return ""
-        used = plugin.used(usage, self._columns, row, prod=prod, kind=kind, seconds=seconds)
-        room = raw_allocatable(node)
-        for name, share in sorted(shares.items()):
-            total = room.get(name, 0)
-            much = used.get(name, 0) + self._own.get(name, 0)
-            # Per cent, rounded half up.
-            if share and total and (200 * much + total) // (2 * total) > share:
-                return f"node(s) {name} {words} exceed threshold"
-        return ""
-
-
-class Idleness(ScoreByNode):
-    """The share that would be left."""
-
-    def __init__(self, plugin: LoadAwareScheduling, pod_class: PodClass, columns: Columns) -> None:
-        self._plugin, self._columns = plugin, columns
-        self._prod = plugin.scores_prod and pod_class.band == "koord-prod"
-        self._own = plugin.estimate(pod_class)
-
-    def one(self, row: int) -> int:
-        node, plugin = self._columns.nodes[row], self._plugin
-        usage = plugin.usages.get(node.name) if node is not None else None
-        if node is None or usage is None or plugin.expired(usage) or not usage.reported:
-            return 0
-        many = plugin.limits.aggregated
-        used = plugin.used(
-            *(usage, self._columns, row),
-            prod=self._prod,
-            kind="" if self._prod else many.score_kind,
-            seconds=many.score_seconds,
-        )
-        total = weights = 0
-        scores = []
-        # The scarcest is looked for among CPU and memory where nothing has a weight of its own.
-        named = plugin.weights or dict.fromkeys(_DEFAULTS, 0)
-        for name, weight in named.items():
-            room = node.allocatable.get(name, 0)
-            left = room - used.get(name, 0) - self._own.get(name, 0)
-            scores.append(left * framework.MAX_SCORE // room if left > 0 and room else 0)
-            total += weight * scores[-1]
-            weights += weight
-        if plugin.dominant and scores:
-            total += plugin.dominant * min(scores)
-            weights += plugin.dominant
-        return total // weights if weights else 0
-
-
 def raw_allocatable(node: Node) -> Mapping[str, int]:
     """What the machine has, where its amounts were amplified."""
     raw = node_annotations.raw_allocatable(node.annotations, [])
@@ -284,10 +259,8 @@ def raw_allocatable(node: Node) -> Mapping[str, int]:
 def _aggregated(body: Body) -> Aggregated:
     return Aggregated(
         _shares(body, "usageThresholds", {}),
-        wire.text(body, "usageAggregationType"),
-        _seconds(body, "usageAggregatedDuration"),
-        wire.text(body, "scoreAggregationType"),
-        _seconds(body, "scoreAggregatedDuration"),
+        (wire.text(body, "usageAggregationType"), _seconds(body, "usageAggregatedDuration")),
+        (wire.text(body, "scoreAggregationType"), _seconds(body, "scoreAggregatedDuration")),
     )
 
 

@@ -16,66 +16,59 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.label_index import counts
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Coded, Filter, Plugin, Score, StaticScore, masked
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 
-_CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_HARD = ("NoSchedule", "NoExecute")
 
-
-class NodeUnschedulable(Plugin):
+class NodeUnschedulable(framework.Plugin):
     """Cordoned nodes, for pods that do not bear it."""
 
     name = "NodeUnschedulable"
     listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         cordoned = columns.index.field("unschedulable").where(bool)
-        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in pod_class.tolerations):
+        if not cordoned.any() or terms.tolerated(pod_class.tolerations, terms.CORDONED):
             return None
-        return masked(~cordoned, "node(s) were unschedulable")
+        return framework.masked(~cordoned, "node(s) were unschedulable")
 
 
-class NodeName(Plugin):
+class NodeName(framework.Plugin):
     """The node that the pod itself names."""
 
     name = "NodeName"
     listens = ActionType.NODE_NEW
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if not pod_class.node_name:
             return None
         passing = columns.index.field("name").where(lambda name: name == pod_class.node_name)
-        return masked(passing, "node(s) didn't match the requested node name")
+        return framework.masked(passing, "node(s) didn't match the requested node name")
 
 
 def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes with a NoSchedule or NoExecute taint that a class does not tolerate."""
 
     def refuses(taints: Any) -> bool:
-        return any(
-            not any(terms.tolerates(toleration, taint) for toleration in pod_class.tolerations)
-            for taint in taints
-            if taint.effect in _HARD
-        )
+        hard = (taint for taint in taints if taint.effect in terms.HARD)
+        return not all(terms.tolerated(pod_class.tolerations, taint) for taint in hard)
 
     return columns.index.field("taints").where(refuses)
 
 
-class TaintToleration(Plugin):
+class TaintToleration(framework.Plugin):
     """Taints: hard ones refuse, soft ones cost score."""
 
     name = "TaintToleration"
     listens = ActionType.NODE_NEW | ActionType.NODE_TAINTS
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         refused = untolerated(pod_class, columns)
         if not refused.any():
             return None
-        return masked(~refused, "node(s) had untolerated taint(s)")
+        return framework.masked(~refused, "node(s) had untolerated taint(s)")
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         soft = [
             toleration
             for toleration in pod_class.tolerations
@@ -84,8 +77,7 @@ class TaintToleration(Plugin):
         column = columns.index.field("taints")
         table = [
             sum(
-                taint.effect == "PreferNoSchedule"
-                and not any(terms.tolerates(toleration, taint) for toleration in soft)
+                taint.effect == "PreferNoSchedule" and not terms.tolerated(soft, taint)
                 for taint in taints  # type: ignore[attr-defined]
             )
             for taints in column.values
@@ -93,7 +85,7 @@ class TaintToleration(Plugin):
         return SoftTaints(counts(table, column))
 
 
-class SoftTaints(StaticScore):
+class SoftTaints(framework.StaticScore):
     """Fewer soft taints are better."""
 
     normalised = True
@@ -105,7 +97,7 @@ class SoftTaints(StaticScore):
         return None if raw.any() else framework.MAX_SCORE
 
 
-class PreferredAffinity(StaticScore):
+class PreferredAffinity(framework.StaticScore):
     """More fulfilled wishes are better."""
 
     normalised = True
@@ -122,7 +114,7 @@ def matching(pod_class: PodClass, columns: Columns) -> Bools:
     return passing
 
 
-class NodeAffinity(Plugin):
+class NodeAffinity(framework.Plugin):
     """nodeSelector, required and preferred node affinity, and what the profile adds."""
 
     name = "NodeAffinity"
@@ -158,20 +150,20 @@ class NodeAffinity(Plugin):
             raise framework.RefusedError("pod affinity terms conflict")
         return frozenset(union)
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if self._required is None and not pod_class.node_selector and pod_class.required is None:
             return None
         added = np.ones(columns.size, np.bool_)
         if self._required is not None:
             added = columns.index.any_term(self._required)
         own = np.where(matching(pod_class, columns), 0, 2)
-        return Coded(
+        return framework.Coded(
             np.where(added, own, 1).astype(np.int64),
             "node(s) didn't match scheduler-enforced node affinity",
             "node(s) didn't match Pod's node affinity/selector",
         )
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         wishes = [*self._preferred, *pod_class.preferred]
         if not wishes:
             return None
@@ -181,31 +173,31 @@ class NodeAffinity(Plugin):
         return PreferredAffinity(weights)
 
 
-class NodeDeclaredFeatures(Plugin):
+class NodeDeclaredFeatures(framework.Plugin):
     """Features of the kubelet without which the pod cannot run."""
 
     name = "NodeDeclaredFeatures"
     listens = ActionType.NODE_NEW | ActionType.NODE_LABELS
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if not pod_class.features:
             return None
         passing = columns.index.field("features").where(
             lambda declared: isinstance(declared, frozenset) and pod_class.features <= declared
         )
-        return masked(passing, "node(s) didn't match Pod's required features")
+        return framework.masked(passing, "node(s) didn't match Pod's required features")
 
 
 _SMALL = 23 << 20
 _LARGE = 1000 << 20
 
 
-class ImageLocality(Plugin):
+class ImageLocality(framework.Plugin):
     """Images that are there already, weighted by how many nodes have them."""
 
     name = "ImageLocality"
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         most = _LARGE * pod_class.containers
         alive = len(columns.rows)
         bytes_there = np.zeros(columns.size, np.int64)
@@ -218,4 +210,4 @@ class ImageLocality(Plugin):
         if not bytes_there.any() or most <= _SMALL:
             return None
         clipped = np.clip(bytes_there, _SMALL, most)
-        return StaticScore(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))
+        return framework.StaticScore(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))

@@ -20,15 +20,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from koordlet.kubeapi import classes, pod_annotations
+from koordlet.model import remember
 from koordlet.model import resources as amounts
 from koordlet.policy.cpu import accumulator, allocation
+from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import handover, placement
-from koordlet.scheduler.allocation.placement import INTEGER, Bind, NodeOffer, TopologyRequest, admit
+from koordlet.scheduler.allocation.placement import (
+    INTEGER,
+    Bind,
+    NodeOffer,
+    PlacementTrial,
+    TopologyRequest,
+)
 from koordlet.scheduler.allocation.zones import Weights, worth
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.objects import peer_keys, requests, wire
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
@@ -40,7 +47,7 @@ _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
 _NUMA = {"BestEffort", "Restricted", "SingleNUMANode"}
 
 
-class NodeNUMAResource(Plugin):
+class NodeNUMAResource(framework.Plugin):
     """Which node has the CPUs, and which CPUs they are."""
 
     name = "NodeNUMAResource"
@@ -60,18 +67,27 @@ class NodeNUMAResource(Plugin):
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
         self._columns: Columns | None = None
-        self._asked: tuple[PodClass, TopologyRequest] | None = None
+        #: What a class wants; one placement asks several times.
+        self.request = remember.last(self._request)
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
         request = self.request(pod_class)
         if pod_class.adopts:
             return None
         if request.bound and request.cpu % 1000:
-            raise RefusedError(INTEGER)
-        return Placeable(self, pod_class, columns) if self._concerned(request, columns) else None
+            raise framework.RefusedError(INTEGER)
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+        def refuses(node: Node, row: int) -> framework.Verdict | None:
+            draws = handover.drawn(pod_class, row)
+            answer = PlacementTrial(request, self.offer(node), columns, row, draws).admit()
+            if not isinstance(answer, allocation.Refusal):
+                return None
+            return framework.Verdict(answer.reasons, resolvable=not answer.final)
+
+        return framework.ByNode(columns, refuses) if self._concerned(request, columns) else None
+
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         if not self._concerned(self.request(pod_class), columns):
             return None
         held = resources.Chosen(columns, pod_class.requests.real, self._resources, nonzero=False)
@@ -89,12 +105,6 @@ class NodeNUMAResource(Plugin):
             machine.whole_cores or machine.numa_policy for machine in self.machines.values()
         )
 
-    def request(self, pod_class: PodClass) -> TopologyRequest:
-        """What a class wants; remembered for the class that was asked last."""
-        if self._asked is None or self._asked[0] is not pod_class:
-            self._asked = pod_class, self._request(pod_class)
-        return self._asked[1]
-
     def _request(self, pod_class: PodClass) -> TopologyRequest:
         notes = pod_class.annotations
         binding = pod_annotations.binding_of(notes)
@@ -103,9 +113,12 @@ class NodeNUMAResource(Plugin):
         policy, required = binding.policy
         named = policy or self._default
         cpu = asked.get(requests.CPU, 0)
+        # The label counts, not what Kubernetes would derive, and for production only.
+        labelled = pod_class.labels.get(classes.QOS_LABEL) in {"LSE", "LSR"}
+        exclusive = labelled and pod_class.band == "koord-prod"
         return TopologyRequest(
             cpu=cpu,
-            bound=_exclusive(pod_class) and named in _BINDS and cpu > 0,
+            bound=exclusive and named in _BINDS and cpu > 0,
             required=Bind(named) if required and named in _BINDS else None,
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
             exclusive=accumulator.Exclusive(binding.exclusive or "None"),
@@ -115,9 +128,9 @@ class NodeNUMAResource(Plugin):
                 key: amount for key, amount in asked.items() if key != requests.CPU and amount > 0
             },
             weights=tuple(
-                (weighted.name, weighted.weight)
-                for weighted in self._resources
-                if weighted.name in FIXED or asked.get(weighted.name, 0)
+                (name, weight)
+                for name, weight in self._resources
+                if name in FIXED or asked.get(name, 0)
             ),
         )
 
@@ -125,14 +138,11 @@ class NodeNUMAResource(Plugin):
         """What a node says."""
         machine = self.machines.get(node.name)
         label = node.labels.get(peer_keys.BIND_POLICY, "")
-        bind = None
+        bind = Bind.SPREAD if label == "SpreadByPCPUs" else None
         if label == "FullPCPUsOnly" or (machine is not None and machine.whole_cores):
             bind = Bind.FULL_CORES
-        elif label == "SpreadByPCPUs":
-            bind = Bind.SPREAD
-        numa = node.labels.get(peer_keys.NUMA_POLICY, "")
-        if not numa and machine is not None:
-            numa = machine.numa_policy
+        own = machine.numa_policy if machine is not None else ""
+        numa = node.labels.get(peer_keys.NUMA_POLICY) or own
         named = node.labels.get(peer_keys.NUMA_STRATEGY, "MostAllocated" if self._most else "")
         most = named == "MostAllocated"
         strategy = accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST
@@ -150,9 +160,9 @@ class NodeNUMAResource(Plugin):
         if not request.asks:
             return
         draws = columns.drawn_reservation(pod)
-        answer = admit(request, offer, columns, row, draws)
+        answer = PlacementTrial(request, offer, columns, row, draws).admit()
         if isinstance(answer, allocation.Refusal):
-            raise RefusedError(answer.why, resolvable=not answer.final)
+            raise framework.RefusedError(answer.why, resolvable=not answer.final)
         if answer is not None:
             pod.cpus = answer.cpus or None
             pod.parts = answer.parts if (request.numa or offer.numa) else {}
@@ -165,31 +175,10 @@ class NodeNUMAResource(Plugin):
         return {pod_annotations.RESOURCE_STATUS: json.dumps(status)} if status else {}
 
 
-class Placeable(ByNode):
-    """Nodes that could give the CPUs and amounts of a class at this moment."""
-
-    kind = Kind.LOAD
-
-    def __init__(self, plugin: NodeNUMAResource, pod_class: PodClass, columns: Columns) -> None:
-        super().__init__()
-        self._plugin, self._pod_class, self._columns = plugin, pod_class, columns
-        self._request = plugin.request(pod_class)
-
-    def refusal(self, row: int) -> Verdict | None:
-        node = self._columns.nodes[row]
-        if node is None:
-            return None
-        draws = handover.drawn(self._pod_class, row)
-        answer = admit(self._request, self._plugin.offer(node), self._columns, row, draws)
-        if not isinstance(answer, allocation.Refusal):
-            return None
-        return Verdict(answer.reasons, resolvable=not answer.final)
-
-
-class NumaScore(Score):
+class NumaScore(framework.Score):
     """How empty a node would be, or how full; only the NUMA nodes that would be chosen, if any."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
     def __init__(
         self,
@@ -220,35 +209,31 @@ class NumaScore(Score):
         if node is None:
             return 0
         request, offer = self._request, self._plugin.offer(node)
-        bound = request.bound or (offer.bind is not None and request.cpu > 0)
-        if offer.numa or request.numa:
-            return self._of_zones(row, offer, whole, bound=bound)
-        if offer.ratio is not None and offer.ratio > 1:
-            return self._amplified(row, offer, bound=bound)
-        return whole
+        draws = handover.drawn(self._pod_class, row) if offer.numa or request.numa else None
+        trial = PlacementTrial(request, offer, self._columns, row, draws)
+        if trial.numa:
+            return self._of_zones(trial, whole)
+        ratio = offer.ratio
+        return self._amplified(trial, ratio) if ratio is not None and ratio > 1 else whole
 
-    def _of_zones(self, row: int, offer: NodeOffer, whole: int, *, bound: bool) -> int:
-        draws = handover.drawn(self._pod_class, row)
-        answer = admit(self._request, offer, self._columns, row, draws)
+    def _of_zones(self, trial: PlacementTrial, whole: int) -> int:
+        answer = trial.admit()
         if isinstance(answer, allocation.Refusal) or answer is None:
             return 0
         if not answer.parts:
             return whole
-        wants = placement.asked(self._request, offer, bound=bound)
-        weights = Weights(self._most, self._request.weights)
-        zones = offer.zones(self._columns, row, draws)
-        return zones.score(tuple(answer.parts), wants, weights, bound=bool(answer.cpus))
+        weights, bound = Weights(self._most, self._request.weights), bool(answer.cpus)
+        return trial.zones().score(tuple(answer.parts), trial.asked, weights, bound=bound)
 
-    def _amplified(self, row: int, offer: NodeOffer, *, bound: bool) -> int:
-        columns = self._columns
-        wants = placement.asked(self._request, offer, bound=bound)
+    def _amplified(self, trial: PlacementTrial, ratio: float) -> int:
+        columns, row = self._columns, trial.row
         held = {
             name: columns.requested.item(columns.resource(name), row)
             for name, _ in self._request.weights
         }
-        held[requests.CPU] = placement.amplified(offer.ratio or 1.0, columns, row)
-        room = {name: offer.node.allocatable.get(name, 0) for name in held}
-        return worth(room, held, wants, Weights(self._most, self._request.weights))
+        held[requests.CPU] = placement.amplified(ratio, columns, row)
+        room = {name: trial.offer.node.allocatable.get(name, 0) for name in held}
+        return worth(room, held, trial.asked, Weights(self._most, self._request.weights))
 
 
 def spelled(pod: Pod) -> dict[str, Any]:
@@ -262,10 +247,3 @@ def spelled(pod: Pod) -> dict[str, Any]:
             for number, part in sorted(pod.parts.items())
         ]
     return status
-
-
-def _exclusive(pod_class: PodClass) -> bool:
-    """The label counts, not what Kubernetes would derive, and for production only."""
-    return (
-        pod_class.labels.get(classes.QOS_LABEL) in {"LSE", "LSR"} and pod_class.band == "koord-prod"
-    )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.scheduler.framework import Plugin, Rescue, Verdict
+from koordlet.scheduler import framework
 from koordlet.scheduler.objects.pods import Pod
 
 
-class SchedulingGates(Plugin):
+class SchedulingGates(framework.Plugin):
     """Every gate must be removed first."""
 
     name = "SchedulingGates"
@@ -22,10 +22,12 @@ class SchedulingGates(Plugin):
         return f"waiting for scheduling gates: [{' '.join(pod.gates)}]" if pod.gates else ""
 
 
-class DynamicResources(Plugin):
+class DynamicResources(framework.Plugin):
     """No pod that is tried has claims: it is said before preemption, as by kube-scheduler."""
 
     name = "DynamicResources"
 
-    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
-        return None if pod.reserve_pod_of else Rescue("no new claims to deallocate")
+    def post_filter(
+        self, pod: Pod, refused: Mapping[str, framework.Verdict]
+    ) -> framework.Rescue | None:
+        return None if pod.reserve_pod_of else framework.Rescue("no new claims to deallocate")

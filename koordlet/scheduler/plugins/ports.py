@@ -7,30 +7,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, hopeful
 from koordlet.scheduler.objects.pods import HostPort, PodClass
 
 _ANY = "0.0.0.0"  # noqa: S104 -- an address in an object, nothing is bound here
 
 
-class NodePorts(Plugin):
+class NodePorts(framework.Plugin):
     """No two pods with one port of one address."""
 
     name = "NodePorts"
     listens = ActionType.NODE_NEW | ActionType.POD_GONE
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         return FreePorts(pod_class.ports, columns) if pod_class.ports else None
 
 
-class FreePorts(Filter):
+class FreePorts(framework.Filter):
     """Asks only the few nodes that have any port taken."""
 
-    kind = Kind.LOAD
-    verdicts = hopeful("node(s) didn't have free ports for the requested pod ports")
+    kind = framework.Kind.LOAD
+    verdicts = framework.hopeful("node(s) didn't have free ports for the requested pod ports")
 
     def __init__(self, wanted: frozenset[HostPort], columns: Columns) -> None:
         self._wanted = wanted

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, hopeless
 from koordlet.scheduler.objects import terms
 from koordlet.scheduler.objects.pods import PodClass
 
@@ -47,7 +47,7 @@ def conditions(reported: Iterable[str]) -> frozenset[str]:
     return frozenset(meant & TAINTS.keys())
 
 
-class NodePressure(Plugin):
+class NodePressure(framework.Plugin):
     """Keeps pods off nodes that are short of something now."""
 
     name = "NodePressure"
@@ -58,29 +58,29 @@ class NodePressure(Plugin):
         #: Node to conditions; only nodes that have one. Given by whoever hears the agents.
         self.pressures: dict[str, frozenset[str]] = {}
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if not self.pressures:
             return None
         taints = {name: terms.Taint(key, "", "NoSchedule") for name, (key, _) in TAINTS.items()}
         refusing = [
             name
             for name, taint in taints.items()
-            if not any(terms.tolerates(each, taint) for each in pod_class.tolerations)
+            if not terms.tolerated(pod_class.tolerations, taint)
         ]
         return _Pressed(self.pressures, refusing, columns) if refusing else None
 
 
-class _Pressed(Filter):
+class _Pressed(framework.Filter):
     """The code is 1 and the place of the first condition that refuses."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
     blind = True
 
     def __init__(
         self, pressures: Mapping[str, frozenset[str]], refusing: list[str], columns: Columns
     ) -> None:
         self._pressures, self._refusing, self._columns = pressures, refusing, columns
-        self.verdicts = hopeless(
+        self.verdicts = framework.hopeless(
             *(f"node(s) reported {TAINTS[name][1]} pressure" for name in refusing)
         )
 

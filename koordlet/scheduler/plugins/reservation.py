@@ -17,17 +17,7 @@ import numpy as np
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import (
-    ByNode,
-    ContextScore,
-    Filter,
-    Kind,
-    Plugin,
-    Rescue,
-    Score,
-    Verdict,
-    hopeless,
-)
+from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import adoption
@@ -35,6 +25,7 @@ from koordlet.scheduler.reservation import matching
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
 from koordlet.scheduler.reservation.fit import NONE_SERVES, FitResult, ReservationFit
+from koordlet.scheduler.reservation.preallocation import Adopter
 from koordlet.scheduler.reservation.spec import ReservationSpec, ReservePodTraits
 
 _NO_ORDER = 2**62
@@ -44,7 +35,7 @@ _PREFERRED = 1000
 _PLACING = 2
 
 
-class Reservation(Plugin):
+class Reservation(framework.Plugin):
     """Room that was reserved, for those that it was reserved for."""
 
     name = "Reservation"
@@ -80,11 +71,9 @@ class Reservation(Plugin):
     def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         claim = claim_of(pod_class)
         several = claim.hides.values() if claim is not None else ()
-        return [
-            info.reserve_pod for info in several if info.usable and info.reserve_pod is not None
-        ]
+        return [info.reserve_pod for info in several if info.usable and info.reserve_pod]
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if self.cache is None:
             return None
         if pod_class.reserving is not None:
@@ -92,15 +81,15 @@ class Reservation(Plugin):
         claim = claim_of(pod_class)
         if claim is None:
             return None
-        return ClaimFilter(self._judge(pod_class, claim, columns), claim)
+        return ClaimFilter(self._judge(pod_class, claim, columns), claim, columns)
 
-    def _placing(self, how: ReservePodTraits, columns: Columns) -> Filter:
+    def _placing(self, how: ReservePodTraits, columns: Columns) -> framework.Filter:
         assert self.cache is not None  # noqa: S101 -- asked by the caller
         placing = ReservePodFilter(how, self.cache, columns)
         if how.adopting is None:
             return placing
         adopter = adoption.adopter(how.adopting, columns, self.arguments)
-        return PreAllocationFilter(placing, adoption.Adopting(adopter))
+        return PreAllocationFilter(placing, adoption.adopting(adopter, columns))
 
     def _judge(self, pod_class: PodClass, claim: Claim, columns: Columns) -> ReservationFit:
         known = claim.judge
@@ -110,18 +99,21 @@ class Reservation(Plugin):
         claim.judge = ReservationFit(pod_class, claim, columns, ignored)
         return claim.judge
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         if self.cache is None:
             return None
-        if pod_class.reserving is not None and pod_class.reserving.adopting is not None:
-            adopter = adoption.adopter(pod_class.reserving.adopting, columns, self.arguments)
+        how = pod_class.reserving
+        if how is not None and how.adopting is not None:
+            adopter = adoption.adopter(how.adopting, columns, self.arguments)
             return adoption.Preference(adopter)
         claim = claim_of(pod_class)
         if claim is None or claim.wish.ignores:
             return None
         return ClaimScore(self._judge(pod_class, claim, columns), claim, columns)
 
-    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
+    def post_filter(
+        self, pod: Pod, refused: Mapping[str, framework.Verdict]
+    ) -> framework.Rescue | None:
         """How many reservations failed for which reason."""
         if self.cache is None or pod.reserve_pod_of:
             return None
@@ -134,7 +126,7 @@ class Reservation(Plugin):
             for info in self.cache.claims.find(pod)
             if info.usable and info.row >= 0 and (node := nodes[info.row]) is not None
         )
-        return Rescue(matching.refusal(pod, wish, several, refused, self.name))
+        return framework.Rescue(matching.refusal(pod, wish, several, refused, self.name))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""
@@ -146,19 +138,15 @@ class Reservation(Plugin):
             return
         columns = self.cache.columns
         judged = self._judge(pod_class, claim, columns).judge(columns.rows[node])
-        if judged.reasons or (judged.chosen is None and self._required(claim)):
+        if judged.reasons or (judged.chosen is None and claim.required):
             raise framework.RefusedError(", ".join(judged.reasons) or NONE_SERVES, resolvable=True)
         self.cache.draw(pod, judged.chosen)
-
-    @staticmethod
-    def _required(claim: Claim) -> bool:
-        return claim.wish.affinity is not None and not claim.wish.ignores
 
     def adopts(self, spec: ReservationSpec, row: int) -> tuple[Pod, ...]:
         """The running pods that a reservation takes over on the node that was chosen for it."""
         if self.cache is None or spec.pre_allocation is None:
             return ()
-        return adoption.adopted(spec, self.cache.columns, self.arguments, row)
+        return Adopter(spec, self.cache.columns, self.arguments.adoption).judge(row).pods
 
     def unreserve(self, pod: Pod, node: str) -> None:
         if self.cache is not None and not pod.reserve_pod_of:
@@ -171,19 +159,16 @@ class Reservation(Plugin):
         return info.marks() if info is not None else {}
 
 
-class ClaimFilter(ByNode):
+class ClaimFilter(framework.ByNode):
     """Nodes where a class's reservations are are judged with them; others pass, or must not."""
 
-    kind = Kind.LOAD
-
-    def __init__(self, judge: ReservationFit, claim: Claim) -> None:
-        super().__init__()
+    def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
+        super().__init__(columns, self._judged)
         self._judge = judge
         self._claim = claim
-        self._everywhere = claim.wish.affinity is not None and not claim.wish.ignores
 
     def codes(self, rows: Rows) -> Ints:
-        if self._everywhere:
+        if self._claim.required:
             return super().codes(rows)
         codes = np.zeros(rows.size, np.int64)
         wanted = self._claim.rows
@@ -192,14 +177,14 @@ class ClaimFilter(ByNode):
             codes[place] = self.code(int(rows[place]))
         return codes
 
-    def refusal(self, row: int) -> Verdict | None:
-        if not self._everywhere and row not in self._claim.rows:
+    def _judged(self, _node: Node, row: int) -> framework.Verdict | None:
+        if not self._claim.required and row not in self._claim.rows:
             return None
         judged = self._judge.judge(row)
-        return Verdict(judged.reasons, judged.resolvable) if judged.reasons else None
+        return framework.Verdict(judged.reasons, judged.resolvable) if judged.reasons else None
 
 
-class ClaimScore(ContextScore):
+class ClaimScore(framework.ContextScore):
     """Where the pod finds a reservation, the better the fuller it makes it."""
 
     def __init__(self, judge: ReservationFit, claim: Claim, columns: Columns) -> None:
@@ -260,11 +245,11 @@ class ClaimScore(ContextScore):
         return framework.scaled(scores)
 
 
-class ReservePodFilter(Filter):
+class ReservePodFilter(framework.Filter):
     """Nodes that may have a reserve pod: not beside its pin (1), not beside another policy (2)."""
 
-    kind = Kind.LOAD
-    verdicts = hopeless(
+    kind = framework.Kind.LOAD
+    verdicts = framework.hopeless(
         "node(s) didn't match the nodeName specified by reservation",
         "node(s) reservation allocate policy conflict",
     )
@@ -292,12 +277,12 @@ class ReservePodFilter(Filter):
         return not self._cache.conflict(row, self._how.policy)
 
 
-class PreAllocationFilter(Filter):
+class PreAllocationFilter(framework.Filter):
     """Nodes for a reserve pod that adopts running pods: ``ReservePodFilter`` first, then those."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
-    def __init__(self, placing: ReservePodFilter, adopting: adoption.Adopting) -> None:
+    def __init__(self, placing: ReservePodFilter, adopting: framework.ByNode) -> None:
         self._placing = placing
         self._adopting = adopting
 
@@ -312,7 +297,7 @@ class PreAllocationFilter(Filter):
     def allows(self, row: int) -> bool:
         return self._placing.allows(row) and self._adopting.allows(row)
 
-    def verdict(self, code: int) -> Verdict:
+    def verdict(self, code: int) -> framework.Verdict:
         if code <= _PLACING:
             return self._placing.verdict(code)
         return self._adopting.verdict(code - _PLACING)

@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.cluster.vectors import Floats, Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -31,25 +29,21 @@ _HOPELESS = 1 << 62
 _MOST_BITS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Weighted:
-    """A resource and its weight in a score."""
-
-    name: str
-    weight: int
+#: Resources and their weights in a score.
+Weighted = tuple[tuple[str, int], ...]
 
 
-def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
+def weighted(bodies: Sequence[wire.Body]) -> Weighted:
     """Resources of a strategy; cpu and memory where none are given."""
     resources = tuple(
-        Weighted(wire.text(body, "name"), wire.integer(body, "weight", 1) or 1) for body in bodies
+        (wire.text(body, "name"), wire.integer(body, "weight", 1) or 1) for body in bodies
     )
-    if any(not 1 <= resource.weight <= 100 for resource in resources):
+    if any(not 1 <= weight <= 100 for _, weight in resources):
         raise BadObjectError("a weight of a resource is from 1 to 100")
-    return resources or (Weighted(requests.CPU, 1), Weighted(requests.MEMORY, 1))
+    return resources or ((requests.CPU, 1), (requests.MEMORY, 1))
 
 
-class NodeResourcesFit(Plugin):
+class NodeResourcesFit(framework.Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
@@ -70,7 +64,7 @@ class NodeResourcesFit(Plugin):
             raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
         self._kind = kind
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         if pod_class.adopts:
             # Its room is what running pods still have: the reservation plugin has judged it.
             return None
@@ -93,17 +87,17 @@ class NodeResourcesFit(Plugin):
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
         return extended and (name in self._ignored or name.partition("/")[0] in self._groups)
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         chosen = Chosen(columns, pod_class.requests.incoming, self._resources, nonzero=True)
         if self._kind == "RequestedToCapacityRatio":
             return Ratio(chosen, self._shape)
         return Least(chosen) if self._kind == "LeastAllocated" else Most(chosen)
 
 
-class Fit(Filter):
+class Fit(framework.Filter):
     """One bit a resource that is short, bit 0 for the number of pods."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
     def __init__(self, columns: Columns, asked: Sequence[tuple[int, int, str]]) -> None:
         self._columns = columns
@@ -146,7 +140,7 @@ class Fit(Filter):
             for kind, amount in ((_PODS, 1), *self._pairs)
         ]
 
-    def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
+    def refusal(self, row: int, spare: Sequence[int]) -> framework.Verdict:
         """Why a node is refused where so much would be left of each, of some less than nothing."""
         code = int(spare[0] < 0)
         for place, ((kind, amount), left) in enumerate(zip(self._pairs, spare[1:], strict=True)):
@@ -156,14 +150,14 @@ class Fit(Filter):
                     code |= _HOPELESS
         return self.verdict(code)
 
-    def verdict(self, code: int) -> Verdict:
+    def verdict(self, code: int) -> framework.Verdict:
         reasons = ["Too many pods"] if code & 1 else []
         reasons += [
             f"Insufficient {name}"
             for place, name in enumerate(self._names)
             if code >> 1 + place & 1
         ]
-        return Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
+        return framework.Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
 
 
 class Eased(Fit):
@@ -193,25 +187,13 @@ class Chosen:
     """The columns of the resources that a score looks at, and what the pod would add."""
 
     def __init__(
-        self,
-        columns: Columns,
-        asked: Mapping[str, int],
-        resources: Sequence[Weighted],
-        *,
-        nonzero: bool,
+        self, columns: Columns, asked: Mapping[str, int], resources: Weighted, *, nonzero: bool
     ) -> None:
-        fixed = set(FIXED)
         self._columns = columns
-        used = [
-            resource
-            for resource in resources
-            if resource.name in fixed or asked.get(resource.name, 0)
-        ]
-        self.rows = [columns.resource(resource.name) for resource in used]
-        weights, amounts = (
-            [resource.weight for resource in used],
-            [asked.get(resource.name, 0) for resource in used],
-        )
+        used = [(name, weight) for name, weight in resources if name in FIXED or asked.get(name, 0)]
+        self.rows = [columns.resource(name) for name, _ in used]
+        weights = [weight for _, weight in used]
+        amounts = [asked.get(name, 0) for name, _ in used]
         self.weights: Ints = np.array(weights, np.int64).reshape(-1, 1)
         self.asked: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
@@ -239,54 +221,48 @@ class Chosen:
         return room
 
 
-class Least(Score):
+class Least(framework.Score):
     """The emptier the better."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
     def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
 
     def raw(self, rows: Rows) -> Ints:
         room = self._chosen.room(rows)
-        wanted = self._chosen.held(rows) + self._chosen.asked
-        usable = room > 0
-        each = self._each(wanted, np.maximum(room, 1))
-        weights = np.where(usable, self._chosen.weights, 0)
-        mean: Ints = (each * weights).sum(axis=0) // np.maximum(weights.sum(axis=0), 1)
+        whole = np.maximum(room, 1)
+        wanted = np.minimum(self._chosen.held(rows) + self._chosen.asked, whole)
+        weights = np.where(room > 0, self._chosen.weights, 0)
+        total = (self._counted(wanted, whole) * framework.MAX_SCORE // whole * weights).sum(axis=0)
+        mean: Ints = total // np.maximum(weights.sum(axis=0), 1)
         return mean
-
-    def _each(self, wanted: Ints, room: Ints) -> Ints:
-        share: Ints = np.maximum(room - wanted, 0) * framework.MAX_SCORE // room
-        return share
 
     def one(self, row: int) -> int:
         total = weights = 0
         for weight, room, held, asked in self._chosen.triples(row):
             if room > 0:
-                total += weight * self._single(room, held + asked)
+                counted = self._counted(min(held + asked, room), room)
+                total += weight * (counted * framework.MAX_SCORE // room)
                 weights += weight
         return total // weights if weights else 0
 
-    def _single(self, room: int, wanted: int) -> int:
-        return max(room - wanted, 0) * framework.MAX_SCORE // room
+    def _counted(self, wanted: Any, room: Any) -> Any:
+        """What counts of a room with the pod in it, of one node or of many."""
+        return room - wanted
 
 
 class Most(Least):
     """The fuller the better."""
 
-    def _each(self, wanted: Ints, room: Ints) -> Ints:
-        share: Ints = np.minimum(wanted, room) * framework.MAX_SCORE // room
-        return share
-
-    def _single(self, room: int, wanted: int) -> int:
-        return min(wanted, room) * framework.MAX_SCORE // room
+    def _counted(self, wanted: Any, room: Any) -> Any:
+        return wanted
 
 
-class Ratio(Score):
+class Ratio(framework.Score):
     """A ramp over the share in use; resources that score nothing have no say."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
     def __init__(self, chosen: Chosen, points: Sequence[tuple[int, int]]) -> None:
         self._chosen = chosen
@@ -327,7 +303,7 @@ def ramp(points: Sequence[tuple[int, int]], share: int) -> int:
     return points[-1][1]
 
 
-class NodeResourcesBalancedAllocation(Plugin):
+class NodeResourcesBalancedAllocation(framework.Plugin):
     """Whether the pod makes the shares of CPU and memory more even or less."""
 
     name = "NodeResourcesBalancedAllocation"
@@ -336,16 +312,16 @@ class NodeResourcesBalancedAllocation(Plugin):
         super().__init__(args)
         self._resources = weighted(wire.bodies(args, "resources"))
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
-        if not any(pod_class.requests.real.get(resource.name, 0) for resource in self._resources):
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
+        if not any(pod_class.requests.real.get(name, 0) for name, _ in self._resources):
             return None
         return Balanced(Chosen(columns, pod_class.requests.real, self._resources, nonzero=False))
 
 
-class Balanced(Score):
+class Balanced(framework.Score):
     """About 75 is neutral, more is more even than before."""
 
-    kind = Kind.LOAD
+    kind = framework.Kind.LOAD
 
     def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
@@ -386,14 +362,8 @@ def evenness(wanted: Ints, room: Ints) -> Ints:
     low = np.where(usable, shares, 2.0).min(axis=0, initial=2.0)
     spread = np.where(many == 2, (shares.max(axis=0, initial=0.0) - low) / 2, 0.0)
     if wanted.shape[0] > 2:
-        spread = np.where(many > 2, _deviation(shares, usable, many), spread)
+        safe = np.maximum(many, 1)
+        squares = np.where(usable, (shares - shares.sum(axis=0) / safe) ** 2, 0.0)
+        spread = np.where(many > 2, np.sqrt(squares.sum(axis=0) / safe), spread)
     scores: Ints = ((1 - spread) * 100.0).astype(np.int64)
     return scores
-
-
-def _deviation(shares: Floats, usable: Any, many: Ints) -> Floats:
-    safe = np.maximum(many, 1)
-    mean = shares.sum(axis=0) / safe
-    squares = np.where(usable, (shares - mean) ** 2, 0.0)
-    deviation: Floats = np.sqrt(squares.sum(axis=0) / safe)
-    return deviation

@@ -23,16 +23,6 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
-from koordlet.scheduler.framework import (
-    ContextScore,
-    Filter,
-    Kind,
-    Plugin,
-    Score,
-    Verdict,
-    hopeful,
-    hopeless,
-)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.owners import PodOwners
 from koordlet.scheduler.objects.pods import PodClass
@@ -48,7 +38,7 @@ _SYSTEM = (
 _MISMATCH = "node(s) didn't match pod topology spread constraints"
 
 
-class PodTopologySpread(Plugin):
+class PodTopologySpread(framework.Plugin):
     """The pod's own constraints; without any, the profile's with the selector of its owners."""
 
     name = "PodTopologySpread"
@@ -80,7 +70,7 @@ class PodTopologySpread(Plugin):
             return ()
         return tuple(replace(constraint, selector=selector) for constraint in chosen)
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         constraints = self._constraints(pod_class, hard=True)
         return Hard(pod_class, columns, constraints) if constraints else None
 
@@ -91,7 +81,7 @@ class PodTopologySpread(Plugin):
             for constraint in self._constraints(pod_class, hard=True)
         )
 
-    def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
+    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         constraints = self._constraints(pod_class, hard=False)
         if not constraints:
             return None
@@ -112,15 +102,18 @@ def _meant(namespace: str, selector: selectors.Compiled | None, pod_class: PodCl
     return int(terms.holds(selector, pod_class.labels))
 
 
-def _eligible(
+def _counted(
     pod_class: PodClass, columns: Columns, constraint: terms.SpreadConstraint, keyed: Bools
-) -> Bools:
+) -> tuple[Tally, DomainSums, Bools]:
+    """The pods that a constraint counts, their sums by domain, the nodes that are eligible."""
     eligible = keyed & columns.alive
     if constraint.honor_affinity:
         eligible &= node.matching(pod_class, columns)
     if constraint.honor_taints:
         eligible &= ~node.untolerated(pod_class, columns)
-    return eligible
+    column = columns.index.label(constraint.key)
+    tally = tally_of(columns, pod_class.namespace, constraint.selector)
+    return tally, DomainSums(tally, column.ids, len(column.values), eligible), eligible
 
 
 def _keyed(columns: Columns, constraints: Sequence[terms.SpreadConstraint]) -> Bools:
@@ -139,13 +132,13 @@ class _Counted:
     itself: int
 
 
-class Hard(Filter):
+class Hard(framework.Filter):
     """2 where the node lacks the key of a constraint, 1 where its domain has too many."""
 
-    kind = Kind.CONTEXT
-    verdicts: Sequence[Verdict] = (
-        *hopeful(_MISMATCH),
-        *hopeless(f"{_MISMATCH} (missing required label)"),
+    kind = framework.Kind.CONTEXT
+    verdicts: Sequence[framework.Verdict] = (
+        *framework.hopeful(_MISMATCH),
+        *framework.hopeless(f"{_MISMATCH} (missing required label)"),
     )
 
     def __init__(
@@ -154,14 +147,9 @@ class Hard(Filter):
         keyed = _keyed(columns, constraints)
         self._counted = []
         for constraint in constraints:
-            column = columns.index.label(constraint.key)
-            eligible = _eligible(pod_class, columns, constraint, keyed)
-            tally = tally_of(columns, pod_class.namespace, constraint.selector)
-            sums = DomainSums(tally, column.ids, len(column.values), eligible)
-            itself = constraint.selector is not None and terms.holds(
-                constraint.selector, pod_class.labels
-            )
-            domains = np.unique(column.ids[eligible])
+            _, sums, eligible = _counted(pod_class, columns, constraint, keyed)
+            itself = terms.holds(constraint.selector, pod_class.labels)
+            domains = np.unique(sums.domains[eligible])
             self._counted.append(_Counted(constraint, sums, domains, int(itself)))
 
     def _open(self, counted: _Counted) -> Bools:
@@ -189,7 +177,7 @@ class Hard(Filter):
         return codes
 
 
-class Soft(ContextScore):
+class Soft(framework.ContextScore):
     """The fewer matching pods in a node's domains, weighted by how many domains there are."""
 
     def __init__(
@@ -200,15 +188,10 @@ class Soft(ContextScore):
         *,
         every_key: bool,
     ) -> None:
-        keyed = _keyed(columns, constraints)
-        everywhere = np.ones(columns.size, np.bool_)
-        self._keyed = keyed if every_key else everywhere
+        self._keyed = _keyed(columns, constraints if every_key else ())
         self._parts: list[tuple[terms.SpreadConstraint, Tally, DomainSums]] = []
         for constraint in constraints:
-            column = columns.index.label(constraint.key)
-            tally = tally_of(columns, pod_class.namespace, constraint.selector)
-            eligible = _eligible(pod_class, columns, constraint, self._keyed)
-            sums = DomainSums(tally, column.ids, len(column.values), eligible)
+            tally, sums, _ = _counted(pod_class, columns, constraint, self._keyed)
             self._parts.append((constraint, tally, sums))
         self._size = columns.size
 

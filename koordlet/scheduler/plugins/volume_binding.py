@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.kubeapi import kinds, objects, selectors
+from koordlet.kubeapi import kinds, objects
 from koordlet.model.record import dataclass
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
-from koordlet.scheduler.framework import Coded, Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
@@ -81,27 +81,22 @@ class VolumeBinding(WithStorage):
         self._chosen: dict[str, dict[tuple[str, str], str]] = {}
         self._columns: Columns | None = None
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
         names = claim_names(pod_class)
         if not names:
             return None
+        space = pod_class.namespace
         for name, pod in names.items():
-            claim = self.storage.claims.get((pod_class.namespace, name))
+            claim = self.storage.claims.get((space, name))
             if claim is None:
                 missing = f'persistentvolumeclaim "{name}"'
-                if pod is None:
-                    raise RefusedError(f"{missing} not found")
-                raise RefusedError(
-                    f"waiting for ephemeral volume controller to create the {missing}"
-                )
-            self._claim(pod_class.namespace, name)
+                made = f"waiting for ephemeral volume controller to create the {missing}"
+                raise framework.RefusedError(f"{missing} not found" if pod is None else made)
+            self._claim(space, name)
             if pod is not None and not _owns(pod, claim):
-                space = pod_class.namespace
-                raise RefusedError(
-                    f"PVC {space}/{name} was not created for pod {space}/{pod.get('name')}"
-                    " (pod is not owner)"
-                )
+                whose = f"was not created for pod {space}/{pod.get('name')} (pod is not owner)"
+                raise framework.RefusedError(f"PVC {space}/{name} {whose}")
         codes = np.zeros(columns.size, np.int64)
         for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
@@ -109,7 +104,7 @@ class VolumeBinding(WithStorage):
             if volume is not None:
                 code = np.where(reach(volume, columns), 0, _AFFINITY)
             codes = np.where(codes == 0, code, codes)
-        waits = any(not self._volume_of(pod_class.namespace, name) for name in names)
+        waits = any(not self.storage.volume_of(pod_class.namespace, name) for name in names)
         return _Choice(self, pod_class, codes) if waits else _Reach(codes)
 
     def _claim(self, namespace: str, name: str) -> None:
@@ -117,25 +112,18 @@ class VolumeBinding(WithStorage):
         spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
         phase = wire.text(wire.mapping(claim, "status"), "phase")
         volume = wire.text(spec, "volumeName")
+        known = f'persistentvolumeclaim "{name}"'
         if phase == "Lost":
-            lost = (
-                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
-            )
-            raise RefusedError(lost)
+            lost = f'bound to non-existent persistentvolume "{volume}"'
+            raise framework.RefusedError(f"{known} {lost}")
         if meta.get("deletionTimestamp") is not None:
-            raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
+            raise framework.RefusedError(f"{known} is being deleted")
         if volume and (phase != "Pending" or _BOUND in wire.mapping(meta, "annotations")):
             return
-        storage_class = self.storage.class_of(claim)
-        if volume:
-            # It has asked for this volume, and the volume controller has not agreed as yet.
-            storage_class = {}
+        # One that asks for a volume waits until the volume controller agrees, whatever its class.
+        storage_class = {} if volume else self.storage.class_of(claim)
         if wire.text(storage_class, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
-            raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
-
-    def _volume_of(self, namespace: str, name: str) -> str:
-        claim = self.storage.claims.get((namespace, name), {})
-        return wire.text(wire.mapping(claim, "spec"), "volumeName")
+            raise framework.RefusedError("pod has unbound immediate PersistentVolumeClaims")
 
     def waiting(self, pod_class: PodClass) -> list[Waiting]:
         """The claims of a class that wait, the smallest first (rule 1)."""
@@ -144,7 +132,7 @@ class VolumeBinding(WithStorage):
             _waiting(key, claim, self.storage, self._columns, self._promised)
             for name in claim_names(pod_class)
             if (claim := self.storage.claims.get(key := (pod_class.namespace, name))) is not None
-            and not self._volume_of(*key)
+            and not self.storage.volume_of(*key)
         ]
         return sorted(waiting, key=lambda claim: claim.size)
 
@@ -154,7 +142,7 @@ class VolumeBinding(WithStorage):
             return
         chosen = outcome(self.waiting(pod.pod_class), columns.rows[node])
         if isinstance(chosen, int):
-            raise RefusedError(_Reach.reasons_of(chosen)[0])
+            raise framework.RefusedError(_Reach.reasons_of(chosen)[0])
         if chosen:
             self._chosen[pod.uid] = chosen
             self._promised |= {volume: key for key, volume in chosen.items() if volume}
@@ -170,46 +158,39 @@ class VolumeBinding(WithStorage):
     def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
         patches: list[tuple[objects.Ref, objects.Object]] = []
         for (namespace, name), volume in self._chosen.get(pod.uid, {}).items():
+            ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
+            patch: objects.Object = {"metadata": {"annotations": {SELECTED: node}}}
             if volume:
                 meta = wire.mapping(self.storage.claims.get((namespace, name), {}), "metadata")
-                whose = {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    "namespace": namespace,
-                    "name": name,
-                    "uid": wire.text(meta, "uid"),
-                }
+                whose = {"namespace": namespace, "name": name, "uid": wire.text(meta, "uid")}
                 ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
-                patches.append((ref, {"spec": {"claimRef": whose}}))
-            else:
-                ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
-                patches.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
+                kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+                patch = {"spec": {"claimRef": {**kind, **whose}}}
+            patches.append((ref, patch))
         return patches
 
 
 def _owns(pod: Body, claim: Body) -> bool:
     """Whether a claim was made for a pod; of a pod without a UID nobody can say."""
-    references = wire.bodies(wire.mapping(claim, "metadata"), "ownerReferences")
-    return not pod.get("uid") or any(
-        reference.get("controller") is True and reference.get("uid") == pod["uid"]
-        for reference in references
-    )
+    owners = wire.bodies(wire.mapping(claim, "metadata"), "ownerReferences")
+    uids = [owner.get("uid") for owner in owners if owner.get("controller") is True]
+    return not pod.get("uid") or pod["uid"] in uids
 
 
-class _Reach(Coded):
+class _Reach(framework.Coded):
     @staticmethod
     def reasons_of(code: int) -> tuple[str, ...]:
         """The reasons of a code, one for each bit."""
         return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
 
-    def verdict(self, code: int) -> Verdict:
-        return Verdict(self.reasons_of(code), resolvable=False)
+    def verdict(self, code: int) -> framework.Verdict:
+        return framework.Verdict(self.reasons_of(code), resolvable=False)
 
 
 class _Choice(_Reach):
     """Claims wait: what is free may have been promised meanwhile."""
 
-    kind = Kind.CONTEXT
+    kind = framework.Kind.CONTEXT
 
     def __init__(self, plugin: VolumeBinding, pod_class: PodClass, codes: Ints) -> None:
         super().__init__(codes)
@@ -249,7 +230,7 @@ def reach(volume: Body, columns: Columns) -> Bools:
     if affinity.get("required") is None:
         return np.ones(columns.size, np.bool_)
     several = wire.bodies(wire.mapping(affinity, "required"), "nodeSelectorTerms")
-    return columns.index.any_term([terms.node_term(term) for term in several])
+    return columns.index.any_term(list(map(terms.node_term, several)))
 
 
 def _waiting(
@@ -262,10 +243,8 @@ def _waiting(
     spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
     size = _size(wire.mapping(spec, "resources"), "requests")
     storage_class = storage.class_of(claim)
-    made, enough = (
-        _provisioned(storage_class, columns),
-        _roomy(storage_class, size, storage, columns),
-    )
+    made = _provisioned(storage_class, columns)
+    enough = _roomy(storage_class, size, storage, columns)
     node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
     if node:
         # It is being made for a node: there or nowhere.
@@ -274,14 +253,12 @@ def _waiting(
     uid = wire.text(meta, "uid")
     mine = [(name, body) for name, body in storage.volumes.items() if _whose(body, key, uid)]
     free = [
-        Volume(name, _size(wire.mapping(body, "spec"), "capacity"), reach(body, columns))
+        Volume(name, much, reach(body, columns))
         for name, body in mine or storage.volumes.items()
         if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
+        if (much := _size(wire.mapping(body, "spec"), "capacity")) >= size
     ]
-    free = sorted(
-        (volume for volume in free if volume.size >= size),
-        key=lambda volume: (volume.size, volume.name),
-    )
+    free.sort(key=lambda volume: (volume.size, volume.name))
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
 
@@ -324,9 +301,8 @@ def _provisioned(storage_class: Body, columns: Columns) -> Bools:
     for topology in allowed:
         inside = np.ones(columns.size, np.bool_)
         for want in wire.bodies(topology, "matchLabelExpressions"):
-            needed = terms.NodeRequirement(
-                wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
-            )
+            values = wire.strings(want, "values")
+            needed = terms.NodeRequirement(wire.text(want, "key"), "In", values)
             inside &= columns.index.requirement(needed)
         served |= inside
     return served
@@ -343,15 +319,10 @@ def _roomy(storage_class: Body, size: int, storage: Storage, columns: Columns) -
             continue
         key = "capacity" if capacity.get("maximumVolumeSize") is None else "maximumVolumeSize"
         if capacity.get(key) is not None and _size({"": {"storage": capacity[key]}}, "") >= size:
-            roomy |= _inside(terms.selector(capacity, "nodeTopology"), columns)
+            wanted = terms.selector(capacity, "nodeTopology")
+            for row, node in enumerate(columns.nodes if wanted is not None else ()):
+                roomy[row] |= node is not None and terms.holds(wanted, node.labels)
     return roomy
-
-
-def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:
-    zeros = np.zeros(columns.size, np.bool_)
-    for row, node in enumerate(columns.nodes):
-        zeros[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
-    return zeros
 
 
 def _size(body: Body, key: str) -> int:

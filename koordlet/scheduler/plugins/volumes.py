@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Ints, Rows
-from koordlet.scheduler.framework import Filter, Kind, Plugin, hopeful, masked
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.storage import Storage, claim_names
@@ -28,22 +28,15 @@ _DISKS = {
     "iscsi": ("iqn",),
     "rbd": ("pool", "image"),
 }
-_ZONES = (
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-)
-
-
-#: What they are called now.
+#: Former labels to what they are called now.
 _RENAMED = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
+_ZONES = (*_RENAMED.values(), *_RENAMED)
 
 
-class WithStorage(Plugin):
+class WithStorage(framework.Plugin):
     """A plugin that is given the objects of storage."""
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -57,19 +50,15 @@ class VolumeRestrictions(WithStorage):
     name = "VolumeRestrictions"
     listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         disks = _disks(pod_class)
-        alone = {
-            name
+        specs = {
+            name: wire.mapping(self.storage.claims.get((pod_class.namespace, name), {}), "spec")
             for name in claim_names(pod_class)
-            if self._alone(self.storage, pod_class.namespace, name)
         }
+        modes = {name: wire.strings(spec, "accessModes") for name, spec in specs.items()}
+        alone = {name for name, several in modes.items() if "ReadWriteOncePod" in several}
         return _InUse(pod_class, disks, alone, columns) if disks or alone else None
-
-    @staticmethod
-    def _alone(storage: Storage, namespace: str, name: str) -> bool:
-        claim = storage.claims.get((namespace, name), {})
-        return "ReadWriteOncePod" in wire.strings(wire.mapping(claim, "spec"), "accessModes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +83,9 @@ def _disks(pod_class: PodClass) -> dict[tuple[str, ...], Disk]:
     return disks
 
 
-class _InUse(Filter):
-    kind = Kind.CONTEXT
-    verdicts = hopeful(
+class _InUse(framework.Filter):
+    kind = framework.Kind.CONTEXT
+    verdicts = framework.hopeful(
         "node(s) had no available disk",
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access"
         " mode already in-use by another pod",
@@ -118,9 +107,8 @@ class _InUse(Filter):
                 continue
             if self._clash(_disks(other)):
                 blocked[list(by_row)] = 1
-            if other.namespace == self._pod_class.namespace and self._claims & set(
-                claim_names(other)
-            ):
+            same = other.namespace == self._pod_class.namespace
+            if same and not self._claims.isdisjoint(claim_names(other)):
                 blocked[blocked == 0] = 2
         return blocked[rows]
 
@@ -141,7 +129,7 @@ class VolumeZone(WithStorage):
     name = "VolumeZone"
     listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         # A cluster of one zone may have no labels: a node without any of them is not judged.
         index = columns.index
         nowhere = np.ones(columns.size, np.bool_)
@@ -158,7 +146,11 @@ class VolumeZone(WithStorage):
                         now = terms.NodeRequirement(_RENAMED[key], "In", zones)
                         there |= (index.label(key).ids < 0) & index.requirement(now)
                     passing &= there | nowhere
-        return None if passing.all() else masked(passing, "node(s) had no available volume zone")
+        return (
+            None
+            if passing.all()
+            else framework.masked(passing, "node(s) had no available volume zone")
+        )
 
 
 class NodeVolumeLimits(WithStorage):
@@ -167,20 +159,20 @@ class NodeVolumeLimits(WithStorage):
     name = "NodeVolumeLimits"
     listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
 
-    def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
+    def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         wanted = self.storage.attached(pod_class)
         drivers = {driver for driver, _ in wanted}
         limits = {
-            name: {driver: most for driver, most in value.items() if driver in drivers}
+            name: {driver: value[driver] for driver in drivers & value.keys()}
             for name, value in self.storage.limits.items()
+            if not drivers.isdisjoint(value)
         }
-        limits = {name: value for name, value in limits.items() if value}
         return _Attached(self.storage, wanted, limits, columns) if limits else None
 
 
-class _Attached(Filter):
-    kind = Kind.CONTEXT
-    verdicts = hopeful("node(s) exceed max volume count")
+class _Attached(framework.Filter):
+    kind = framework.Kind.CONTEXT
+    verdicts = framework.hopeful("node(s) exceed max volume count")
 
     def __init__(
         self,

@@ -20,7 +20,6 @@ from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.reservation.cache import ReservationCache
-from koordlet.scheduler.reservation.info import ReservationInfo
 
 #: Of each list.
 MOST = 200
@@ -75,7 +74,16 @@ def document(
 def reservations(cache: ReservationCache) -> list[Body]:
     """All of them, by name."""
     return [
-        _reservation(info)
+        {
+            "name": info.spec.name,
+            "uid": info.spec.uid,
+            "phase": info.phase.value,
+            "node": info.node or None,
+            "allocatable": _shown(info.spec.allocatable),
+            "allocated": _shown(info.allocated),
+            "owners": sorted(info.owners),
+            "why": info.spec.fault,
+        }
         for info in sorted(cache.by_uid.values(), key=lambda info: info.spec.name)
     ]
 
@@ -129,19 +137,6 @@ def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
         "why": queued.why or pod.stored_condition[1],
         "nominated": pod.nominated or None,
         "requests": _shown(pod.pod_class.requests.real),
-    }
-
-
-def _reservation(info: ReservationInfo) -> Body:
-    return {
-        "name": info.spec.name,
-        "uid": info.spec.uid,
-        "phase": info.phase.value,
-        "node": info.node or None,
-        "allocatable": _shown(info.spec.allocatable),
-        "allocated": _shown(info.allocated),
-        "owners": sorted(info.owners),
-        "why": info.spec.fault,
     }
 
 

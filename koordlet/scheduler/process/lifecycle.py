@@ -145,7 +145,13 @@ async def run(options: Options) -> None:
             async with site.publishing():
                 await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
-                _raise(working)
+                # The first error of those that ended together.
+                error = working.exception()
+                while isinstance(error, BaseExceptionGroup):
+                    error = error.exceptions[0]
+                raise error or errors.BugError(
+                    "the scheduling loop ended without an error", culprit="scheduler"
+                )
         finally:
             stopped.cancel()
             working.cancel()
@@ -196,9 +202,8 @@ async def _speaking(
     from koordlet.scheduler.process import standalone_api  # noqa: PLC0415
 
     listener = options.remote
-    speaks: speakers.Speakers = speakers.Names(
-        listener.trust_domain if listener is not None else ""
-    )
+    domain = listener.trust_domain if listener is not None else ""
+    speaks: speakers.Speakers = speakers.Names(domain)
     if listener is not None and listener.audience:
         speaks = speakers.TokenSpeakers(store, listener.audience, listener.accounts, names=speaks)
     taking = ingest.Ingest(
@@ -230,16 +235,6 @@ def _room() -> limits.CallLimits:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return bounds.CallLimits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
-
-
-def _raise(ended: asyncio.Future[None]) -> None:
-    """The first error of those that ended together."""
-    error = ended.exception()
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if error is not None:
-        raise error
-    raise errors.BugError("the scheduling loop ended without an error", culprit="scheduler")
 
 
 @contextlib.asynccontextmanager

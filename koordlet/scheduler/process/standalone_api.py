@@ -11,7 +11,9 @@ Rules:
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import datetime as dt
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -30,7 +32,7 @@ from koordlet.rpc import placing
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
-from koordlet.scheduler.objects import json_annotations, requests
+from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
@@ -56,57 +58,54 @@ class StandaloneApi:
     def __init__(self, store: objects.Objects, loop: runner.Loop) -> None:
         self._store, self._loop = store, loop
 
-    def nodes(self, name: str) -> Sequence[placing.NodeLine]:
+    def nodes(self, name: str) -> Sequence[placing.Node]:
         """One node, or all."""
         columns = self._loop.core.pod_cache.columns
         rows = {key: row for key, row in sorted(columns.rows.items()) if not name or key == name}
         if name and not rows:
             raise refusals.NotFound("no node has this name", culprit=name)
         names = sorted(columns.resources, key=columns.resources.__getitem__)
-        lines = []
+        nodes = []
         for key, row in rows.items():
-            node = columns.nodes[row]
-            amounts = [
+            node, heard = columns.nodes[row], self._loop.agents.heard_at(key)
+            allocatable, requested = (
                 {
                     name: resources.text(name, int(table[columns.resources[name], row]))
                     for name in names
                     if table[columns.resources[name], row]
                 }
                 for table in (columns.allocatable, columns.requested)
-            ]
-            lines.append(
-                placing.NodeLine(
+            )
+            nodes.append(
+                placing.Node(
                     name=key,
-                    allocatable=amounts[0],
-                    requested=amounts[1],
+                    allocatable=allocatable,
+                    requested=requested,
                     pods=len(columns.pods[row]),
                     unschedulable=node is not None and node.unschedulable,
-                    heard=self._loop.agents.heard_at(key),
-                    pressures=tuple(sorted(self._loop.agents.pressures.get(key, ()))),
+                    heard=None if heard is None else dt.datetime.fromtimestamp(heard, dt.UTC),
+                    pressures=sorted(self._loop.agents.pressures.get(key, ())),
                 )
             )
-        return lines
+        return nodes
 
-    async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.Assigned]:
+    async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.AssignmentEvent]:
         """What shall run on a node, then what changes."""
         wanted = selectors.Selector(fields=f"spec.nodeName={node}")
         since = revision
         if not since:
             listing = await objects.collect(self._store.list(kinds.PODS, selector=wanted))
             since = listing.revision
-            yield placing.Assigned(verb="RESET", revision=since)
+            yield placing.AssignmentEvent(verb="RESET", revision=since)
             for body in listing.items:
                 yield _assigned("SET", body, since)
-            yield placing.Assigned(verb="SYNCED", revision=since)
+            yield placing.AssignmentEvent(verb="SYNCED", revision=since)
         changes = self._store.watch(kinds.PODS, since, selector=wanted)
-        try:
+        async with contextlib.aclosing(changes):
             async for change in changes:
-                if change.verb is objects.Verb.BOOKMARK:
-                    continue
-                gone = change.verb is objects.Verb.DELETED
-                yield _assigned("REMOVED" if gone else "SET", change.object, change.revision)
-        finally:
-            await changes.aclose()
+                if change.verb is not objects.Verb.BOOKMARK:
+                    verb = "REMOVED" if change.verb is objects.Verb.DELETED else "SET"
+                    yield _assigned(verb, change.object, change.revision)
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         """Take objects in, each by itself."""
@@ -120,7 +119,9 @@ class StandaloneApi:
             known = _TAKEN.get(kind)
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
-            if faults := validation.faults({**body, "metadata": _without_uid(body)}):
+            # An object that is new here, wherever it was before.
+            meta = {key: value for key, value in objects.metadata(body).items() if key != "uid"}
+            if faults := validation.faults({**body, "metadata": meta}):
                 raise refusals.Invalid("; ".join(faults))
             body = await self._completed(known, body)
             namespace = objects.text(body, "namespace")
@@ -144,12 +145,11 @@ class StandaloneApi:
         except refusals.AlreadyExists:
             if kind == kinds.PODS:
                 raise
-            ref = objects.Ref(kind, objects.text(body, "name"), objects.text(body, "namespace"))
+            ref = objects.ref(kind, body)
             made = await self._store.patch(ref, objects.Merge(wish), dry_run=dry_run)
         if status is not None and not dry_run:
-            ref = objects.Ref(kind, objects.text(made, "name"), objects.text(made, "namespace"))
             patch = objects.Merge({"status": status})
-            made = await self._store.patch(ref, patch, subresource="status")
+            made = await self._store.patch(objects.ref(kind, made), patch, subresource="status")
         return made
 
     async def _completed(self, kind: kinds.Kind, body: dict[str, Any]) -> dict[str, Any]:
@@ -194,11 +194,12 @@ class StandaloneApi:
         if named in _CRITICAL:
             return {"priority": _CRITICAL[named]}
         listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
-        known = (
-            next((item for item in listing.items if objects.text(item, "name") == named), None)
-            if named
-            else next((item for item in listing.items if item.get("globalDefault") is True), None)
+        meant = (
+            item
+            for item in listing.items
+            if (objects.text(item, "name") == named if named else item.get("globalDefault") is True)
         )
+        known = next(meant, None)
         if known is None and named:
             raise refusals.Invalid(f"no PriorityClass is named {named!r}", culprit=culprit)
         if known is None:
@@ -219,25 +220,20 @@ class StandaloneApi:
                 "there is no such pod, or this scheduler does not serve its schedulerName",
                 culprit=key,
             )
-        message = entry.why or (
-            entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
-        )
-        refused: dict[str, int] = {}
+        stored = entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
+        refused: collections.Counter[str] = collections.Counter()
         if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
-            for verdict in verdicts.values():
-                refused[verdict.plugin] = refused.get(verdict.plugin, 0) + 1
-        return placing.Why(message=message, refusals=refused)
+            refused.update(verdict.plugin for verdict in verdicts.values())
+        return placing.Why(message=entry.why or stored, refusals=refused)
 
 
-def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
+def _assigned(verb: str, body: objects.Object, revision: str) -> placing.AssignmentEvent:
     notes = objects.part(objects.metadata(body), "annotations")
     status = json_annotations.body(notes.get(pod_annotations.RESOURCE_STATUS), {"cpuset": None})
     drawn = json_annotations.body(notes.get(keys.ALLOCATED), {"name": None})
     labels = objects.part(objects.metadata(body), "labels")
-    return placing.Assigned(
-        verb=verb,
-        revision=revision,
+    pod = placing.Assignment(
         namespace=objects.text(body, "namespace"),
         name=objects.text(body, "name"),
         uid=objects.text(body, "uid"),
@@ -247,26 +243,17 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigne
         qos=str(labels.get(classes.QOS_LABEL) or ""),
         manifest=json.dumps(body),
     )
+    return placing.AssignmentEvent(verb=verb, revision=revision, assignment=pod)
 
 
 def _asks_nothing(spec: Mapping[str, Any]) -> bool:
     """Whether a pod is best-effort: no container requests or limits anything."""
-    several = (*_list(spec, "containers"), *_list(spec, "initContainers"))
+    several = (*objects.parts(spec, "containers"), *objects.parts(spec, "initContainers"))
     return not any(
         objects.part(objects.part(container, "resources"), key)
         for container in several
         for key in ("requests", "limits")
     )
-
-
-def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    value = body.get(key)
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def _without_uid(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of an object that is new here, wherever it was before."""
-    return {key: value for key, value in objects.metadata(body).items() if key != "uid"}
 
 
 def _decoded(manifest: str) -> dict[str, Any]:
@@ -277,9 +264,3 @@ def _decoded(manifest: str) -> dict[str, Any]:
     if not isinstance(whole, dict) or not objects.text(whole, "name"):
         raise refusals.Invalid("the object has no name")
     return whole
-
-
-def _quantity(name: str, much: int) -> str:
-    if name != requests.CPU:
-        return str(much)
-    return f"{much}m" if much % 1000 else str(much // 1000)

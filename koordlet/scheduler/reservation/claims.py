@@ -146,15 +146,16 @@ class Claim:
         self.changes = 0
         #: The arithmetic of the class (``fit.ReservationFit``), kept by whoever made it.
         self.judge: object = None
+        #: Whether the class fits nowhere without one of them.
+        self.required = wish.affinity is not None and not wish.ignores
 
     def usable(self, row: int) -> list[ReservationInfo]:
         """Those on a node that may be drawn on now, in the order of their arrival."""
         several = self.rows.get(row)
         if not several:
             return []
-        if self.wish.ignores:
-            return [info for info in several.values() if info.phase.holds]
-        return [info for info in several.values() if info.usable]
+        ignores = self.wish.ignores
+        return [info for info in several.values() if (info.phase.holds if ignores else info.usable)]
 
     def consider(self, info: ReservationInfo, columns: Columns) -> bool:
         """A reservation is here, or is another than before; whether that means this class."""
@@ -201,17 +202,7 @@ def _shows(info: ReservationInfo, pod_class: PodClass) -> bool:
     if reserve_pod is None or info.operating:
         return False
     its = reserve_pod.pod_class
-    return bool(
-        its.ports
-        or (its.affinity or its.anti_affinity or its.prefers or its.avoids)
-        or (
-            pod_class.affinity
-            or pod_class.anti_affinity
-            or pod_class.prefers
-            or pod_class.avoids
-            or pod_class.spread
-        )
-    )
+    return bool(its.ports or its.termed or pod_class.termed or pod_class.spread)
 
 
 def claim_of(pod_class: PodClass) -> Claim | None:
@@ -236,11 +227,10 @@ class Claims:
     def refine(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as; one decision asks several times."""
         version = self._index.epoch, self._columns.generation
-        if self._asked[0] is pod and self._asked[1] is pod.pod_class and self._asked[2] == version:
-            known: PodClass = self._asked[3]
-            return known
-        refined = self._refined(pod)
-        self._asked = pod, pod.pod_class, version, refined
+        asked = self._asked
+        if not (asked[0] is pod and asked[1] is pod.pod_class and asked[2] == version):
+            self._asked = pod, pod.pod_class, version, self._refined(pod)
+        refined: PodClass = self._asked[3]
         return refined
 
     def _refined(self, pod: Pod) -> PodClass:
@@ -290,8 +280,7 @@ class Claims:
         claim.hides.clear()
         claim.refused.clear()
         claim.generation = self._columns.generation
-        meant = self._index.everyone() if claim.wish.ignores else self._index.find(claim.pod)
-        for info in meant:
+        for info in self._index.everyone() if claim.wish.ignores else self.find(claim.pod):
             claim.consider(info, self._columns)
 
     def find(self, pod: Pod) -> list[ReservationInfo]:
@@ -313,10 +302,7 @@ class Claims:
         self._touch(info, [claim.forget(info) for claim in self._claims()])
 
     def _claims(self) -> Iterator[Claim]:
-        for pod_class in self._live.values():
-            claim = claim_of(pod_class)
-            if claim is not None:
-                yield claim
+        return filter(None, map(claim_of, self._live.values()))
 
     def _touch(self, info: ReservationInfo, concerned: list[bool]) -> None:
         """Mark the node as changed where any claim has to do with the reservation."""

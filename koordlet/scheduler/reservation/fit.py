@@ -84,12 +84,15 @@ class ReservationFit:
 
     def _judge(self, row: int) -> FitResult:
         usable = self._claim.usable(row)
-        required = self._claim.wish.affinity is not None and not self._claim.wish.ignores
+        required = self._claim.required
         if not usable:
             # Without any, the ordinary rule of fit decides, in its own words.
             return FitResult((NO_MATCH,), resolvable=False) if required else FitResult()
         if self._claim.wish.ignores:
-            return self._ignoring(row, usable)
+            # Everything that reservations have left is room of the node for such a pod.
+            total = resources.total(info.held() for info in usable)
+            short = self._short(row, total, len(usable))
+            return self._refused(tuple(sorted(short)), row) if short else FitResult()
         hidden = sum(info.reserve_pod is not None and not info.operating for info in usable)
         fitting: list[ReservationInfo] = []
         node: list[str] = []
@@ -110,12 +113,6 @@ class ReservationFit:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
         alone = self._short(row, {}, hidden)
         return self._refused(tuple(sorted(alone)), row) if alone else FitResult()
-
-    def _ignoring(self, row: int, holding: Sequence[ReservationInfo]) -> FitResult:
-        """Everything that reservations have left is room of the node for such a pod."""
-        total = resources.total(info.held() for info in holding)
-        short = self._short(row, total, len(holding))
-        return self._refused(tuple(sorted(short)), row) if short else FitResult()
 
     def _refused(self, reasons: tuple[str, ...], row: int) -> FitResult:
         room = self._columns.allocatable
@@ -183,12 +180,9 @@ def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> Rese
 def score(info: ReservationInfo, asked: Mapping[str, int]) -> int:
     """How full it is afterwards, from 0 to 100."""
     shares = [
-        _share(asked.get(name, 0) + info.allocated.get(name, 0), capacity)
+        MAX_SCORE * used // capacity if used <= capacity else 0
         for name, capacity in info.spec.allocatable.items()
         if capacity > 0
+        for used in (asked.get(name, 0) + info.allocated.get(name, 0),)
     ]
     return sum(shares) // len(shares) if shares else 0
-
-
-def _share(used: int, capacity: int) -> int:
-    return MAX_SCORE * used // capacity if used <= capacity else 0

@@ -69,13 +69,14 @@ class ReservationInfo:
         return [pod for pod in self.owners.values() if pod.uid not in self.adopted]
 
     @property
+    def used_up(self) -> bool:
+        """Whether a pod draws on one that may be drawn on once."""
+        return self.spec.once and bool(self.consumers if self.adopted else self.owners)
+
+    @property
     def usable(self) -> bool:
         """Whether another pod may draw on it."""
-        return (
-            self.phase is Phase.AVAILABLE
-            and not self.spec.fault
-            and not (self.spec.once and (self.consumers if self.adopted else self.owners))
-        )
+        return self.phase is Phase.AVAILABLE and not self.spec.fault and not self.used_up
 
     def held(self) -> dict[str, int]:
         """What it keeps from other pods now, by resource name."""

@@ -27,14 +27,15 @@ from dataclasses import field
 from koordlet.model import moment, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import (
-    Condition,
-    Phase,
-    ReservationSpec,
-    ReservationStatus,
-)
+from koordlet.scheduler.reservation.spec import Condition, Phase, ReservationSpec, ReservationStatus
 
 SCHEDULED, READY = "Scheduled", "Ready"
+#: Status, reason and message of Ready, by phase; in all others it has expired.
+_READY = {
+    Phase.AVAILABLE: (True, "Available", ""),
+    Phase.WAITING: (False, "Waiting", "waiting until the adopted pods release their resources"),
+    Phase.SUCCEEDED: (False, "Succeeded", ""),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,7 @@ def advanced(
         return Phase.FAILED
     if phase is Phase.WAITING and room_released:
         phase = Phase.AVAILABLE
-    if (
-        phase is Phase.AVAILABLE
-        and info.spec.once
-        and (info.consumers if info.adopted else info.owners)
-    ):
-        return Phase.SUCCEEDED
-    return phase
+    return Phase.SUCCEEDED if phase is Phase.AVAILABLE and info.used_up else phase
 
 
 def status(info: ReservationInfo, now: float, message: str = "") -> ReservationStatus:
@@ -77,56 +72,29 @@ def status(info: ReservationInfo, now: float, message: str = "") -> ReservationS
     if stored.phase.over:
         return stored
     if info.phase is Phase.PENDING:
-        return _pending(stored, now, message)
+        if not message:
+            return stored
+        made = Condition(type=SCHEDULED, status=False, reason="Unschedulable", message=message)
+        return dataclasses.replace(stored, conditions=_with(stored.conditions, made, now))
+    holds, reason, why = _READY.get(info.phase) or (False, "Expired", _why(info, now))
+    ready = Condition(type=READY, status=holds, reason=reason, message=why)
     if not info.node:
-        return _unplaced(info, now)
-    conditions = _conditions(info, now)
+        # It ended before it ever had a node.
+        conditions = _with(stored.conditions, ready, now)
+        return dataclasses.replace(stored, phase=info.phase, conditions=conditions)
+    conditions = stored.conditions if stored.phase is not Phase.PENDING else ()
+    placed = Condition(type=SCHEDULED, status=True, reason="Scheduled")
     return ReservationStatus(
         phase=info.phase,
         node=info.node,
-        conditions=conditions,
+        conditions=_with(_with(conditions, placed, now), ready, now),
         allocatable=resources.canonical(info.spec.allocatable, info.spec.decimal),
         allocated=resources.canonical(info.allocated, info.spec.decimal),
-        owners=owners(info),
-    )
-
-
-def owners(info: ReservationInfo) -> tuple[dict[str, str], ...]:
-    """Who draws on it, by UID."""
-    ordered = sorted(info.owners.values(), key=lambda pod: pod.uid)
-    return tuple({"namespace": pod.namespace, "name": pod.name, "uid": pod.uid} for pod in ordered)
-
-
-def _pending(stored: ReservationStatus, now: float, message: str) -> ReservationStatus:
-    if not message:
-        return stored
-    made = Condition(type=SCHEDULED, status=False, reason="Unschedulable", message=message)
-    return dataclasses.replace(stored, conditions=_with(stored.conditions, made, now))
-
-
-def _unplaced(info: ReservationInfo, now: float) -> ReservationStatus:
-    """It ended before it ever had a node."""
-    made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
-    conditions = _with(info.stored.conditions, made, now)
-    return dataclasses.replace(info.stored, phase=info.phase, conditions=conditions)
-
-
-def _conditions(info: ReservationInfo, now: float) -> tuple[Condition, ...]:
-    stored = info.stored.conditions if info.stored.phase is not Phase.PENDING else ()
-    conditions = _with(stored, Condition(type=SCHEDULED, status=True, reason="Scheduled"), now)
-    made = {
-        Phase.AVAILABLE: Condition(type=READY, status=True, reason="Available"),
-        Phase.WAITING: Condition(
-            type=READY,
-            status=False,
-            reason="Waiting",
-            message="waiting until the adopted pods release their resources",
+        owners=tuple(
+            {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+            for pod in sorted(info.owners.values(), key=lambda pod: pod.uid)
         ),
-        Phase.SUCCEEDED: Condition(type=READY, status=False, reason="Succeeded"),
-    }.get(info.phase)
-    if made is None:
-        made = Condition(type=READY, status=False, reason="Expired", message=_why(info, now))
-    return _with(conditions, made, now)
+    )
 
 
 def _why(info: ReservationInfo, now: float) -> str:
@@ -141,8 +109,7 @@ def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tup
     old = next((condition for condition in conditions if condition.type == made.type), None)
     if old is None:
         return (*conditions, dataclasses.replace(made, probed=spelled, changed=spelled))
-    same = (old.status, old.reason, old.message) == (made.status, made.reason, made.message)
-    if same:
+    if (old.status, old.reason, old.message) == (made.status, made.reason, made.message):
         return conditions
     keeps = old.status is made.status or made.reason == "Succeeded"
     new = dataclasses.replace(made, probed=spelled, changed=old.changed if keeps else spelled)

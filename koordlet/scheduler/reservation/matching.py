@@ -30,14 +30,8 @@ from koordlet.scheduler.objects import json_annotations, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import (
-    ControllerOwner,
-    ReservationOwner,
-    ReservationSpec,
-)
+from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner, ReservationSpec
 
-_CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_HARD = ("NoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _REQUIREMENTS = [dict.fromkeys(("key", "operator", "values"))]
 _AFFINITY_STRUCTURE = {
@@ -103,14 +97,11 @@ def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
     if not annotations.get(keys.AFFINITY):
         return None
     body = json_annotations.meant(annotations, keys.AFFINITY, _AFFINITY_STRUCTURE)
-    needs = body.get(_REQUIRED)
-    wanted = wire.mapping(body, _REQUIRED)
+    needed = wire.bodies(wire.mapping(body, _REQUIRED), "reservationSelectorTerms")
     return Affinity(
         name=wire.text(body, "name"),
         labels=wire.labels(body, "reservationSelector") or None,
-        required=None
-        if needs is None
-        else tuple(map(terms.node_term, wire.bodies(wanted, "reservationSelectorTerms"))),
+        required=None if body.get(_REQUIRED) is None else tuple(map(terms.node_term, needed)),
         tolerations=tuple(map(terms.toleration, wire.bodies(body, "tolerations"))),
     )
 
@@ -135,7 +126,7 @@ def owns(owner: ReservationOwner, pod: Pod) -> bool:
     return owner.selector is None or terms.holds(owner.selector, pod.pod_class.labels)
 
 
-def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
+def _controls(wanted: OwnerPattern, pod: Pod) -> bool:
     if wanted.namespace not in {"", pod.namespace}:
         return False
     return any(
@@ -167,7 +158,7 @@ def _mismatch(
             return Mismatch.NAME
     else:
         bears = affinity.tolerations if affinity is not None else ()
-        if (spec.unschedulable or spec.deleting) and not _bears(bears, _CORDONED):
+        if (spec.unschedulable or spec.deleting) and not terms.tolerated(bears, terms.CORDONED):
             return Mismatch.UNSCHEDULABLE
         if untolerated(spec, pod, wanted):
             return Mismatch.TAINT
@@ -183,12 +174,9 @@ def untolerated(spec: ReservationSpec, pod: Pod, wanted: ReservationDemand) -> s
     """The first taint that a pod does not tolerate, for the message; empty: none."""
     affinity = wanted.affinity
     bears = pod.pod_class.tolerations if affinity is None else affinity.tolerations
-    hard = (taint for taint in spec.taints if taint.effect in _HARD and not _bears(bears, taint))
-    return next((f"{{{taint.key}: {taint.value}}}" for taint in hard), "")
-
-
-def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool:
-    return any(terms.tolerates(toleration, mark) for toleration in tolerations)
+    hard = (taint for taint in spec.taints if taint.effect in terms.HARD)
+    borne = (f"{{{t.key}: {t.value}}}" for t in hard if not terms.tolerated(bears, t))
+    return next(borne, "")
 
 
 def _selected(affinity: Affinity, spec: ReservationSpec, node_labels: Mapping[str, str]) -> bool:
@@ -234,18 +222,11 @@ def refusal(
             nodes.update(verdict.reasons if verdict is not None and by_node else ())
     if not total:
         return ""
-    parts = [f"{named} Reservation(s) {_EXACT_NAME}"] if named else []
-    parts += [
-        f"{mismatches[mismatch]} Reservation(s) {mismatch}"
-        for mismatch in _ORDER
-        if mismatches[mismatch]
+    counted: list[tuple[int, str]] = [
+        (named, _EXACT_NAME),
+        *((mismatches[mismatch], mismatch) for mismatch in _ORDER),
+        *((count, f"{Mismatch.TAINT} {taint}") for taint, count in sorted(taints.items())),
+        *((count, f"for node reason that {reason}") for reason, count in sorted(nodes.items())),
+        (total, "matched owner total"),
     ]
-    parts += [
-        f"{count} Reservation(s) {Mismatch.TAINT} {taint}"
-        for taint, count in sorted(taints.items())
-    ]
-    parts += [
-        f"{count} Reservation(s) for node reason that {reason}"
-        for reason, count in sorted(nodes.items())
-    ]
-    return ", ".join([*parts, f"{total} Reservation(s) matched owner total"])
+    return ", ".join(f"{count} Reservation(s) {why}" for count, why in counted if count)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
 
 from koordlet.kubeapi import selectors
 from koordlet.model import moment, quantity_text
@@ -29,8 +28,7 @@ from koordlet.scheduler.reservation.spec import (
     DEFAULT_TTL,
     AllocatePolicy,
     Condition,
-    ControllerOwner,
-    ObjectOwner,
+    OwnerPattern,
     Phase,
     PreAllocation,
     ReservationOwner,
@@ -48,10 +46,11 @@ _FIELDS = frozenset(
 )  # fmt: skip
 _OWNER_FIELDS = frozenset({"object", "controller", "labelSelector"})
 _RESOURCES = {"resources": None}
+_POD_FIELDS = ("namespace", "apiVersion", "name", "uid")
 #: An owner entry in an annotation.
 _OWNER = {
-    "object": dict.fromkeys(("namespace", "name", "uid", "apiVersion")),
-    "controller": dict.fromkeys(("namespace", "name", "uid", "apiVersion", "kind", "controller")),
+    "object": dict.fromkeys(_POD_FIELDS),
+    "controller": dict.fromkeys((*_POD_FIELDS, "kind", "controller")),
     "labelSelector": {
         "matchLabels": None,
         "matchExpressions": [dict.fromkeys(("key", "operator", "values"))],
@@ -69,17 +68,20 @@ def read(body: Body) -> ReservationSpec:
     labels = wire.labels(meta)
     allocatable, decimal = _allocatable(template, annotations)
     owners, fault = _owners(spec)
-    created = meta.get("creationTimestamp")
+    created = _moment(meta, "creationTimestamp")
     pre = _pre_allocation(spec, labels, wire.labels(wire.mapping(template, "metadata")))
     policy = _policy(spec)
     if pre is not None and policy is AllocatePolicy.DEFAULT:
         policy = AllocatePolicy.RESTRICTED
     inner = wire.mapping(template, "spec")
+    kept = json_annotations.meant(annotations, keys.NODE_RESERVATION, _RESOURCES)
+    options = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS, _RESOURCES)
+    named = frozenset(wire.strings(options, "resources"))
     return ReservationSpec(
         name=name,
         uid=wire.text(meta, "uid") or f"reservation/{name}",
-        created=_moment(meta, "creationTimestamp") or 0.0,
-        created_text=moment.spell(_moment(meta, "creationTimestamp") or 0.0) if created else "",
+        created=created or 0.0,
+        created_text="" if created is None else moment.spell(created),
         labels=labels,
         annotations=annotations,
         deleting=meta.get("deletionTimestamp") is not None,
@@ -98,8 +100,8 @@ def read(body: Body) -> ReservationSpec:
         or "default-scheduler",
         allocatable=allocatable,
         decimal=decimal,
-        kept=_kept(annotations),
-        restricted=_restricted(annotations, allocatable),
+        kept=requests.amounts(kept, "resources", requests.MOST_REQUEST),
+        restricted=named & allocatable.keys() or frozenset(allocatable),
         order=terms.whole(labels.get(keys.ORDER, "")) or 0,
         fault=fault,
     )
@@ -168,9 +170,7 @@ def _everybody(owner: Body) -> bool:
 
 
 def _name(meta: Body) -> str:
-    name = wire.text(meta, "name")
-    if not name:
-        raise BadObjectError("metadata.name is missing")
+    name = wire.name(meta)
     if len(name) > _LONGEST_NAME:
         raise BadObjectError(f"metadata.name has {len(name)} characters, {_LONGEST_NAME} at most")
     return name
@@ -193,12 +193,9 @@ def _allocatable(
     decimal = {name for name in amounts if not name.startswith("hugepages-")}
     for container in wire.bodies(inner, "containers"):
         resources = wire.mapping(container, "resources")
-        for name, spelled in {
-            **_listed(resources, "limits"),
-            **_listed(resources, "requests"),
-        }.items():
-            if not quantity_text.is_decimal(spelled):
-                decimal.discard(name)
+        limits, asked = (wire.mapping(resources, key) for key in ("limits", "requests"))
+        listed = {str(name): value for name, value in (*limits.items(), *asked.items())}
+        decimal -= {name for name, value in listed.items() if not quantity_text.is_decimal(value)}
     resize = json_annotations.meant(annotations, keys.RESIZE, _RESOURCES)
     if resize:
         changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
@@ -209,21 +206,6 @@ def _allocatable(
             if quantity_text.is_decimal(spelled)
         }
     return amounts, frozenset(decimal)
-
-
-def _listed(resources: Body, key: str) -> dict[str, Any]:
-    return {str(name): value for name, value in wire.mapping(resources, key).items()}
-
-
-def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
-    body = json_annotations.meant(annotations, keys.NODE_RESERVATION, _RESOURCES)
-    return requests.amounts(body, "resources", requests.MOST_REQUEST) if body else {}
-
-
-def _restricted(annotations: Mapping[str, str], allocatable: Mapping[str, int]) -> frozenset[str]:
-    body = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS, _RESOURCES)
-    named = frozenset(wire.strings(body, "resources")) & allocatable.keys() if body else frozenset()
-    return named or frozenset(allocatable)
 
 
 def _ttl(spec: Body) -> float | None:
@@ -264,10 +246,7 @@ def _pre_allocation(
     multiple = wire.flag(policy, "enableMultiple")
     if not wire.flag(spec, "preAllocation"):
         return None
-    required = "true" in {
-        labels.get(keys.PRE_ALLOCATION_REQUIRED),
-        more.get(keys.PRE_ALLOCATION_REQUIRED),
-    }
+    required = "true" in {each.get(keys.PRE_ALLOCATION_REQUIRED) for each in (labels, more)}
     return PreAllocation(mode == "Cluster", multiple, required)
 
 
@@ -300,31 +279,23 @@ def _owner(body: Body, place: int) -> ReservationOwner:
         # An entry of which only a part is understood would match more pods than it was meant for.
         raise BadObjectError(f"spec.owners[{place}] has the unknown field {unknown!r}")
     try:
-        of_pod, of_controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
+        of_pod, controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
         selector: selectors.Compiled | None = terms.selector(body, "labelSelector")
     except (BadObjectError, ValueError) as error:
         raise BadObjectError(f"spec.owners[{place}].{error}") from error
     return ReservationOwner(
-        object=_object(of_pod) if body.get("object") is not None else None,
-        controller=_controller(of_controller) if body.get("controller") is not None else None,
+        object=OwnerPattern(*wire.texts(of_pod, *_POD_FIELDS))
+        if body.get("object") is not None
+        else None,
+        controller=OwnerPattern(
+            *wire.texts(controller, *_POD_FIELDS, "kind"),
+            controller=None
+            if controller.get("controller") is None
+            else wire.flag(controller, "controller"),
+        )
+        if body.get("controller") is not None
+        else None,
         selector=selector,
-    )
-
-
-def _object(body: Body) -> ObjectOwner:
-    return ObjectOwner(
-        *(wire.text(body, key) for key in ("namespace", "name", "uid", "apiVersion"))
-    )
-
-
-def _controller(body: Body) -> ControllerOwner:
-    return ControllerOwner(
-        wire.text(body, "namespace"),
-        wire.text(body, "apiVersion"),
-        wire.text(body, "kind"),
-        wire.text(body, "name"),
-        wire.text(body, "uid"),
-        None if body.get("controller") is None else wire.flag(body, "controller"),
     )
 
 

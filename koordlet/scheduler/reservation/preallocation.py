@@ -26,7 +26,7 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import fit, keys, matching
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import ReservationSpec
+from koordlet.scheduler.reservation.spec import PreAllocation, ReservationSpec
 
 NONE_MATCHES = "node(s) no pod match reservation with pre allocation required"
 NONE_SERVES = "node(s) no pod(s) to meet the pre-allocation requirements"
@@ -60,10 +60,8 @@ class Adopter:
         self._spec = spec
         self._columns = columns
         self._config = config
-        pre = spec.pre_allocation
-        self._cluster = pre is not None and pre.cluster
-        self._multiple = pre is not None and pre.multiple
-        self._required = pre is not None and pre.required
+        pre = spec.pre_allocation or PreAllocation()
+        self._cluster, self._multiple, self._required = pre.cluster, pre.multiple, pre.required
         self._wanted = sorted(
             (name, columns.resource(name), amount)
             for name, amount in spec.allocatable.items()
@@ -75,20 +73,18 @@ class Adopter:
         node = self._columns.nodes[row]
         labels = node.labels if node is not None else {}
         adoptable = [pod for pod in self._columns.pods[row].values() if self._may(pod, labels)]
-        if self._cluster:
-            return sorted(adoptable, key=lambda pod: (-self._priority(pod), pod.uid))
-        return sorted(adoptable, key=lambda pod: (-self._share(pod), pod.uid))
+        worth = self._priority if self._cluster else self._share
+        return sorted(adoptable, key=lambda pod: (-worth(pod), pod.uid))
 
     def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
         if pod.reserve_pod_of or pod.draws_on or pod.drawn_name:
             return False
-        if self._cluster:
-            meant = pod.pod_class.labels.get(self._config.label) == "true"
-        else:
-            meant = any(
-                owner.selector is not None and matching.owns(owner, pod)
-                for owner in self._spec.owners
-            )
+        selecting = (owner for owner in self._spec.owners if owner.selector is not None)
+        meant = (
+            pod.pod_class.labels.get(self._config.label) == "true"
+            if self._cluster
+            else any(matching.owns(owner, pod) for owner in selecting)
+        )
         if not meant:
             return False
         try:
@@ -111,7 +107,11 @@ class Adopter:
         if not several:
             if self._required:
                 return Adoption((NONE_MATCHES,))
-            return Adoption(self._plain(row), score=MAX_SCORE if self._multiple else 0)
+            # The reasons of the ordinary resource fit.
+            short = [reason.removesuffix(" by node") for reason in self._short(row, {})]
+            pods = {"Insufficient pods": "Too many pods"}
+            reasons = tuple(pods.get(reason, reason) for reason in short)
+            return Adoption(reasons, score=MAX_SCORE if self._multiple else 0)
         alone = not self._short(row, {})
         if alone and not self._required and self._config.prefer_none:
             return Adoption(score=MAX_SCORE if self._multiple else 0)
@@ -166,13 +166,6 @@ class Adopter:
 
     def _short(self, row: int, returned: Mapping[str, int]) -> list[str]:
         return sorted(fit.short_by_node(self._columns, row, self._wanted, returned))
-
-    def _plain(self, row: int) -> tuple[str, ...]:
-        """The reasons of the ordinary resource fit."""
-        reasons = [reason.removesuffix(" by node") for reason in self._short(row, {})]
-        return tuple(
-            "Too many pods" if reason == "Insufficient pods" else reason for reason in reasons
-        )
 
 
 def released(info: ReservationInfo, columns: Columns) -> bool:

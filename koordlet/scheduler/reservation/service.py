@@ -13,12 +13,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import field
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model import moment
-from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import keys, parsing
 
@@ -26,22 +24,8 @@ from koordlet.scheduler.reservation import keys, parsing
 _FILLED = {"ttl": "24h"}
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationEntry:
-    """One line of a timeline."""
-
-    #: RFC 3339.
-    at: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """A reservation and how it came to be as it is."""
-
-    body: objects.Object
-    timeline: tuple[ReservationEntry, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+#: One line of a timeline: when (RFC 3339), and what.
+ReservationEntry = tuple[str, str]
 
 
 class ReservationService:
@@ -62,9 +46,8 @@ class ReservationService:
         except refusals.AlreadyExists as error:
             there = await self.get(name)
             notes = objects.part(objects.metadata(there), "annotations")
-            if token and notes.get(keys.CLIENT_TOKEN) == token:
-                return there
-            if _wish(there) == _wish(wanted):
+            same = token and notes.get(keys.CLIENT_TOKEN) == token
+            if same or _wish(there) == _wish(wanted):
                 return there
             raise refusals.AlreadyExists(
                 "a reservation of this name exists with another specification",
@@ -90,21 +73,12 @@ class ReservationService:
         """Its pods keep running; what it still held is free."""
         await self._store.delete(objects.Ref(kinds.RESERVATIONS, name), uid=uid)
 
-    async def describe(self, name: str) -> Description:
-        """One reservation, what became of it and when."""
+    async def describe(self, name: str) -> tuple[objects.Object, list[ReservationEntry], list[str]]:
+        """One reservation, what became of it and when, and warnings about it."""
         body = await self.get(name)
         entries = _own_entries(body) + await self._events(body)
-        ordered = sorted(dict.fromkeys(entries), key=lambda entry: entry.at)
-        return Description(body, tuple(ordered), tuple(parsing.warnings(body)))
-
-    async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
-        """The same in plain parts."""
-        description = await self.describe(name)
-        return (
-            description.body,
-            [(entry.at, entry.what) for entry in description.timeline],
-            list(description.warnings),
-        )
+        ordered = sorted(dict.fromkeys(entries), key=lambda entry: entry[0])
+        return body, ordered, parsing.warnings(body)
 
     async def _events(self, body: objects.Object) -> list[ReservationEntry]:
         uid = objects.text(body, "uid")
@@ -113,7 +87,7 @@ class ReservationService:
         except refusals.ObjectsError:
             return []
         return [
-            ReservationEntry(_when(item), f"{item.get('reason')}: {item.get('note')}")
+            (_when(item), f"{item.get('reason')}: {item.get('note')}")
             for item in listing.items
             if objects.part(item, "regarding").get("uid") == uid and uid
         ]
@@ -131,24 +105,21 @@ def _when(event: Mapping[str, Any]) -> str:
 
 def _own_entries(body: objects.Object) -> list[ReservationEntry]:
     """What the object itself tells."""
-    entries = [ReservationEntry(objects.text(body, "creationTimestamp"), "created")]
+    entries = [(objects.text(body, "creationTimestamp"), "created")]
     try:
         spec, status = parsing.read(body), parsing.read_status(body)
     except BadObjectError as error:
-        return [*entries, ReservationEntry(entries[0].at, f"cannot be read: {error}")]
+        return [*entries, (entries[0][0], f"cannot be read: {error}")]
     for condition in status.conditions:
         verdict = "" if condition.status else "not "
         message = f": {condition.message}" if condition.message else ""
-        entries.append(
-            ReservationEntry(
-                condition.changed, f"{verdict}{condition.type} ({condition.reason}){message}"
-            )
-        )
+        state = f"{verdict}{condition.type} ({condition.reason}){message}"
+        entries.append((condition.changed, state))
         if condition.probed > condition.changed:
-            entries.append(ReservationEntry(condition.probed, f"{condition.reason}{message}"))
+            entries.append((condition.probed, f"{condition.reason}{message}"))
     if spec.expires_at is not None and not status.phase.over:
-        entries.append(ReservationEntry(moment.spell(spec.expires_at), "expires"))
-    return [entry for entry in entries if entry.at]
+        entries.append((moment.spell(spec.expires_at), "expires"))
+    return [entry for entry in entries if entry[0]]
 
 
 def _tokened(body: objects.Object, token: str) -> dict[str, Any]:

@@ -48,33 +48,24 @@ class AllocatePolicy(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectOwner:
-    """A pod by name; empty fields are not compared."""
+class OwnerPattern:
+    """A pod, or an entry of a pod's ownerReferences; empty fields are not compared."""
 
     namespace: str = ""
+    api_version: str = ""
     name: str = ""
     uid: str = ""
-    api_version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerOwner:
-    """An entry of a pod's ownerReferences; empty fields are not compared."""
-
-    namespace: str = ""
-    api_version: str = ""
+    #: Of references alone.
     kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
+    controller: bool | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationOwner:
     """An owner entry: all given parts must match; an empty entry matches every pod."""
 
-    object: ObjectOwner | None = None
-    controller: ControllerOwner | None = None
+    object: OwnerPattern | None = None
+    controller: OwnerPattern | None = None
     selector: selectors.Compiled | None = None
 
 

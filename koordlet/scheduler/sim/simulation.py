@@ -12,8 +12,8 @@ left, a reservation found its node or ended.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import field
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,6 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
-from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase
 
 #: After how many tries somebody is told how far it is.
@@ -48,23 +47,16 @@ _STEP = 500
 class Result:
     """The document of a simulation, in parts."""
 
-    placements: list[dict[str, Any]] = field(default_factory=list)
-    pending: list[dict[str, str]] = field(default_factory=list)
-    preemptions: list[dict[str, Any]] = field(default_factory=list)
-    reservations: list[dict[str, Any]] = field(default_factory=list)
-    explained: dict[str, Any] | None = None
+    placements: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    pending: list[dict[str, str]] = dataclasses.field(default_factory=list)
+    preemptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    reservations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    explanation: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON document, without ``version``."""
-        document: dict[str, Any] = {
-            "placements": self.placements,
-            "pending": self.pending,
-            "preemptions": self.preemptions,
-            "reservations": self.reservations,
-        }
-        if self.explained is not None:
-            document["explanation"] = self.explained
-        return document
+        parts = {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
+        return {name: value for name, value in parts.items() if value is not None}
 
 
 class _NewestScores(RecentDecisions):
@@ -175,7 +167,7 @@ class Simulation:
         core = self._core
         if self._explain == pod.key and not core.decoder.judge.why(pod):
             cycle = core.cycles[pod.pod_class.scheduler]
-            self.result.explained = explanation(cycle, pod)
+            self.result.explanation = explanation(cycle, pod)
         outcome = core.attempt(pod, self._now)
         if isinstance(outcome, Refusal):
             self._refused[pod.key] = outcome.message
@@ -254,25 +246,18 @@ def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
         for node in columns.nodes
         if node is not None
     }
-    names = list(explained)
     for name, filtering in view.filters:
-        for place, code in enumerate(filtering.codes(rows).tolist()):
-            reason = list(filtering.verdict(code).reasons) if code else []
-            explained[names[place]]["filters"][name] = reason
-    _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), explained)
-    return explained
-
-
-def _explain_scores(
-    view: View, names: Mapping[int, str], explained: Mapping[str, dict[str, Any]]
-) -> None:
-    scored = view.scored()
+        for shown, code in zip(explained.values(), filtering.codes(rows).tolist(), strict=True):
+            shown["filters"][name] = list(filtering.verdict(code).reasons) if code else []
+    by_row, scored = dict(zip(rows.tolist(), explained.values(), strict=True)), view.scored()
+    several = [by_row[row] for row in scored.rows.tolist()]
     for name, weight, score in view.scores:
         finals = score.final(score.raw(scored.rows), scored.rows)
-        for row, value in zip(scored.rows.tolist(), finals.tolist(), strict=True):
-            explained[names[row]]["scores"][name] = {"score": value, "weight": weight}
-    for row, total in zip(scored.rows.tolist(), scored.totals.tolist(), strict=True):
-        explained[names[row]]["total"] = total
+        for shown, value in zip(several, finals.tolist(), strict=True):
+            shown["scores"][name] = {"score": value, "weight": weight}
+    for shown, total in zip(several, scored.totals.tolist(), strict=True):
+        shown["total"] = total
+    return explained
 
 
 def reservation_documents(cache: ReservationCache, now: float) -> list[dict[str, object]]:
@@ -289,16 +274,9 @@ def reservation_documents(cache: ReservationCache, now: float) -> list[dict[str,
             "allocated": dict(status.allocated),
             "currentOwners": [dict(owner) for owner in status.owners],
             "conditions": [condition.body() for condition in status.conditions],
-            **_chosen_devices(cache.named(name)),
+            **({"devices": devices.spelled(chosen.devices)} if chosen and chosen.devices else {}),
         }
         for name, status in statuses
+        for info in (cache.named(name),)
+        for chosen in (info.reserve_pod if info is not None and info.row >= 0 else None,)
     ]
-
-
-def _chosen_devices(info: ReservationInfo | None) -> dict[str, object]:
-    chosen = info.reserve_pod if info is not None and info.row >= 0 else None
-    return (
-        {"devices": devices.spelled(chosen.devices)}
-        if chosen is not None and chosen.devices
-        else {}
-    )

@@ -23,12 +23,12 @@ def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
     meta, spec = wire.mapping(budget, "metadata"), wire.mapping(budget, "spec")
     selector = terms.selector(spec, "selector")
     namespace = wire.text(meta, "namespace") or "default"
+    metas = ((pod, wire.mapping(pod, "metadata")) for pod in pods if selector is not None)
     mine = [
         pod
-        for pod in pods
-        if wire.text(wire.mapping(pod, "metadata"), "namespace") == namespace
-        and selector is not None
-        and terms.holds(selector, wire.labels(wire.mapping(pod, "metadata")))
+        for pod, own in metas
+        if wire.text(own, "namespace") == namespace
+        and terms.holds(selector, wire.labels(own))
         and not ended(pod)
     ]
     leaving = _leaving(budget, mine, now)

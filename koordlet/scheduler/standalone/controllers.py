@@ -141,7 +141,7 @@ class Controllers:
         end = taints.leaves(pod, wire.bodies(wire.mapping(node, "spec"), "taints"), now)
         if end is None or end > now:
             return
-        where = objects.Ref(kinds.PODS, objects.text(pod, "name"), objects.text(pod, "namespace"))
+        where = objects.ref(kinds.PODS, pod)
         since = moment.spell(now)
         condition = {**_DISRUPTED, "message": _WHY, "lastTransitionTime": since}
         patch = objects.Strategic({"status": {"conditions": [condition]}})
@@ -156,9 +156,6 @@ class Controllers:
             leaving = wire.mapping(was, "disruptedPods")
             gone = dict.fromkeys(leaving.keys() - made["disruptedPods"].keys())
             made["disruptedPods"] = {**gone, **made["disruptedPods"]}
-            namespace = objects.text(budget, "namespace")
-            where = objects.Ref(
-                kinds.POD_DISRUPTION_BUDGETS, objects.text(budget, "name"), namespace
-            )
+            where = objects.ref(kinds.POD_DISRUPTION_BUDGETS, budget)
             patch = objects.Merge({"status": made}, objects.revision(budget))
             await self._store.patch(where, patch, subresource="status")

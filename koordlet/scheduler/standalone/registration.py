@@ -46,15 +46,12 @@ def conditions(
     report: nodereport.NodeReport | None, before: Mapping[str, Mapping[str, Any]], now: str
 ) -> list[dict[str, Any]]:
     """The node's conditions; of an agent that is silent (``None``) only that it is."""
-    if report is None:
-        states = {"Ready": ("Unknown", "AgentSilent")}
-    else:
-        short = pressure.conditions(report.pressures)
-        states = {"Ready": ("True", "AgentReports")}
-        for name in pressure.TAINTS:
-            states[name] = ("True", "AgentReports") if name in short else ("False", "AgentReports")
+    states, reason = {"Ready": "Unknown"}, "AgentSilent"
+    if report is not None:
+        short, reason = pressure.conditions(report.pressures), "AgentReports"
+        states = {"Ready": "True", **{name: str(name in short) for name in pressure.TAINTS}}
     conditions = []
-    for name, (status, reason) in states.items():
+    for name, status in states.items():
         known = before.get(name, {})
         since = known.get("lastTransitionTime") if known.get("status") == status else now
         conditions.append(

@@ -6,6 +6,7 @@ Does not cover: reading and writing objects (``controllers``).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -79,14 +80,10 @@ def _end(tolerations: Iterable[Body], taint: Body, now: float) -> float | None:
     if not limits:
         return now
     bounded = [limit for limit in limits if limit is not None]
-    return _since(taint, now) + max(0.0, min(bounded)) if bounded else None
-
-
-def _since(taint: Body, now: float) -> float:
-    try:
-        return moment.parse(taint.get("timeAdded"))
-    except ValueError:
-        return now
+    since = now
+    with contextlib.suppress(ValueError):
+        since = moment.parse(taint.get("timeAdded"))
+    return since + max(0.0, min(bounded)) if bounded else None
 
 
 def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
@@ -97,13 +94,9 @@ def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
         {"key": _PREFIX + key, "operator": "Exists", "effect": "NoExecute"}
         | {"tolerationSeconds": SECONDS}
         for key in ("not-ready", "unreachable")
-        if not _borne(known, _PREFIX + key, "NoExecute")
+        if not terms.tolerated(known, terms.Taint(_PREFIX + key, "", "NoExecute"))
     ]
-    memory = f"{_PREFIX}memory-pressure"
-    if not best_effort and not _borne(known, memory, "NoSchedule"):
-        added.append({"key": memory, "operator": "Exists", "effect": "NoSchedule"})
+    memory = terms.Taint(f"{_PREFIX}memory-pressure", "", "NoSchedule")
+    if not best_effort and not terms.tolerated(known, memory):
+        added.append({"key": memory.key, "operator": "Exists", "effect": memory.effect})
     return has + added
-
-
-def _borne(known: Sequence[terms.Toleration], key: str, effect: str) -> bool:
-    return any(terms.tolerates(toleration, terms.Taint(key, "", effect)) for toleration in known)

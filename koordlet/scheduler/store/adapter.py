@@ -76,10 +76,9 @@ class Store:
         """One state of a kind, page by page."""
         compiled = rules.compiled(kind, selector)
 
-        def read(db: sqlite3.Connection) -> tuple[list[dict[str, Any]], int]:
-            return rows.every(db, kind, namespace), rows.revision(db)
-
-        bodies, revision = await self._database.read(read)
+        bodies, revision = await self._database.read(
+            lambda db: (rows.every(db, kind, namespace), rows.revision(db))
+        )
         matching = tuple(body for body in bodies if compiled.matches(body))
         for start in range(0, len(matching) or 1, self._page):
             yield objects.Page(matching[start : start + self._page], str(revision))
@@ -102,12 +101,7 @@ class Store:
     # Writing.
 
     async def create(
-        self,
-        kind: kinds.Kind,
-        body: objects.Object,
-        *,
-        dry_run: bool = False,
-        manager: str = "",
+        self, kind: kinds.Kind, body: objects.Object, *, dry_run: bool = False, manager: str = ""
     ) -> objects.Object:
         """A new object."""
         ref = writing.named(kind, body, "".join(random.choices(_LETTERS, k=5)))  # noqa: S311 - a name
@@ -115,12 +109,9 @@ class Store:
 
         def write(db: sqlite3.Connection) -> dict[str, Any]:
             if rows.get(db, ref) is not None:
-                raise refusals.AlreadyExists(
-                    "it already exists", culprit=str(ref), reason="AlreadyExists"
-                )
-            return rows.put(
-                db, ref, None, self._admitted(ref, None, writing.born(ref, body, context))
-            )
+                why = "it already exists"
+                raise refusals.AlreadyExists(why, culprit=str(ref), reason="AlreadyExists")
+            return self._put(db, ref, None, writing.born(ref, body, context))
 
         return await self._database.write(write, keep=not dry_run)
 
@@ -139,15 +130,15 @@ class Store:
         def write(db: sqlite3.Connection) -> dict[str, Any]:
             old = rows.get(db, ref)
             if old is None and isinstance(patch, objects.Apply) and not subresource:
-                writing.named(ref.kind, {**patch.body, "metadata": _name(ref)}, "")
-                return rows.put(
-                    db, ref, None, self._admitted(ref, None, writing.applied(ref, patch, context))
-                )
-            if old is None:
-                raise _missing(ref)
-            return self._changed(
-                db, ref, old, writing.patched(ref, old, patch, subresource, context)
-            )
+                named = {
+                    "name": ref.name,
+                    **({"namespace": ref.namespace} if ref.namespace else {}),
+                }
+                writing.named(ref.kind, {**patch.body, "metadata": named}, "")
+                return self._put(db, ref, None, writing.applied(ref, patch, context))
+            old = old or _existing(db, ref)
+            new = writing.patched(ref, old, patch, subresource, context)
+            return old if new == old else self._put(db, ref, old, new)
 
         return await self._database.write(write, keep=not dry_run)
 
@@ -164,8 +155,7 @@ class Store:
         now = self._clock()
 
         def write(db: sqlite3.Connection) -> None:
-            old = _existing(db, ref)
-            writing.check_uid(ref, old, uid)
+            old = _existing(db, ref, uid)
             writing.check_revision(ref, old, revision)
             _end(db, ref, old, grace_seconds, now)
 
@@ -183,8 +173,7 @@ class Store:
         now = writing.stamp(self._clock())
 
         def write(db: sqlite3.Connection) -> None:
-            old = _existing(db, pod)
-            writing.check_uid(pod, old, uid)
+            old = _existing(db, pod, uid)
             new = pods.bound(old, pod, node, annotations, now)
             new["metadata"]["generation"] = int(new["metadata"].get("generation") or 0) + 1
             rows.put(db, pod, old, new)
@@ -204,13 +193,11 @@ class Store:
         stamp = writing.stamp(now)
 
         def write(db: sqlite3.Connection) -> None:
-            old = _existing(db, pod)
-            writing.check_uid(pod, old, uid)
+            old = _existing(db, pod, uid)
             budgets = rows.every(db, kinds.POD_DISRUPTION_BUDGETS, pod.namespace)
             budget = pods.budget_of(old, pod, budgets)
             if budget is not None:
-                name = objects.text(budget, "name")
-                where = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, pod.namespace)
+                where = objects.ref(kinds.POD_DISRUPTION_BUDGETS, budget)
                 rows.put(db, where, budget, pods.spend(budget, pod, stamp))
             marked = rows.put(db, pod, old, pods.disruption_target(old, stamp))
             _end(db, pod, marked, grace_seconds, now)
@@ -228,35 +215,26 @@ class Store:
             at=self._clock(), uid=str(uuid.uuid4()), manager=manager or self._manager
         )
 
-    def _admitted(
-        self, ref: objects.Ref, old: dict[str, Any] | None, new: dict[str, Any]
+    def _put(
+        self,
+        db: sqlite3.Connection,
+        ref: objects.Ref,
+        old: dict[str, Any] | None,
+        new: dict[str, Any],
     ) -> dict[str, Any]:
+        """Write what is admitted of an object."""
         for admit in self._admit:
             new = admit(ref, old, new)
-        return new
-
-    def _changed(
-        self, db: sqlite3.Connection, ref: objects.Ref, old: dict[str, Any], new: dict[str, Any]
-    ) -> dict[str, Any]:
-        if new == old:
-            return old
-        return rows.put(db, ref, old, self._admitted(ref, old, new))
+        return rows.put(db, ref, old, new)
 
 
-def _name(ref: objects.Ref) -> dict[str, str]:
-    named = {"name": ref.name}
-    return {**named, "namespace": ref.namespace} if ref.namespace else named
-
-
-def _existing(db: sqlite3.Connection, ref: objects.Ref) -> dict[str, Any]:
+def _existing(db: sqlite3.Connection, ref: objects.Ref, uid: str = "") -> dict[str, Any]:
+    """An object that must be there, and be the one of a UID where that is given."""
     row = rows.get(db, ref)
     if row is None:
-        raise _missing(ref)
+        raise refusals.NotFound("there is none", culprit=str(ref), reason="NotFound")
+    writing.check_uid(ref, row, uid)
     return row
-
-
-def _missing(ref: objects.Ref) -> refusals.NotFound:
-    return refusals.NotFound("there is none", culprit=str(ref), reason="NotFound")
 
 
 def _end(

@@ -41,7 +41,7 @@ class Database:
         self.path = path
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "store")
         self._connection: sqlite3.Connection | None = None
-        self._committed: Callable[[], None] = _nobody
+        self._committed: Callable[[], object] = lambda: None
         #: What was wrong with the file when it was opened, and the files that were kept for it.
         self.damage = proof.Damage()
         self.kept: tuple[Path, ...] = ()
@@ -49,11 +49,7 @@ class Database:
     def on_commit(self, tell: Callable[[], None]) -> None:
         """Call this in the running loop after every write, even one whose caller has gone."""
         loop = asyncio.get_running_loop()
-
-        def committed() -> None:
-            loop.call_soon_threadsafe(tell)
-
-        self._committed = committed
+        self._committed = lambda: loop.call_soon_threadsafe(tell)
 
     async def open(self) -> None:
         """Open or create the file; ``Unavailable`` where it cannot be used as it is."""
@@ -182,8 +178,13 @@ class Database:
                 fix="install that version again, or use another file",
             )
         if 0 < version < len(migrations.STEPS):
-            _check(connection)
-            self._keep(connection, version)
+            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise sqlite3.DatabaseError(problem)
+            # For a downgrade.
+            kept = self._beside(f"form{version}")
+            kept.unlink(missing_ok=True)
+            connection.execute("VACUUM INTO ?", (str(kept),))
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in migrations.STEPS[version:]:
@@ -197,16 +198,13 @@ class Database:
             _roll_back(connection)
             raise
 
-    def _keep(self, connection: sqlite3.Connection, version: int) -> None:
-        """Keep the file of the version before, for a downgrade."""
-        kept = self.path.with_name(f"{self.path.name}.form{version}")
-        kept.unlink(missing_ok=True)
-        connection.execute("VACUUM INTO ?", (str(kept),))
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise refusals.Unavailable("the store is closed", culprit=str(self.path))
+        return self._connection
 
     def _transact(self, begin: str, task: Task[_Result], *, keep: bool) -> _Result:
-        connection = self._connection
-        if connection is None:
-            raise refusals.Unavailable("the store is closed", culprit=str(self.path))
+        connection = self._opened()
         connection.execute(begin)
         try:
             result = task(connection)
@@ -217,13 +215,12 @@ class Database:
         return result
 
     def _back_up(self, path: Path) -> None:
-        if self._connection is None:
-            raise refusals.Unavailable("the store is closed", culprit=str(self.path))
+        connection = self._opened()
         fresh = path.with_name(f"{path.name}.new")
         fresh.unlink(missing_ok=True)
         copy = sqlite3.connect(fresh)
         try:
-            self._connection.backup(copy)
+            connection.backup(copy)
             # One file without a log beside it, and on the disk before it takes its name.
             copy.execute("PRAGMA journal_mode=DELETE")
             copy.text_factory = proof.lenient
@@ -237,9 +234,9 @@ class Database:
         fresh.replace(path)
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _explained(self, error: Exception) -> refusals.Unavailable:
         """SQLite's error, and its remedy."""
@@ -251,22 +248,12 @@ class Database:
         return refusals.Unavailable(detail, culprit=str(self.path), fix=fix)
 
 
-def _nobody() -> None:
-    """Do nothing: no watch listens yet."""
-
-
 def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if problem != "ok":
-        raise sqlite3.DatabaseError(problem)
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

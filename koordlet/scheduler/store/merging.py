@@ -76,19 +76,14 @@ def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
 
 def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: Keys) -> list[Any]:
     """Merge a list whose elements are identified by keys."""
-    if any(
-        isinstance(element, Mapping) and element.get("$patch") == "replace" for element in patch
-    ):
-        return [
-            element
-            for element in patch
-            if not (isinstance(element, Mapping) and "$patch" in element)
-        ]
+    directives = [item.get("$patch") if isinstance(item, Mapping) else None for item in patch]
+    if "replace" in directives:
+        return [item for item in patch if not (isinstance(item, Mapping) and "$patch" in item)]
     result: list[Any] = list(target) if isinstance(target, list) else []
-    for element in patch:
+    for element, directive in zip(patch, directives, strict=True):
         wanted = identity(element, names)
         place = next((at for at, it in enumerate(result) if identity(it, names) == wanted), None)
-        if isinstance(element, Mapping) and element.get("$patch") == "delete":
+        if directive == "delete":
             if place is not None:
                 del result[place]
         elif place is None:

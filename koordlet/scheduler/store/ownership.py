@@ -89,26 +89,19 @@ def apply(
     """The object and its owners after an apply; ``Conflict`` names every field in the way."""
     wanted, present = fields(body, keys), fields(target, keys)
     changed = {path for path, value in wanted.items() if present.get(path) != value}
-    rivals = {
-        other: paths & changed
-        for other, paths in owned.items()
-        if other != owner and paths & changed
-    }
+    others = {other: paths for other, paths in owned.items() if other != owner}
+    rivals = {other: paths & changed for other, paths in others.items() if paths & changed}
     if rivals and not force:
         raise _conflict(rivals)
     dropped = owned.get(owner, frozenset()) - wanted.keys()
-    kept = frozenset().union(*(paths for other, paths in owned.items() if other != owner))
+    kept = frozenset().union(*others.values())
     result: Any = dict(target)
     # Keys of elements last, from the innermost on: without them the rest would not be found.
     gone = dropped - kept - set(_keys_of(kept))
     for path in sorted(gone, key=lambda path: (_is_key(path), -len(path))):
         result = _without(result, path)
     result = merging.strategic(result, body, keys)
-    others = {
-        other: paths - changed
-        for other, paths in owned.items()
-        if other != owner and paths - changed
-    }
+    others = {other: paths - changed for other, paths in others.items() if paths - changed}
     return result, {**others, owner: frozenset(wanted)}
 
 
@@ -191,11 +184,7 @@ def read(managed: Any) -> Owned:
     for entry in managed if isinstance(managed, list) else ():
         if not isinstance(entry, Mapping) or not isinstance(entry.get("fieldsV1"), Mapping):
             continue
-        owner = FieldManager(
-            str(entry.get("manager", "")),
-            str(entry.get("operation", "")),
-            str(entry.get("subresource", "")),
-        )
+        owner = FieldManager(*map(str, _owner_key(entry)))
         owned[owner] = frozenset(_unpacked(entry["fieldsV1"], ()))
     return owned
 
@@ -208,9 +197,7 @@ def write(
     An entry keeps its time while its fields stay the same, but for that of the ``writer``, who has
     just given one of them another value.
     """
-    before = (
-        {_owner_key(entry): entry for entry in old if isinstance(entry, Mapping)} if old else {}
-    )
+    before = {_owner_key(entry): entry for entry in old or () if isinstance(entry, Mapping)}
     result = []
     for owner, paths in sorted(owned.items(), key=lambda entry: str(entry[0])):
         entry: dict[str, Any] = {
@@ -231,7 +218,7 @@ def write(
 
 
 def _owner_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    return entry.get("manager"), entry.get("operation"), entry.get("subresource", "")
+    return tuple(entry.get(key, "") for key in ("manager", "operation", "subresource"))
 
 
 def _packed(paths: frozenset[Path]) -> dict[str, Any]:

@@ -22,22 +22,21 @@ _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str], now: str) -> Body:
     """The pod bound to its node; ``Conflict`` where it cannot be bound."""
     spec = objects.part(pod, "spec")
+    why = ""
     if spec.get("nodeName"):
-        raise _conflict(ref, f'pod {ref.name} is already assigned to node "{spec["nodeName"]}"')
-    if objects.text(pod, "deletionTimestamp"):
-        raise _conflict(ref, f"pod {ref.name} is being deleted, cannot be assigned to a node")
-    if spec.get("schedulingGates"):
-        raise _conflict(ref, f"pod {ref.name} has non-empty .spec.schedulingGates")
-    status = {
-        key: value
-        for key, value in objects.part(pod, "status").items()
-        if key != "nominatedNodeName"
-    }
+        why = f'is already assigned to node "{spec["nodeName"]}"'
+    elif objects.text(pod, "deletionTimestamp"):
+        why = "is being deleted, cannot be assigned to a node"
+    elif spec.get("schedulingGates"):
+        why = "has non-empty .spec.schedulingGates"
+    if why:
+        raise refusals.Conflict(f"pod {ref.name} {why}", culprit=str(ref), reason="Conflict")
+    status = dict(objects.part(pod, "status"))
+    status.pop("nominatedNodeName", None)
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    rest = [each for each in _conditions(status) if each.get("type") != "PodScheduled"]
     wanted = {
         "spec": {"nodeName": node},
-        "status": {"conditions": [*rest, scheduled]},
+        "status": {"conditions": _with(status, scheduled)},
         **({"metadata": {"annotations": dict(annotations)}} if annotations else {}),
     }
     merged: Body = merging.merge({**pod, "status": status}, wanted)
@@ -119,15 +118,18 @@ def disruption_target(pod: Body, now: str) -> Body:
         "message": "Eviction API: evicting",
     }
     status = objects.part(pod, "status")
-    rest = [each for each in _conditions(status) if each.get("type") != "DisruptionTarget"]
-    return {**pod, "status": {**status, "conditions": [*rest, condition]}}
+    return {**pod, "status": {**status, "conditions": _with(status, condition)}}
 
 
 def _why_none(status: Mapping[str, Any], name: str) -> str:
     """The first reason that applies for a budget that allows no disruption."""
     healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
-    false = [condition for condition in _conditions(status) if condition.get("status") == "False"]
+    false = [
+        condition
+        for condition in objects.parts(status, "conditions")
+        if condition.get("status") == "False"
+    ]
     failed = next((each for each in false if each.get("reason") == "SyncFailed"), None)
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
@@ -152,7 +154,7 @@ def _covers(budget: Body, pod: Body) -> bool:
 
 
 def _unready_is_free(pod: Body, budget: Body) -> bool:
-    conditions = _conditions(objects.part(pod, "status"))
+    conditions = objects.parts(objects.part(pod, "status"), "conditions")
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
     if objects.part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -162,23 +164,15 @@ def _unready_is_free(pod: Body, budget: Body) -> bool:
     return desired > 0 and _number(status, "currentHealthy") >= desired
 
 
-def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The conditions that are objects; status patches are not validated."""
-    conditions = status.get("conditions")
-    return (
-        [each for each in conditions if isinstance(each, Mapping)]
-        if isinstance(conditions, list)
-        else []
-    )
+def _with(status: Mapping[str, Any], condition: Body) -> list[Mapping[str, Any]]:
+    """The conditions with one in place of the one of its type."""
+    conditions = objects.parts(status, "conditions")
+    return [*(each for each in conditions if each.get("type") != condition["type"]), condition]
 
 
 def _number(status: Mapping[str, Any], name: str) -> int:
     number = status.get(name)
     return number if isinstance(number, int) else 0
-
-
-def _conflict(ref: objects.Ref, why: str) -> refusals.Conflict:
-    return refusals.Conflict(why, culprit=str(ref), reason="Conflict")
 
 
 def _too_many(pod: objects.Ref, why: str, retry_after: float | None) -> refusals.TooMany:

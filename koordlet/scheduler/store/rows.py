@@ -98,14 +98,14 @@ def since(
     events = []
     for row in rows:
         if not proof.proves(row):
-            raise refusals.Gone(
-                f"the event of revision {row[0]} is damaged",
-                culprit=str(kind),
-                fix="list again",
-                reason="Expired",
-            )
+            raise gone(kind, f"the event of revision {row[0]} is damaged")
         events.append(StoredEvent(row[0], _read(kind, row[3]), _read(kind, row[4])))
     return events
+
+
+def gone(kind: kinds.Kind, why: str) -> refusals.Gone:
+    """What a watch ends with that cannot go on."""
+    return refusals.Gone(why, culprit=str(kind), fix="list again", reason="Expired")
 
 
 def compact(db: sqlite3.Connection, floor: int) -> None:

@@ -65,51 +65,38 @@ _PLAIN = KindRule(status=False, generation=False, list_keys=LIST_KEYS)
 _COUNTED = KindRule(list_keys=LIST_KEYS)
 
 _BUILT_IN: Mapping[str, KindRule] = {
-    str(kind): rule
-    for kind, rule in (
-        (
-            kinds.PODS,
-            KindRule(
-                status_with_metadata=True,
-                selectable=_NAMED
-                | {
-                    *("spec.nodeName", "spec.schedulerName", "spec.restartPolicy"),
-                    *("spec.serviceAccountName", "status.phase", "status.nominatedNodeName"),
-                },
-                list_keys=LIST_KEYS,
-            ),
-        ),
-        (
-            kinds.NODES,
-            KindRule(
-                status_at_birth=True,
-                status_with_metadata=True,
-                generation=False,
-                selectable=_NAMED | {"spec.unschedulable"},
-                list_keys=LIST_KEYS,
-            ),
-        ),
-        (kinds.NAMESPACES, KindRule(generation=False, list_keys=LIST_KEYS)),
-        (
-            kinds.SERVICES,
-            KindRule(generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}),
-        ),
-        (kinds.PERSISTENT_VOLUMES, KindRule(generation=False, list_keys=LIST_KEYS)),
-        (kinds.PERSISTENT_VOLUME_CLAIMS, KindRule(generation=False, list_keys=LIST_KEYS)),
-        (kinds.POD_DISRUPTION_BUDGETS, _COUNTED),
-        (kinds.REPLICATION_CONTROLLERS, _COUNTED),
-        (kinds.REPLICA_SETS, _COUNTED),
-        (kinds.STATEFUL_SETS, _COUNTED),
-        (kinds.CONFIG_MAPS, _PLAIN),
-        (kinds.CSI_DRIVERS, _PLAIN),
-        (kinds.CSI_NODES, _PLAIN),
-        (kinds.EVENTS, _PLAIN),
-        (kinds.LEASES, _PLAIN),
-        (kinds.PRIORITY_CLASSES, _PLAIN),
-        (kinds.RUNTIME_CLASSES, _PLAIN),
-        (kinds.STORAGE_CAPACITIES, _PLAIN),
-        (kinds.STORAGE_CLASSES, _PLAIN),
-    )
+    str(kinds.PODS): KindRule(
+        status_with_metadata=True,
+        selectable=_NAMED
+        | {
+            *("spec.nodeName", "spec.schedulerName", "spec.restartPolicy"),
+            *("spec.serviceAccountName", "status.phase", "status.nominatedNodeName"),
+        },
+        list_keys=LIST_KEYS,
+    ),
+    str(kinds.NODES): KindRule(
+        status_at_birth=True,
+        status_with_metadata=True,
+        generation=False,
+        selectable=_NAMED | {"spec.unschedulable"},
+        list_keys=LIST_KEYS,
+    ),
+    **dict.fromkeys(
+        map(str, (kinds.NAMESPACES, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS)),
+        KindRule(generation=False, list_keys=LIST_KEYS),
+    ),
+    str(kinds.SERVICES): KindRule(
+        generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}
+    ),
+    str(kinds.POD_DISRUPTION_BUDGETS): _COUNTED,
+    **{
+        str(kind): _PLAIN
+        for kind in (
+            *(kinds.CONFIG_MAPS, kinds.CSI_DRIVERS, kinds.CSI_NODES, kinds.EVENTS, kinds.LEASES),
+            *(kinds.PRIORITY_CLASSES, kinds.RUNTIME_CLASSES, kinds.STORAGE_CAPACITIES),
+            kinds.STORAGE_CLASSES,
+        )
+    },
 }
 
 #: Groups without custom resources: their kinds that nobody here speaks of are kept like others.

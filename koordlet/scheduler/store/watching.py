@@ -46,7 +46,9 @@ class Watches:
     ) -> AsyncGenerator[objects.Change, None]:
         """The events of one watcher, until it closes the generator."""
         compiled = rules.compiled(kind, selector)
-        place = _number(since, kind)
+        if not since.isascii() or not since.isdigit():
+            raise refusals.Malformed(f"not a revision: {since[:40]!r}", culprit=str(kind))
+        place = int(since)
         while True:
             if not self._open:
                 raise refusals.Unavailable("the store is closed", culprit=str(self._file.path))
@@ -75,28 +77,16 @@ class Watches:
         self._moved = asyncio.Event()
 
 
-def _number(since: str, kind: kinds.Kind) -> int:
-    if not since.isascii() or not since.isdigit():
-        raise refusals.Malformed(f"not a revision: {since[:40]!r}", culprit=str(kind))
-    return int(since)
-
-
 def _after(
     db: sqlite3.Connection, kind: kinds.Kind, namespace: str, place: int
 ) -> tuple[list[rows.StoredEvent], int]:
     newest = rows.revision(db)
-    if place < rows.compacted(db):
-        raise refusals.Gone(
-            f"revision {place} is too old", culprit=str(kind), fix="list again", reason="Expired"
-        )
+    why = "is too old" if place < rows.compacted(db) else ""
     if place > newest:
         # The file was put back to an older state: what the watcher knows is not so any more.
-        raise refusals.Gone(
-            f"revision {place} does not exist yet (newest: {newest})",
-            culprit=str(kind),
-            fix="list again",
-            reason="Expired",
-        )
+        why = f"does not exist yet (newest: {newest})"
+    if why:
+        raise rows.gone(kind, f"revision {place} {why}")
     return rows.since(db, kind, namespace, place, _MOST), newest
 
 

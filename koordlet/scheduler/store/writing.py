@@ -67,30 +67,24 @@ def named(kind: kinds.Kind, body: objects.Object, suffix: str) -> objects.Ref:
     if not kind.namespaced and namespace:
         raise _invalid(kind, name, "metadata.namespace", "FieldValueForbidden", "not allowed here")
     if not name:
-        raise _invalid(
-            kind, name, "metadata.name", "FieldValueRequired", "name or generateName is required"
-        )
+        why = "name or generateName is required"
+        raise _invalid(kind, name, "metadata.name", "FieldValueRequired", why)
     if not labels.is_subdomain(name):
-        raise _invalid(
-            *(kind, name, "metadata.name", "FieldValueInvalid"),
-            "a name has at most 253 of a-z, 0-9, '-' and '.', letters or digits at both ends",
-        )
+        why = "a name has at most 253 of a-z, 0-9, '-' and '.', letters or digits at both ends"
+        raise _invalid(kind, name, "metadata.name", "FieldValueInvalid", why)
     return objects.Ref(kind, name, (namespace or "default") if kind.namespaced else "")
 
 
 def check_kind(kind: kinds.Kind, body: objects.Object) -> None:
     """``Malformed`` where an object says that it is of another kind."""
-    for field, wanted in (("kind", kind.name), ("apiVersion", kind.api_version)):
-        if body.get(field, wanted) != wanted:
-            raise refusals.Malformed(
-                f"{field} is {str(body[field])[:100]!r}, not {wanted!r}",
-                culprit=str(kind),
-                reason="BadRequest",
-            )
+    why = ""
     if not isinstance(body.get("metadata", {}), Mapping):
-        raise refusals.Malformed(
-            "metadata is not an object", culprit=str(kind), reason="BadRequest"
-        )
+        why = "metadata is not an object"
+    for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.name)):
+        if body.get(field, wanted) != wanted:
+            why = f"{field} is {str(body[field])[:100]!r}, not {wanted!r}"
+    if why:
+        raise refusals.Malformed(why, culprit=str(kind), reason="BadRequest")
 
 
 def born(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body:
@@ -109,13 +103,15 @@ def _bare(ref: objects.Ref, body: objects.Object, context: WriteContext) -> Body
         )
     rule = rules.of(ref.kind)
     known = {key: value for key, value in objects.metadata(body).items() if key not in _FIXED}
-    generate = objects.text(body, "generateName")
-    metadata: Body = {"name": ref.name, **({"generateName": generate} if generate else {})}
-    if ref.namespace:
-        metadata["namespace"] = ref.namespace
-    metadata |= {"uid": context.uid, "creationTimestamp": context.stamp}
-    if rule.generation:
-        metadata["generation"] = 1
+    metadata: Body = {
+        "name": ref.name,
+        "generateName": objects.text(body, "generateName"),
+        "namespace": ref.namespace,
+        "uid": context.uid,
+        "creationTimestamp": context.stamp,
+        "generation": int(rule.generation),
+    }
+    metadata = {key: value for key, value in metadata.items() if value}
     result: Body = {
         "apiVersion": ref.kind.api_version,
         "kind": ref.kind.name,
@@ -154,10 +150,9 @@ def patched(
     owner = ownership.FieldManager(context.manager, "Update", subresource)
     if isinstance(patch, objects.Apply):
         owner = ownership.FieldManager(patch.manager, "Apply", subresource)
-    if owned is None:
-        before = ownership.read(old["metadata"].get("managedFields"))
-        owned = ownership.update(old, new, before, owner, _keys(ref))
     known = old["metadata"].get("managedFields")
+    if owned is None:
+        owned = ownership.update(old, new, ownership.read(known), owner, _keys(ref))
     return _with_owners(new, owned, known, context, None if new == old else owner)
 
 
@@ -174,12 +169,10 @@ def check_revision(ref: objects.Ref, old: Body, wanted: str) -> None:
 
 def check_uid(ref: objects.Ref, old: Body, wanted: str) -> None:
     """``Conflict`` where the name belongs to another object now."""
-    if wanted and wanted != objects.text(old, "uid"):
-        raise refusals.Conflict(
-            f"the UID is {objects.text(old, 'uid')}, not {wanted}",
-            culprit=str(ref),
-            reason="Conflict",
-        )
+    uid = objects.text(old, "uid")
+    if wanted and wanted != uid:
+        why = f"the UID is {uid}, not {wanted}"
+        raise refusals.Conflict(why, culprit=str(ref), reason="Conflict")
 
 
 def _wanted(
@@ -206,9 +199,8 @@ def _wanted(
         case objects.Apply(body=body, manager=manager, force=force):
             owner = ownership.FieldManager(manager, "Apply", subresource)
             before = ownership.read(old["metadata"].get("managedFields"))
-            keys, mine = _keys(ref), _applicable(body, rule, subresource)
-            new, owned = ownership.apply(old, mine, before, owner, keys, force=force)
-            return new, owned
+            mine = _applicable(body, rule, subresource)
+            return ownership.apply(old, mine, before, owner, _keys(ref), force=force)
 
 
 def _applicable(body: objects.Object, rule: rules.KindRule, subresource: str) -> Body:
@@ -228,16 +220,11 @@ def _allowed(old: Body, wanted: Body, rule: rules.KindRule, subresource: str) ->
     if subresource:
         kept = {key: value for key, value in old["metadata"].items() if key not in _MARKS}
         metadata = {**kept, **_marks(metadata)} if rule.status_with_metadata else old["metadata"]
-        new = {**old, "metadata": metadata}
+    # The status comes with its subresource, all else with the object.
+    new, other = (dict(old), wanted) if subresource else (dict(wanted), old)
+    if rule.status:
         new.pop("status", None)
-        if "status" in wanted:
-            new["status"] = wanted["status"]
-    else:
-        new = dict(wanted)
-        if rule.status:
-            new.pop("status", None)
-            if "status" in old:
-                new["status"] = old["status"]
+        new |= {"status": other["status"]} if "status" in other else {}
     fixed = {key: old["metadata"][key] for key in _FIXED if key in old["metadata"]}
     free = {key: value for key, value in metadata.items() if key not in _FIXED}
     return {
@@ -273,9 +260,7 @@ def _with_owners(
 
 
 def _first_status(pod: Body) -> Body:
-    spec = pod.get("spec")
-    gated = isinstance(spec, Mapping) and spec.get("schedulingGates")
-    if not gated:
+    if not objects.part(pod, "spec").get("schedulingGates"):
         return {"phase": "Pending"}
     condition = {
         "type": "PodScheduled",

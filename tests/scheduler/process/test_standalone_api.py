@@ -151,11 +151,13 @@ def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
             await world.store.bind(one, "n1", annotations=note)
             async with schedulers.scheduler(world.client) as loop:
                 told = standalone_api.StandaloneApi(world.store, loop).assignments("n1", "")
-                first: list[placing.Assigned] = [await anext(told) for _ in range(3)]
-                assert [each.verb for each in first] == ["RESET", "SET", "SYNCED"]
-                assert (first[1].name, first[1].cpus, first[1].qos) == ("a", "0-1", "LSR")
+                first = [await anext(told) for _ in range(3)]
+                verbs = placing.AssignmentEvent
+                assert [each.verb for each in first] == [verbs.RESET, verbs.SET, verbs.SYNCED]
+                pod = first[1].assignment
+                assert (pod.name, pod.cpus, pod.qos) == ("a", "0-1", "LSR")
                 await world.store.delete(one, grace_seconds=0)
-                assert (await anext(told)).verb == "REMOVED"
+                assert (await anext(told)).verb == verbs.REMOVED
 
     schedulers.run(body())
 
@@ -177,9 +179,9 @@ def test_a_node_is_shown_with_what_its_agent_tells(ram: Path) -> None:
             loop.report(nodereport.NodeReport(node="n1", signals=(signal,)))
             [after] = desk.nodes("n1")
 
-            assert (before.heard, before.pressures) == (None, ())
-            assert after.heard is not None
-            assert after.pressures == ("PIDPressure",)
+            assert (before.HasField("heard"), list(before.pressures)) == (False, [])
+            assert after.HasField("heard")
+            assert list(after.pressures) == ["PIDPressure"]
 
     schedulers.run(body())
 
