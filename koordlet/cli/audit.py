@@ -20,31 +20,21 @@ koordlet audit --policy shared_pools -o json    of one policy, for programs
 """
 #: Both files of the log, whole: a person waits for it, no loop does.
 _SCAN = 1 << 26
+_OPTIONS = {
+    "--since TIME": "10m, 2h, 3d ago, Unix seconds, or 2026-01-31T12:00:00Z"
+    " (default: all that is kept)",
+    "--pod NS/NAME": "of this workload only",
+    "--policy STEM": "of this policy only",
+    "--limit N": f"at most this many, the newest (default: {audit_json.DEFAULT_LINES})",
+    "--state-dir DIR": "the DIR that the agent was started with",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--since",
-        metavar="TIME",
-        help="10m, 2h, 3d ago, Unix seconds, or 2026-01-31T12:00:00Z (default: all that is kept)",
-    )
-    parser.add_argument("--pod", metavar="NS/NAME", help="of this workload only")
-    parser.add_argument("--policy", metavar="STEM", help="of this policy only")
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=int,
-        default=audit_json.DEFAULT_LINES,
-        help=f"at most this many, the newest (default: {audit_json.DEFAULT_LINES})",
-    )
-    parser.add_argument(
-        "--state-dir",
-        metavar="DIR",
-        help="the DIR that the agent was started with",
-    )
+    options.declare(parser, _OPTIONS, limit={"type": int, "default": audit_json.DEFAULT_LINES})
 
 
 def run(args: argparse.Namespace) -> int:

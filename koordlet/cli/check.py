@@ -23,6 +23,11 @@ kubectl get pods,namespaces,elasticquotas -A -o json > all.json; koordlet check 
 """
 #: Unmanaged containers that are listed one by one.
 _SHOWN = 10
+_OPTIONS = {
+    "--pods FILE": "pods of a cluster, with its namespaces and quotas, as kubectl prints them: how"
+    " many name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
+    "--strict": "exit 1 when anything is missing",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="pods of a cluster, with its namespaces and quotas, as kubectl prints them: how many"
-        " name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
-    )
-    parser.add_argument("--strict", action="store_true", help="exit 1 when anything is missing")
+    options.declare(parser, _OPTIONS)
     options.cgroup_root(parser)
 
 

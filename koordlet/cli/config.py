@@ -36,6 +36,12 @@ _MAX_SHOWN = 60
 #: Words that a YAML parser of either version may take for something else than text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
+_OPTIONS = {
+    "--pods FILE": "with the NodeSLO or the ConfigMap slo-controller-config of this file, as"
+    " kubectl prints them",
+    "--cluster": "ask the API server of the configuration for them",
+    "--schema": "print the JSON schema of the file",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -43,18 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     options.eviction(parser)
     options.output(parser, ("table", "json", "yaml"))
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="with the NodeSLO or the ConfigMap slo-controller-config of this file, as kubectl"
-        " prints them",
-    )
-    parser.add_argument(
-        "--cluster",
-        action="store_true",
-        help="ask the API server of the configuration for them",
-    )
-    parser.add_argument("--schema", action="store_true", help="print the JSON schema of the file")
+    options.declare(parser, _OPTIONS)
 
 
 def run(args: argparse.Namespace) -> int:

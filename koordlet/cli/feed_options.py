@@ -24,22 +24,17 @@ _T = TypeVar("_T")
 
 #: Where a scheduler listens when nothing else is said.
 SCHEDULER_SOCKET = "scheduler.sock"
+_OPTIONS = {
+    "--address ADDRESS": "unix:/path, or host:port with --tls (default: the socket of this"
+    " machine's agent)",
+    "--tls CERTIFICATE KEY AUTHORITY": "files for mutual TLS",
+    "--state-dir DIR": "where that agent has its socket",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--address",
-        metavar="ADDRESS",
-        help="unix:/path, or host:port with --tls (default: the socket of this machine's agent)",
-    )
-    parser.add_argument(
-        "--tls",
-        nargs=3,
-        metavar=("CERTIFICATE", "KEY", "AUTHORITY"),
-        help="files for mutual TLS",
-    )
-    parser.add_argument("--state-dir", metavar="DIR", help="where that agent has its socket")
+    options.declare(parser, _OPTIONS)
     options.output(parser, ("table", "json"))
 
 

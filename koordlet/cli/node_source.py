@@ -36,6 +36,12 @@ _ANSWERS = (http.client.OK, http.client.NOT_FOUND)
 _ASKED_SECONDS = 10.0
 #: No document of a node is larger.
 _MOST = 64 << 20
+_OPTIONS = {
+    "--address HOST:PORT": "HTTP address of the running agent (default: the configured one, if it"
+    " answers)",
+    "--pods FILE": "Pods as kubectl prints them, as for koordlet plan; the running agent is not"
+    " asked",
+}
 
 
 class Agent:
@@ -191,16 +197,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Declare where explanations come from."""
     options.config(parser)
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="HTTP address of the running agent (default: the configured one, if it answers)",
-    )
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="Pods as kubectl prints them, as for koordlet plan; the running agent is not asked",
-    )
+    options.declare(parser, _OPTIONS)
     options.cgroup_root(parser)
 
 

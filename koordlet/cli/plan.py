@@ -11,7 +11,7 @@ from typing import cast
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, node_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.config import sourced
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, observed, plan, pod
@@ -34,33 +34,28 @@ kubectl get pods -A -o yaml > pods.yaml; koordlet plan --pods pods.yaml
 koordlet plan --root machine.tar.gz -o json    a recorded machine, for programs
 koordlet plan --defragment                     what would move, were CPUs chosen anew
 """
+_OPTIONS = {
+    "--pods FILE": "Pods as kubectl prints them, a List or several documents; with them one Node,"
+    " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
+    "--defragment": "show what would move if CPUs that were chosen here were chosen anew; what is"
+    " held comes from the agent's checkpoint (policies.exclusive_cpus.repack: true does it)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
-    changes.add(parser)
+    options.changes(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="Pods as kubectl prints them, a List or several documents; with them one Node,"
-        " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
-    )
-    parser.add_argument(
-        "--defragment",
-        action="store_true",
-        help="show what would move if CPUs that were chosen here were chosen anew; what is held"
-        " comes from the agent's checkpoint (policies.exclusive_cpus.repack: true does it)",
-    )
+    options.declare(parser, _OPTIONS)
     options.state(parser)
     options.eviction(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan of one pass with empty history and state."""
-    config = bootstrap.effective(args, {**changes.read(args), **options.eviction_flags(args)})
+    config = bootstrap.effective(args, {**options.changed(args), **options.eviction_flags(args)})
     host = bootstrap.host(args)
     told = functools.cache(lambda: ask_sources(args, config, host))
     tick = bootstrap.open_tick(args, host, config, take=told)

@@ -15,7 +15,7 @@ import os
 from dataclasses import replace
 
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, node_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host.recording import player
@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("archive", metavar="ARCHIVE", help="a recording of 'koordlet record'")
     options.config(parser)
-    changes.add(parser)
+    options.changes(parser)
     options.output(parser, ("table", "json", "svg"))
     parser.add_argument("--pods", metavar="FILE", help="who runs there, as for 'koordlet plan'")
     options.cgroup_root(parser)
@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play it; with ``--set`` twice, and the limits of both runs are shown."""
     listed_pods = None if args.pods is None else node_source.listed(args.pods)
-    changed = changes.read(args)
+    changed = options.changed(args)
     steps, capacity = played(args, listed_pods, loader.load(args.config, os.environ, changed))
     if changed:
         before, _ = played(args, listed_pods, loader.load(args.config, os.environ, {}))

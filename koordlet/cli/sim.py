@@ -23,28 +23,24 @@ koordlet sim all.json -o svg > utilisation.svg
 """
 #: What is generated where a workload is named and no number.
 _NODES, _PODS = 500, 1000
+_OPTIONS = {
+    "--nodes N": "generate N nodes",
+    "--pods N": "generate N pending pods",
+    "--workload NAME": "shape of what is generated, named as upstream's benchmark"
+    " (default: SchedulingBasic)",
+    "--config FILE": "a KubeSchedulerConfiguration",
+    "--scores": "scores of every feasible node",
+    "--explain POD": "one pod, node by node",
+    "--now TIME": "the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix"
+    " seconds (default: the newest time in the input)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("files", metavar="FILE", nargs="*", help="objects as kubectl prints them")
-    parser.add_argument("--nodes", type=_count, metavar="N", help="generate N nodes")
-    parser.add_argument("--pods", type=_count, metavar="N", help="generate N pending pods")
-    parser.add_argument(
-        "--workload",
-        metavar="NAME",
-        help="shape of what is generated, named as upstream's benchmark (default: SchedulingBasic)",
-    )
-    parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")
-    parser.add_argument("--scores", action="store_true", help="scores of every feasible node")
-    parser.add_argument("--explain", metavar="POD", default="", help="one pod, node by node")
-    parser.add_argument(
-        "--now",
-        type=_moment,
-        metavar="TIME",
-        help="the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix seconds"
-        " (default: the newest time in the input)",
-    )
+    count, explain, now = {"type": _count}, {"default": ""}, {"type": _moment}
+    options.declare(parser, _OPTIONS, nodes=count, pods=count, explain=explain, now=now)
     options.ignoring(parser)
     options.output(parser, ("table", "json", "svg"))
 

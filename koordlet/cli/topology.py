@@ -32,6 +32,10 @@ koordlet topology -o svg > machine.svg         a picture
 koordlet topology -o svg --owners > cpus.svg   whose each CPU is, by colour
 koordlet topology --root machine.tar.gz        a recorded machine
 """
+_OPTIONS = {
+    "--owners": "with -o svg: colour each CPU by its owner; asks the running agent, or decides what"
+    " it would decide",
+}
 
 _WIDTH = 80
 _WARNING, _ABOUT = -1, -2
@@ -55,12 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.root(parser)
     options.output(parser, ("table", "json", "svg"))
-    parser.add_argument(
-        "--owners",
-        action="store_true",
-        help="with -o svg: colour each CPU by its owner; asks the running agent, or decides what it"
-        " would decide",
-    )
+    options.declare(parser, _OPTIONS)
     node_source.add_source(parser)
 
 
