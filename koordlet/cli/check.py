@@ -108,16 +108,14 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
             "isolated": str(seen.topology.isolated),
         },
         "standalone": choice.standalone,
-        "sources": [documents.fields(source, "name ok problem") for source in seen.sources],
+        "sources": documents.each(seen.sources, "name ok problem"),
         "sourcesWhy": list(choice.why),
-        "workloads": [
-            documents.fields(pod, "workload=key match cgroup=group") for pod in seen.pods
-        ],
+        "workloads": documents.each(seen.pods, "workload=key match cgroup=group"),
         "unmanaged": [
             {"name": pod.name, "containers": len(pod.containers), "cgroup": pod.group}
             for pod in seen.unmanaged
         ],
-        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
+        "unsupported": documents.each(seen.unsupported, "feature why"),
         "warnings": list(seen.topology.warnings),
     }
 

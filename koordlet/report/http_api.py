@@ -237,7 +237,7 @@ def _health(request: message.HttpRequest, checks: list[view.Check]) -> message.H
     well = all(check.ok for check in checks)
     status = 200 if well else 503
     if request.prefers("text/plain", "application/json") == "application/json":
-        rows = [documents.fields(check, "name ok detail") for check in checks]
+        rows = documents.each(checks, "name ok detail")
         return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
     if well and "verbose" not in request.query:
         return message.text("ok\n")

@@ -29,12 +29,12 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "banner": list(view.banner(now)),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, workload) for workload in seen.pods],
-        "reservations": [documents.fields(held, _RESERVATION) for held in seen.reservations],
+        "reservations": documents.each(seen.reservations, _RESERVATION),
         "unmanaged": [_unmanaged(now, workload) for workload in seen.unmanaged],
         "conditions": [plan_json.condition(condition) for condition in now.plan.conditions],
-        "unsupported": [documents.fields(gap, "feature why") for gap in now.plan.unsupported],
+        "unsupported": documents.each(now.plan.unsupported, "feature why"),
         "sources": [_source(source, seen.at) for source in seen.sources],
-        "checks": [documents.fields(check, "name ok detail") for check in now.checks],
+        "checks": documents.each(now.checks, "name ok detail"),
     }
 
 

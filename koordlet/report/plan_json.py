@@ -26,13 +26,12 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "evictions": [_eviction(victim) for victim in made.evictions],
         "signals": [signal(row) for row in made.signals],
         "conditions": [condition(row) for row in made.conditions],
-        "unsupported": [documents.fields(gap, "feature why") for gap in made.unsupported],
+        "unsupported": documents.each(made.unsupported, "feature why"),
         "pools": pools(made),
-        "conflicts": [
-            documents.fields(conflict, "target kept kept_policy dropped dropped_policy")
-            for conflict in made.conflicts
-        ],
-        "failures": [documents.fields(failure, "policy error") for failure in made.failures],
+        "conflicts": documents.each(
+            made.conflicts, "target kept kept_policy dropped dropped_policy"
+        ),
+        "failures": documents.each(made.failures, "policy error"),
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(row) for row in results],
@@ -58,11 +57,8 @@ def signal(row: decision.Signal) -> dict[str, object]:
 def pools(made: plan.Plan) -> dict[str, object]:
     """Owners of CPUs."""
     return {
-        "claims": [
-            documents.fields(claim, "owner cpus holder policy reason since")
-            for claim in made.ledger.claims
-        ],
-        "shared": [documents.fields(pool, "kind socket node cpus") for pool in made.ledger.pools],
+        "claims": documents.each(made.ledger.claims, "owner cpus holder policy reason since"),
+        "shared": documents.each(made.ledger.pools, "kind socket node cpus"),
     }
 
 

@@ -27,10 +27,8 @@ def document(machine: topology.Topology) -> dict[str, object]:
         "version": "v1",
         "cpus": [_cpu(cpu) for cpu in machine.cpus],
         "nodes": [_node(node) for node in machine.nodes],
-        "caches": [
-            documents.fields(cache, "level type id bytes ways cpus") for cache in machine.caches
-        ],
-        "devices": [documents.fields(device, _DEVICE) for device in machine.devices],
+        "caches": documents.each(machine.caches, "level type id bytes ways cpus"),
+        "devices": documents.each(machine.devices, _DEVICE),
         **documents.fields(machine, f"{_SETS} smt vendor model=model_name arch flags warnings"),
     }
 
