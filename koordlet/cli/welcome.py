@@ -21,9 +21,9 @@ from koordlet.agent import endpoints
 from koordlet.cli import output, plan
 from koordlet.cli import topology as machine
 from koordlet.demo import latency as requests
+from koordlet.history import series
 from koordlet.model import best_effort, meter, qos
 from koordlet.report import view
-from koordlet.report.objects import metric_object
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Narrated(endpoints.Endpoints):
         config: schema.Report,
         where: paths.Paths,
         *,
-        past: metric_object.MetricHistory,
+        past: series.History,
         cluster: endpoints.Cluster | None = None,
         scheduler: str | None = None,
         latency: Callable[[], requests.Latency | None] = lambda: None,

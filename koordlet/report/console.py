@@ -78,18 +78,15 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         *("cgroup", "cpus", "pools", "bestEffort", "banner", "usage", "reservations"),
         *("conditions", "unsupported", "sources", "checks"),
     )
-    actions, evictions = made["actions"], made["evictions"]
-    assert isinstance(actions, list)  # noqa: S101 - narrows the type
-    assert isinstance(evictions, list)  # noqa: S101 - the same
     return {
         **{name: whole[name] for name in kept},
         "workloads": [_workload(now, workload) for workload in now.snapshot.pods],
         "unmanaged": len(now.snapshot.unmanaged),
         "signals": made["signals"],
-        "evictions": evictions[:_EVICTIONS],
+        "evictions": made["evictions"][:_EVICTIONS],
         "offer": _offer(now),
-        "actions": actions[:_ACTIONS],
-        "actionCount": len(actions),
+        "actions": made["actions"][:_ACTIONS],
+        "actionCount": len(made["actions"]),
         "explanations": made["explanations"],
         "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),

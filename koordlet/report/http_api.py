@@ -130,20 +130,16 @@ class Api:
 
     def node(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The node."""
-        return self._once(
-            "node", (now,), lambda: message.document(node_json.document(now, self._version))
-        )
+        return self._kept_json("node", lambda: node_json.document(now, self._version), now)
 
     def topology(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The machine."""
         machine = now.snapshot.topology
-        return self._once(
-            "topology", (machine,), lambda: message.document(topology_json.document(machine))
-        )
+        return self._kept_json("topology", lambda: topology_json.document(machine), machine)
 
     def cpus(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The owner map."""
-        return self._once("cpus", (now,), lambda: message.document(cpus_json.document(now)))
+        return self._kept_json("cpus", lambda: cpus_json.document(now), now)
 
     def pod(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """One workload."""
@@ -161,11 +157,8 @@ class Api:
 
     def plan(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The current plan with reasons."""
-        return self._once(
-            "plan",
-            (now.plan, now.results),
-            lambda: message.document(plan_json.render(now.plan, now.results)),
-        )
+        made, results = now.plan, now.results
+        return self._kept_json("plan", lambda: plan_json.render(made, results), made, results)
 
     def metrics(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """Prometheus text, or OpenMetrics where the scraper prefers it."""
@@ -220,6 +213,11 @@ class Api:
         late = age > STALE_SECONDS
         detail = f"the last tick is {age:.0f} s old" if late else ""
         return view.Check(name="ticks", ok=not late, detail=detail)
+
+    def _kept_json(
+        self, name: str, make: Callable[[], dict[str, object]], *key: object
+    ) -> message.HttpResponse:
+        return self._once(name, key, lambda: message.document(make()))
 
     def _once(
         self, name: str, key: tuple[object, ...], make: Callable[[], message.HttpResponse]

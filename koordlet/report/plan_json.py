@@ -5,6 +5,8 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 
 from __future__ import annotations
 
+from typing import Any
+
 from koordlet.model import action, decision, eviction, plan, result
 from koordlet.report import documents
 
@@ -12,7 +14,7 @@ from koordlet.report import documents
 _WRITE = ("value", "was", "policy", "reason", "order")
 
 
-def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
+def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, Any]:
     """The whole document. ``writes`` is the ``WriteFile`` part of ``actions``."""
     actions = [described(step) for step in made.steps]
     return {

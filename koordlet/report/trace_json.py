@@ -194,7 +194,14 @@ def _policies(
             **documents.fields(row, "policy=stem summary"),
             "mode": traced.modes.get(row.stem, row.default_mode).value,
             "modeFrom": traced.origins.get(row.stem, ""),
-            "saw": None if given is None else _input(given),
+            "saw": None
+            if given is None
+            else {
+                "claims": documents.each(given.ledger.claims, _CLAIM),
+                "settings": str(given.settings),
+                "state": str(given.state),
+                "remembered": given.remembered,
+            },
             "failure": outcome.failure if outcome is not None else "",
             "whyNothing": _why_nothing(traced, row, outcome),
             "fates": dict(Counter(wish.fate.value for wish in own)),
@@ -207,15 +214,6 @@ def _policies(
         }
 
 
-def _input(given: chain.Input) -> Document:
-    return {
-        "claims": documents.each(given.ledger.claims, _CLAIM),
-        "settings": str(given.settings),
-        "state": str(given.state),
-        "remembered": given.remembered,
-    }
-
-
 def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outcome | None) -> str:
     """Why a policy asks for nothing; empty where it asks for something."""
     if outcome is None:
@@ -223,13 +221,8 @@ def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outco
     decided = outcome.decision
     if decided is None:
         return f"it failed: {outcome.failure}"
-    if (
-        decided.actions
-        or decided.claims
-        or decided.pools
-        or decided.evictions
-        or decided.offer is not None
-    ):
+    wants = (decided.actions, decided.claims, decided.pools, decided.evictions)
+    if any(wants) or decided.offer is not None:
         return ""
     facts = [f"{name}: {fact}" for name, fact in decided.explanation.items() if fact]
     facts += [
