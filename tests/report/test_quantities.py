@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
-from koordlet.history import window
+from koordlet.history import series, window
 from koordlet.model import counters, meter
 from koordlet.report import metrics, quantities, scopes, usage_families, usage_json
 from koordlet.report.objects import metric_object
@@ -59,7 +60,8 @@ def test_a_new_row_is_on_every_surface(row: quantities.Quantity) -> None:
 
     lines, _ = metrics.MetricsWriter().write(usage_families.of(scopes.NODE), now, metrics.TEXT)
     told = encode_usage.usage(now, []).node
-    status = metric_object.node(now, OnlyNode(), metric_object.CollectPolicy())
+    past = cast("series.History", OnlyNode())
+    status = metric_object.node(now, past, metric_object.CollectPolicy())
 
     assert lines[2:] == ['koordlet_node_swap_bytes{kind="total"} 1048576']
     assert usage_json.node(now)["swap"] == {"totalBytes": 2**20}
