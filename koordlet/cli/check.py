@@ -64,17 +64,14 @@ def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
     # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
     from koordlet.scheduler.objects import unserved  # noqa: PLC0415 -- as said above
 
+    asked: Iterable[Mapping[str, Any]]
     if path is None:
-        return dict(
-            Counter(_each(unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods))
-        )
-    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- the same
+        asked = [unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods]
+    else:
+        from koordlet.kubeapi import manifests  # noqa: PLC0415 -- the same
 
-    return dict(Counter(_each(unserved.of_bodies(manifests.load(path)))))
-
-
-def _each(asked: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    return [what for reasons in asked for what in sorted(reasons)]
+        asked = unserved.of_bodies(manifests.load(path))
+    return dict(Counter(what for reasons in asked for what in sorted(reasons)))
 
 
 def _refused(asking: Mapping[str, int]) -> list[str]:
@@ -142,17 +139,12 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
     for pod in seen.pods:
         where = pod.group or f"not running ({pod.match})"
         text.append(f"workload      {output.visible(pod.key)} {pod.qos.value}: {where}")
-    text += _unmanaged(seen)
+    text += (f"unmanaged     {output.visible(str(pod.group))}" for pod in seen.unmanaged[:_SHOWN])
+    if len(seen.unmanaged) > _SHOWN:
+        text.append(f"unmanaged     and {len(seen.unmanaged) - _SHOWN} more")
     text += (f"unsupported   {gap.feature}: {gap.why}" for gap in seen.unsupported)
     text += (f"warning       {output.visible(warning)}" for warning in seen.topology.warnings)
     return text
-
-
-def _unmanaged(seen: snapshot.Snapshot) -> list[str]:
-    """Containers that nobody declared: a few of them, and how many there are."""
-    text = [f"unmanaged     {output.visible(str(pod.group))}" for pod in seen.unmanaged[:_SHOWN]]
-    more = len(seen.unmanaged) - _SHOWN
-    return [*text, f"unmanaged     and {more} more"] if more > 0 else text
 
 
 def _cgroups(layout: cgroup.Layout) -> str:

@@ -152,7 +152,11 @@ class Self:
         self._tick.usage.close()
 
 
-def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Agent | Self:
+#: Where documents come from.
+Source = Agent | Self
+
+
+def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Source:
     """The agent if there is one; never for a recorded machine, nor with other values than its."""
     config = bootstrap.effective(args, changed or {})
     if changed:
@@ -210,11 +214,8 @@ def plan(
     args: argparse.Namespace, changed: Mapping[str, object] | None = None
 ) -> documents.Document:
     """The plan, as ``koordlet plan -o json`` prints it; ``changed``: with other values."""
-
-    def made(now: view.ReportView) -> documents.Document:
-        return plan_json.render(now.plan)
-
-    return _ask(args, "/api/v1/plan", made, changed, thorough=True)
+    path = "/api/v1/plan"
+    return _ask(args, path, lambda now: plan_json.render(now.plan), changed, thorough=True)
 
 
 def pod(args: argparse.Namespace, key: str) -> documents.Document:
@@ -243,17 +244,16 @@ def _ask(
     thorough: bool = False,
 ) -> documents.Document:
     config = bootstrap.effective(args, changed or {})
+    source = choose(args, changed) if args.pods is None else Self(args, config)
+    if isinstance(source, Agent):
+        return source.ask(path)
     if args.pods is None:
-        source = choose(args, changed)
-        if isinstance(source, Agent):
-            return source.ask(path)
         heard = sources.once(config.config, bootstrap.host(args))
         output.warn(sources.unheard(heard))
         source.tell(heard)
-        return make(source.look(thorough=thorough))
-    alone = Self(args, config)
-    alone.tell(listed(args.pods))
-    return make(alone.look(thorough=thorough))
+    else:
+        source.tell(listed(args.pods))
+    return make(source.look(thorough=thorough))
 
 
 def listed(path: str) -> observed.Observed:
