@@ -63,19 +63,20 @@ class NodeClient:
         tries = 0
         while True:
             try:
-                for event in self._events():
+                epoch, revision = self._state.epoch, self._state.revision
+                for event in self._connection.watch_node(epoch=epoch, revision=revision):
                     tries = 0
                     if self._take(event):
-                        yield self._copy()
+                        # The caller's copy never changes.
+                        made = feed_pb2.Node()
+                        made.CopyFrom(self._state)
+                        yield made
             except client.Error as error:
                 failure = client.explained(error, self._connection.address)
                 if not patient or isinstance(failure, RefusedError):
                     raise failure from error
             self._sleep(min(_MOST, _FIRST * (1 << min(tries, 10))) * (0.5 + self._chance() / 2))
             tries += 1
-
-    def _events(self) -> Iterator[feed_pb2.WatchEvent]:
-        return self._connection.watch_node(epoch=self._state.epoch, revision=self._state.revision)
 
     def _take(self, event: feed_pb2.WatchEvent) -> bool:
         """Lay an event over what is known; whether it says anything new."""
@@ -89,12 +90,6 @@ class NodeClient:
         self._state.epoch, self._state.revision = event.epoch, event.revision
         self._state.observed_at.CopyFrom(event.observed_at)
         return bool(what != "heartbeat")
-
-    def _copy(self) -> feed_pb2.Node:
-        """Copy a message, so that the caller's copy never changes."""
-        made = feed_pb2.Node()
-        made.CopyFrom(self._state)
-        return made
 
     def close(self) -> None:
         """Hang up."""
