@@ -24,7 +24,7 @@ from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
 from koordlet.cli import options, output
 from koordlet.model import best_effort, errors, observed
-from koordlet.report import cpus_json, documents, node_json, plan_json, pod_json, view
+from koordlet.report import documents, node_json, plan_json, topology_json, view
 
 if typing.TYPE_CHECKING:
     from koordlet.config import sourced
@@ -207,7 +207,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 def cpus(args: argparse.Namespace) -> documents.Document:
     """The owner map."""
-    return _ask(args, "/api/v1/cpus", cpus_json.document)
+    return _ask(args, "/api/v1/cpus", topology_json.cpus)
 
 
 def plan(
@@ -222,9 +222,9 @@ def pod(args: argparse.Namespace, key: str) -> documents.Document:
     """Get the document of one workload; ``UsageError`` for an unknown name."""
 
     def made(now: view.ReportView) -> documents.Document:
-        document = pod_json.document(now, key)
+        document = node_json.pod(now, key)
         if document is None:
-            known = ", ".join(sorted(pod_json.names(now))[:5])
+            known = ", ".join(sorted(pod.key for pod in now.snapshot.pods)[:5])
             raise errors.UsageError(
                 "no workload here has this name",
                 culprit=key,

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from koordlet.http import message
 from koordlet.model import pod, resources
-from koordlet.report import documents, node_json, plan_json, resctrl_json, usage_json, view
+from koordlet.report import documents, node_json, plan_json, resctrl_json, view
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -110,7 +110,7 @@ def _offer(now: view.ReportView) -> dict[str, object] | None:
 
 
 def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
-    used = usage_json.workload(now, workload)
+    used = node_json.workload_usage(now, workload)
     shown = ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure", "network")
     return {
         **documents.fields(workload, "key qos source cgroup=group"),

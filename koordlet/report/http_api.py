@@ -19,12 +19,10 @@ from koordlet.http import message, routes
 from koordlet.report import (
     audit_json,
     console,
-    cpus_json,
     documents,
     metrics,
     node_json,
     plan_json,
-    pod_json,
     topology_json,
     view,
 )
@@ -139,12 +137,12 @@ class Api:
 
     def cpus(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The owner map."""
-        return self._kept_json("cpus", lambda: cpus_json.document(now), now)
+        return self._kept_json("cpus", lambda: topology_json.cpus(now), now)
 
     def pod(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """One workload."""
         name = request.one("name") or ""
-        document = pod_json.document(now, name)
+        document = node_json.pod(now, name)
         if document is None:
             return message.error(
                 404,

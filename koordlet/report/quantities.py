@@ -3,7 +3,7 @@
 Covers: where a quantity is read from, its meter (which has the unit), its JSON key, its field in
 the feed, its resource in NodeMetric, its metric families with help, labels and bounds.
 Does not cover: whose series a family has (``scopes``), the writers (``usage_families``,
-``peer_families``, ``usage_json``, ``rpc.encode_usage``, ``objects.metric_object``), measuring
+``peer_families``, ``node_json``, ``rpc.encode_usage``, ``objects.metric_object``), measuring
 (``host.counters``, ``history``).
 
 Rules:
