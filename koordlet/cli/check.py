@@ -132,18 +132,18 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
     text.append(f"sources       {'standalone' if choice.standalone else 'Kubernetes'}")
     text += (f"  {reason}" for reason in choice.why)
     for source in seen.sources:
-        state = "ok" if source.ok else f"FAILED: {output.visible(source.problem)}"
+        state = "ok" if source.ok else f"FAILED: {source.problem}"
         text.append(f"  {source.name}: {state}")
     if not seen.pods:
         text.append("workloads     none declared: there is nothing to enforce")
     for pod in seen.pods:
         where = pod.group or f"not running ({pod.match})"
-        text.append(f"workload      {output.visible(pod.key)} {pod.qos.value}: {where}")
-    text += (f"unmanaged     {output.visible(str(pod.group))}" for pod in seen.unmanaged[:_SHOWN])
+        text.append(f"workload      {pod.key} {pod.qos.value}: {where}")
+    text += (f"unmanaged     {pod.group!s}" for pod in seen.unmanaged[:_SHOWN])
     if len(seen.unmanaged) > _SHOWN:
         text.append(f"unmanaged     and {len(seen.unmanaged) - _SHOWN} more")
     text += (f"unsupported   {gap.feature}: {gap.why}" for gap in seen.unsupported)
-    text += (f"warning       {output.visible(warning)}" for warning in seen.topology.warnings)
+    text += (f"warning       {warning}" for warning in seen.topology.warnings)
     return text
 
 

@@ -48,12 +48,12 @@ def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterat
     for name, value in shown.items():
         yield f"{name + ':':<11} {value}".rstrip()
     for owner in documents.rows(status, "currentOwners"):
-        yield output.visible(f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}")
+        yield f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}"
     for warning in warnings:
-        yield output.visible(f"{'Warning:':<11} {warning}")
+        yield f"{'Warning:':<11} {warning}"
     yield "Timeline:"
     for at, what in timeline:
-        yield output.visible(f"  {at}  {what}")
+        yield f"  {at}  {what}"
 
 
 def _amounts(amounts: Mapping[str, Any]) -> str:

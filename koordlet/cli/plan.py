@@ -118,7 +118,7 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
     if made.steps:
         text += ["", f"{len(made.steps)} actions by workload; the numbers are their order:"]
         for subject, steps in _by_workload(made.steps, pods).items():
-            text += ["", f"{output.visible(subject)}:"]
+            text += ["", f"{subject}:"]
             for step in steps:
                 text += _step(step)
         text.append("")
@@ -127,14 +127,10 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
         text += ["", _WRONG if wrong else _RIGHT]
     text += evictions(made)
     for condition in made.conditions:
-        if not condition.status:
-            continue
-        about, message = output.visible(condition.subject), output.visible(condition.message)
-        text.append(f"! {condition.type} {about}: {message}")
-    for failure in made.failures:
-        text.append(f"! policy {failure.policy} failed: {output.visible(failure.error)}")
-    for gap in made.unsupported:
-        text.append(f"! not supported here: {gap.feature}: {gap.why}")
+        if condition.status:
+            text.append(f"! {condition.type} {condition.subject}: {condition.message}")
+    text += (f"! policy {failure.policy} failed: {failure.error}" for failure in made.failures)
+    text += (f"! not supported here: {gap.feature}: {gap.why}" for gap in made.unsupported)
     return text
 
 
@@ -149,8 +145,8 @@ def evictions(made: plan.Plan) -> list[str]:
             )
     for victim in made.evictions:
         held = f" [not done: {victim.held}]" if victim.held else ""
-        text.append(f"! evict {output.visible(victim.pod)} for {victim.signal}{held}")
-        text.append(f"       {victim.policy}: {output.visible(victim.message.strip())}")
+        text.append(f"! evict {victim.pod} for {victim.signal}{held}")
+        text.append(f"       {victim.policy}: {victim.message.strip()}")
     return text
 
 
@@ -191,10 +187,9 @@ def _step(step: plan.Step) -> list[str]:
     wanted = step.action
     shadow = " [shadow]" if step.mode is plan.Mode.SHADOW else ""
     interim = " (on the way)" if step.interim else ""
-    target = output.visible(wanted.target)
     value = plan_json.value_of(wanted)
     change = f"  {step.was or 'unset'!s} → {value}" if isinstance(wanted, action.WriteFile) else ""
     return [
-        f"{step.order:4} {action.kind(wanted)} {target}{change}{interim}{shadow}",
-        f"       {wanted.policy}: {output.visible(wanted.reason)}",
+        f"{step.order:4} {action.kind(wanted)} {wanted.target}{change}{interim}{shadow}",
+        f"       {wanted.policy}: {wanted.reason}",
     ]

@@ -141,6 +141,6 @@ def _table(steps: list[Step], *, both: bool) -> list[str]:
         row += [output.cores(at.limit, "none")]
         row += [output.cores(at.other, "none")] if both else []
         why = step.plan.limit.reason if step.plan.limit is not None else ""
-        row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), output.visible(why)]
+        row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), why]
         rows.append(row)
     return output.table(rows, head=head)

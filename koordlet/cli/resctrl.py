@@ -43,7 +43,7 @@ def lines(seen: snapshot.Snapshot) -> list[str]:
     if control is not None:
         shown = f" ({','.join(control.options)})" if control.options else ""
         used = f"{len(control.groups)} of {control.hardware.most_groups} classes of service"
-        text.append(f"resctrl at {output.visible(control.mount)}{shown}, {used}")
+        text.append(f"resctrl at {control.mount}{shown}, {used}")
         text += [line for cache in control.hardware.caches for line in _cache(control, cache)]
         text += [
             line

@@ -87,17 +87,11 @@ def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, An
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], refused: Sequence[Mapping[str, str]]) -> list[str]:
+    silent = "no answer yet"
     table = [
-        (
-            output.visible(row["pod"]),
-            output.visible(row["node"] or "-"),
-            output.visible(row["message"] or ("" if row["node"] else "no answer yet")),
-        )
+        (row["pod"], row["node"] or "-", row["message"] or ("" if row["node"] else silent))
         for row in rows
     ]
-    lines = list(output.table(table, head=("POD", "NODE", "WHY NOT"))) if table else []
-    lines += [
-        output.visible(f"{refusal['kind']} {refusal['name']} was not taken in: {refusal['error']}")
-        for refusal in refused
-    ]
+    lines = output.table(table, head=("POD", "NODE", "WHY NOT")) if table else []
+    lines += [f"{row['kind']} {row['name']} was not taken in: {row['error']}" for row in refused]
     return lines or ["taken in"]

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.output == "svg":
         print(picture.svg(loaded.columns))
     else:
-        print("\n".join(lines(result)))
+        print("\n".join(map(output.visible, lines(result))))
     return 0
 
 
@@ -127,9 +127,9 @@ def lines(result: simulation.Result) -> list[str]:
     if result.placements:
         rows = [
             (
-                output.visible(placement["pod"]),
-                output.visible(placement["node"]),
-                output.visible(placement["reservation"] or ""),
+                placement["pod"],
+                placement["node"],
+                placement["reservation"] or "",
                 f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
             )
             for placement in result.placements
@@ -137,14 +137,9 @@ def lines(result: simulation.Result) -> list[str]:
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
     for preemption in result.preemptions:
-        victims = ", ".join(map(output.visible, preemption["victims"]))
-        text.append(
-            f"{output.visible(preemption['pod'])} preempts on {preemption['node']}: {victims}"
-        )
-    for waiting in result.pending:
-        text.append(
-            f"{output.visible(waiting['pod'])} stays pending: {output.visible(waiting['message'])}"
-        )
+        victims = ", ".join(preemption["victims"])
+        text.append(f"{preemption['pod']} preempts on {preemption['node']}: {victims}")
+    text += (f"{waiting['pod']} stays pending: {waiting['message']}" for waiting in result.pending)
     text.append(
         f"{len(result.placements)} placed, {len(result.pending)} pending,"
         f" {len(result.preemptions)} preemptions"
@@ -157,18 +152,18 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
         return []
     rows = [
         (
-            output.visible(reservation["name"]),
+            reservation["name"],
             reservation["phase"],
-            output.visible(reservation["node"] or ""),
+            reservation["node"] or "",
             _amounts(reservation["allocatable"]),
             _amounts(reservation["allocated"]),
-            output.visible(", ".join(each["name"] for each in reservation["currentOwners"])),
+            ", ".join(each["name"] for each in reservation["currentOwners"]),
         )
         for reservation in reservations
     ]
     head = ("RESERVATION", "PHASE", "NODE", "HOLDS", "ALLOCATED", "OWNERS")
     problems = [
-        f"{output.visible(reservation['name'])}: {output.visible(each['message'])}"
+        f"{reservation['name']}: {each['message']}"
         for reservation in reservations
         for each in reservation["conditions"]
         if each.get("message")
@@ -177,19 +172,19 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
 
 
 def _amounts(amounts: dict[str, str]) -> str:
-    return output.visible(" ".join(f"{name}={value}" for name, value in amounts.items()))
+    return " ".join(f"{name}={value}" for name, value in amounts.items())
 
 
 def _explained(explanation: dict[str, Any]) -> list[str]:
-    text = [output.visible(explanation["pod"])]
+    text = [explanation["pod"]]
     for plugin, reason in explanation.get("refused", {}).items():
         text.append(f"  refused by {plugin}: {reason}")
     for name, node in explanation["nodes"].items():
         total = "refused" if node["total"] is None else str(node["total"])
-        text.append(f"  {output.visible(name)}: {total}")
+        text.append(f"  {name}: {total}")
         for plugin, reasons in node["filters"].items():
             if reasons:
-                text.append(f"    ✗ {plugin}: {output.visible(', '.join(reasons))}")
+                text.append(f"    ✗ {plugin}: {', '.join(reasons)}")
         for plugin, score in node["scores"].items():
             text.append(f"    {plugin}: {score['score']} * {score['weight']}")
     return text
