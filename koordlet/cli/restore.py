@@ -54,15 +54,14 @@ def run(args: argparse.Namespace) -> int:
     if not alone:
         return _print(args, _Job(args, config)(final=True))
     keeper = _keeper(args, config, unit or "", handover_keeper.world())
+    seconds = config.config.state.handover_seconds
     if args.when_overdue:
-        seconds = config.config.state.handover_seconds
-        return _print(
-            args, keeper.when_overdue(seconds, bootstrap.state_paths(args, config).journal.exists)
-        )
+        journal = bootstrap.state_paths(args, config).journal
+        return _print(args, keeper.when_overdue(seconds, journal.exists))
     if args.after_wait is not None:
         return _print(args, keeper.after_wait())
     result = os.environ.get("SERVICE_RESULT", "success")
-    return _print(args, keeper.after_stop(result, config.config.state.handover_seconds))
+    return _print(args, keeper.after_stop(result, seconds))
 
 
 def after_failed_start(args: argparse.Namespace) -> None:

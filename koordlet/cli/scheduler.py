@@ -14,6 +14,7 @@ from koordlet.model import errors
 from koordlet.state import paths
 
 if TYPE_CHECKING:
+    from koordlet.scheduler.loop import configuration
     from koordlet.scheduler.process import lifecycle
 
 EXAMPLES = """\
@@ -130,12 +131,23 @@ def _ask_a_cluster(args: argparse.Namespace, kubeconfig: str | None) -> None:
             )
 
 
+def read_configuration(path: str | None) -> configuration.Configuration | None:
+    """The KubeSchedulerConfiguration of ``--config``, where it was given."""
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- as below
+    from koordlet.scheduler.loop import configuration  # noqa: PLC0415 -- as below
+
+    if path is None:
+        return None
+    bodies = manifests.load(path)
+    if len(bodies) != 1:
+        raise errors.ConfigError("not one document", culprit=path)
+    return configuration.read(bodies[0], path)
+
+
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
     from koordlet.agent import scheduler_child  # noqa: PLC0415
-    from koordlet.kubeapi import manifests  # noqa: PLC0415
-    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
     from koordlet.scheduler.process import lifecycle  # noqa: PLC0415
 
     if args.with_parent is not None and not scheduler_child.end_with(args.with_parent):
@@ -145,12 +157,7 @@ def run(args: argparse.Namespace) -> int:
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"
         )
     log.configure("info", "auto")
-    chosen = lifecycle.usual()
-    if args.config is not None:
-        bodies = manifests.load(args.config)
-        if len(bodies) != 1:
-            raise errors.ConfigError("not one document", culprit=args.config)
-        chosen = configuration.read(bodies[0], args.config)
+    chosen = read_configuration(args.config) or lifecycle.usual()
     for warning in chosen.warnings:
         log.get().warning("config.warning", detail=warning)
     kubeconfig: str | None = args.kubeconfig

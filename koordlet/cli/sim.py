@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import options, output
+from koordlet.cli import options, output, scheduler
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
     # numpy and the scheduler's room are loaded for this command alone.
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- `--help` pays nothing
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
-    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
     from koordlet.scheduler.sim import picture, shapes, simulation  # noqa: PLC0415
 
     generated = args.nodes is not None or args.pods is not None or args.workload is not None
@@ -80,13 +79,8 @@ def run(args: argparse.Namespace) -> int:
         if counts == (None, None) and not args.files:
             counts = _NODES, _PODS
         bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
-    configured = None
-    if args.config is not None:
-        configurations = manifests.load(args.config)
-        if len(configurations) != 1:
-            raise errors.ConfigError("not one document", culprit=args.config)
-        configured = configuration.read(configurations[0], args.config)
-        output.warn(configured.warnings)
+    configured = scheduler.read_configuration(args.config)
+    output.warn(configured.warnings if configured is not None else ())
     deciding = configured.deciding if configured is not None else ()
     loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
     now = args.now if args.now is not None else manifests.newest(bodies)

@@ -106,15 +106,12 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
     log = read_log.ReadLog(host)
     told = functools.cache(lambda: plan_command.ask_sources(args, config, host))
     tick = bootstrap.open_tick(args, log, config, clock=clock, take=told)
-    entries: dict[str, journal.Entry] = {}
+    observed = config.config.mode == "observe"
+    observes = f"mode is observe ({config.origin('mode')})" if observed else ""
     if host.live:
         observes = bootstrap.why_observe(config, tick.observer.layout)
-    else:
-        observed = config.config.mode == "observe"
-        observes = f"mode is observe ({config.origin('mode')})" if observed else ""
     try:
-        if host.live:
-            entries = _recall(args, tick)
+        entries = _recall(args, tick) if host.live else {}
         made, stations = _one_pass(tick, entries, acting=not observes)
         for _ in moments:
             made, stations = _one_pass(tick, entries, acting=not observes)

@@ -105,17 +105,16 @@ class NodeClient:
 Node = NodeClient
 
 
-def connect(
-    address: str, certificates: tuple[Path | str, Path | str, Path | str] | None = None
-) -> NodeClient:
+_Certificates = tuple[Path | str, Path | str, Path | str] | None
+
+
+def connect(address: str, certificates: _Certificates = None) -> NodeClient:
     """An agent at ``unix:/path``, or at ``host:port`` with (certificate, key, authority)."""
     return NodeClient(client.RpcClient(address, _files(certificates)))
 
 
 def scheduler(
-    address: str,
-    name: str = "",
-    certificates: tuple[Path | str, Path | str, Path | str] | None = None,
+    address: str, name: str = "", certificates: _Certificates = None
 ) -> list[scheduler_pb2.SchedulerNode]:
     """The nodes that a scheduler knows, or one of them."""
     with client.RpcClient(address, _files(certificates)) as connection:
@@ -125,5 +124,5 @@ def scheduler(
             raise client.explained(error, connection.address) from error
 
 
-def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.TlsFiles | None:
+def _files(given: _Certificates) -> tls.TlsFiles | None:
     return None if given is None else tls.TlsFiles(*map(Path, given))
