@@ -187,26 +187,12 @@ def _l3(
 def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpuset.CPUSet]]]:
     """Cores of the same kind together, in the order of their lowest CPU."""
     kinds: dict[str, list[cpuset.CPUSet]] = {}
-    for core, threads in topology_words.split(sharing, lambda cpu: cpu.core):
-        sets = (
-            [topology_words.cpus([thread]) for thread in threads]
-            if core is None
-            else [topology_words.cpus(threads)]
-        )
-        for cpus in sets:
-            shape = _shape(threads[0], None if core is None else len(cpus))
-            kinds.setdefault(shape, []).append(cpus)
+    for threads in topology_words.cores(sharing):
+        count = "?" if threads[0].core is None else len(threads)
+        shape = ", ".join((f" x {count}", *topology_words.speed(threads[0])))
+        kinds.setdefault(shape, []).append(topology_words.cpus(threads))
     for shape, cores in kinds.items():
         yield f"{topology_words.many(len(cores), 'core')}{shape}", cores
-
-
-def _shape(cpu: topology.Cpu, threads: int | None) -> str:
-    parts = [" x ?" if threads is None else f" x {threads}"]
-    if cpu.capacity is not None:
-        parts.append(f"capacity {cpu.capacity}")
-    if cpu.max_khz is not None:
-        parts.append(f"{cpu.max_khz / 1e6:.1f} GHz")
-    return ", ".join(parts)
 
 
 def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:

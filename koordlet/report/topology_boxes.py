@@ -185,7 +185,7 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
         return
     clusters: dict[int, list[box_layout.Box]] = {}
     shared: dict[int, list[topology.Cache]] = {}
-    for threads in _threads(sharing):
+    for threads in topology_words.cores(sharing):
         wider = _wider(view, threads)
         bits = max((cache.cpus.bits for cache in wider), default=0, key=int.bit_count)
         # Only neighbours that share are in one box; alone, the box would say nothing.
@@ -198,15 +198,6 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
         else:
             label = tuple(_cache(cache) for cache in shared[key])
             yield box_layout.Box(kind="l2", label=label, sections=(tuple(boxes),))
-
-
-def _threads(sharing: Sequence[topology.Cpu]) -> Iterator[list[topology.Cpu]]:
-    """The CPUs of each core; one whose core is unknown stands alone."""
-    for core, threads in topology_words.split(sharing, lambda cpu: cpu.core):
-        if core is None:
-            yield from ([thread] for thread in threads)
-        else:
-            yield threads
 
 
 def _wider(view: _View, threads: Sequence[topology.Cpu]) -> list[topology.Cache]:
@@ -250,10 +241,7 @@ def _cache(cache: topology.Cache) -> str:
 
 
 def _speed(view: _View, cpu: topology.Cpu) -> Iterator[str]:
-    if view.uneven and cpu.capacity is not None:
-        yield f"capacity {cpu.capacity}"
-    if view.uneven and cpu.max_khz is not None:
-        yield f"{cpu.max_khz / 1e6:.1f} GHz"
+    return topology_words.speed(cpu) if view.uneven else iter(())
 
 
 def _kinds(
@@ -261,7 +249,7 @@ def _kinds(
 ) -> dict[tuple[str, ...], list[list[topology.Cpu]]]:
     """Cores of one kind together: as many threads, the same speed and caches."""
     kinds: dict[tuple[str, ...], list[list[topology.Cpu]]] = {}
-    for threads in _threads(sharing):
+    for threads in topology_words.cores(sharing):
         cores = f"cores {_TIMES} {len(threads)}" if len(threads) > 1 else "cores"
         caches = " ".join((*_private(view, threads),))
         key = (cores, *_speed(view, threads[0]), caches)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.history import series, shares, space, window
-from koordlet.model import meter, moment, pod, qos
+from koordlet.model import duration, meter, moment, pod, qos
 from koordlet.model.record import dataclass
 from koordlet.report import documents, quantities, scopes, view
 
@@ -166,7 +166,7 @@ class _Subject:
         usage = {"avg": self._amounts(windows, lambda used: used.average)}
         for name, part in _QUANTILES:
             usage[name] = self._amounts(windows, operator.methodcaller("quantile", part))
-        return {"duration": duration_text(seconds), "usage": usage if windows else {}}
+        return {"duration": duration.text(seconds), "usage": usage if windows else {}}
 
     def _windows(self, at: float, seconds: float) -> list[tuple[str, str, window.Window]]:
         """Resource, unit and window of what is known."""
@@ -197,15 +197,6 @@ def _classes(workload: pod.Pod) -> dict[str, str]:
 def _text(amount: float, unit: str) -> str:
     """An amount as Kubernetes spells it."""
     return f"{int(amount * 1000)}m" if unit == "cores" else str(int(amount))
-
-
-def duration_text(seconds: int) -> str:
-    """Duration as Go prints it: ``5m0s``, ``1h0m0s``."""
-    hours, rest = divmod(seconds, 3600)
-    minutes, rest = divmod(rest, 60)
-    if hours:
-        return f"{hours}h{minutes}m{rest}s"
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def _seconds(text: object) -> int:
