@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.model import cpuset, topology
@@ -129,9 +130,7 @@ def _bare_node(view: _View, node: topology.Node) -> box_layout.Box:
     """A node that no running CPU is in."""
     made = _node(view, node, ())
     why = "no CPUs" if node.memory_bytes else f"no CPUs, {topology_words.memory(node.memory_bytes)}"
-    return box_layout.Box(
-        kind=made.kind, label=(f"{made.label[0]}: {why}", *made.label[1:]), sections=made.sections
-    )
+    return dataclasses.replace(made, label=(f"{made.label[0]}: {why}", *made.label[1:]))
 
 
 def _domains(view: _View, members: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
@@ -281,23 +280,13 @@ def _folded(
 
 
 def _cell(view: _View, cpu: topology.Cpu) -> box_layout.Cell:
-    words = ["cpu", view.classes.get(cpu.cpu, "")]
-    about = [f"CPU {cpu.cpu}"]
-    for column in ("core", "socket", "node", "l3"):
-        number = getattr(cpu, column)
-        about += [f"{column} {topology_words.name(number)}"] if cpu.online else []
-    for name, cpus in (
-        ("isolated", view.machine.isolated),
-        ("nohz_full", view.machine.nohz_full),
-    ):
-        if cpu.cpu in cpus:
-            words.append(name)
-            about.append(name)
-    if not cpu.online:
-        words.append("offline")
-        about.append("offline")
-    classes = " ".join(word for word in words if word)
-    return box_layout.Cell(text=str(cpu.cpu), classes=classes, title=", ".join(about))
+    columns = ("core", "socket", "node", "l3") if cpu.online else ()
+    places = [f"{column} {topology_words.name(getattr(cpu, column))}" for column in columns]
+    marks = [name for name in ("isolated", "nohz_full") if cpu.cpu in getattr(view.machine, name)]
+    marks += [] if cpu.online else ["offline"]
+    classes = " ".join(word for word in ("cpu", view.classes.get(cpu.cpu), *marks) if word)
+    title = ", ".join((f"CPU {cpu.cpu}", *places, *marks))
+    return box_layout.Cell(text=str(cpu.cpu), classes=classes, title=title)
 
 
 def _offline(view: _View) -> Iterator[box_layout.Box]:
