@@ -99,13 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if explain and result.explained is None:
         raise errors.ConfigError("not among the pods that were tried", culprit=explain)
     output.warn((*complaints, *loaded.warnings))
-    if args.output == "json":
-        output.print_json(result.document())
-    elif args.output == "svg":
-        print(picture.svg(loaded.columns))
-    else:
-        print("\n".join(map(output.visible, lines(result))))
-    return 0
+    document, text = result.document(), lines(result)
+    return output.show(args.output, document, text, lambda: f"{picture.svg(loaded.columns)}\n")
 
 
 def _progress(done: int, total: int) -> None:

@@ -53,10 +53,9 @@ def _best_effort(now: view.ReportView) -> dict[str, object]:
     """
     planned, limit = now.plan.limit, view.acting(now)
     nobody = {**dict.fromkeys(("policy", "actuator", "limitCores", "cpus")), "reason": ""}
-    would_be = (
-        {**_limit(planned), "why": planned.idle} if planned is not None and planned.idle else None
-    )
-    offer = now.plan.offer
+    offer, would_be = now.plan.offer, None
+    if planned is not None and planned.idle:
+        would_be = {**_limit(planned), "why": planned.idle}
     return {
         "offered": None if offer is None else resources.texts(offer.amounts),
         "degraded": "" if offer is None else offer.degraded,

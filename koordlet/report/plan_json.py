@@ -48,12 +48,9 @@ def condition(row: decision.Condition) -> dict[str, object]:
 
 def signal(row: decision.Signal) -> dict[str, object]:
     """Something measured against a threshold."""
-    return {
-        **documents.fields(row, "name observed threshold met"),
-        **({"why": row.why} if row.why else {}),
-        **({"spelled": row.spelled} if row.spelled else {}),
-        **({"since": row.since} if row.since is not None else {}),
-    }
+    more = {"why": row.why or None, "spelled": row.spelled or None, "since": row.since}
+    known = {name: value for name, value in more.items() if value is not None}
+    return {**documents.fields(row, "name observed threshold met"), **known}
 
 
 def pools(made: plan.Plan) -> dict[str, object]:
@@ -66,12 +63,9 @@ def pools(made: plan.Plan) -> dict[str, object]:
 
 def outcome(row: result.Result) -> dict[str, object]:
     """One result."""
-    document = documents.fields(row, "target verdict")
-    if row.detail:
-        document["detail"] = row.detail
-    if row.contested:
-        document["contested"] = True
-    return document
+    more = {"detail": row.detail, "contested": row.contested}
+    known = {name: value for name, value in more.items() if value}
+    return {**documents.fields(row, "target verdict"), **known}
 
 
 def _eviction(victim: eviction.Eviction) -> dict[str, object]:
