@@ -40,8 +40,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the log directly, so that it answers for an agent that has ended as well."""
     where = bootstrap.state_paths(args, bootstrap.effective(args, {})).audit
+    if args.limit < 1:
+        why = f"{args.limit} is no number of lines"
+        raise errors.ConfigError(why, culprit="--limit", fix="give 1 or more")
     question = audit_json.AuditQuery(
-        limit=_limit(args.limit), since=_since(args.since), pod=args.pod, policy=args.policy
+        limit=args.limit, since=_since(args.since), pod=args.pod, policy=args.policy
     )
     try:
         document = audit_json.document(where, question, most=_SCAN)
@@ -60,14 +63,6 @@ def _why_nothing(where: Path, stem: str | None) -> list[str]:
         return []
     near = errors.nearest(stem, known)
     return [f'no policy has the name {stem}: did you mean "{near}"?'] if near else []
-
-
-def _limit(number: int) -> int:
-    if number < 1:
-        raise errors.ConfigError(
-            f"{number} is no number of lines", culprit="--limit", fix="give 1 or more"
-        )
-    return number
 
 
 def _since(text: str | None) -> float | None:

@@ -69,15 +69,11 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     for warning in effective.warnings:
         sys.stderr.write(f"warning: {output.visible(warning)}\n")
-    if _unjudged(effective.config):
+    section, kubelet = effective.config.policies.node_pressure, effective.config.kubelet
+    acts = section.act is True and section.mode == "enforce" and kubelet.mode != "off"
+    if acts and kubelet.config_file is None:
         sys.stderr.write(f"note: {_UNJUDGED}\n")
     return 0
-
-
-def _unjudged(config: schema.Config) -> bool:
-    section = config.policies.node_pressure
-    acts = section.act is True and section.mode == "enforce" and config.kubelet.mode != "off"
-    return acts and config.kubelet.config_file is None
 
 
 def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:

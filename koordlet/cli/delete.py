@@ -15,8 +15,7 @@ koordlet delete reservation web-room --ignore-not-found
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation")
+    reservations.add_named(parser)
     options.declare(parser, {"--ignore-not-found": "one that is not there is fine"})
     reservations.add(parser)
 

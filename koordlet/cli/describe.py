@@ -18,8 +18,7 @@ koordlet describe reservation web-room -o json
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation")
+    reservations.add_named(parser)
     reservations.add(parser)
 
 

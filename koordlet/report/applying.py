@@ -61,7 +61,9 @@ class Hand:
             try:
                 after = await store.patch(ref, patch, subresource=subresource)
             except refusals.ObjectsError as error:
-                if not _cannot(error):
+                # Else the server cannot apply at all, whatever the object.
+                known = any(word in error.message for word in _UNTYPED)
+                if not known and error.reason != "UnsupportedMediaType":
                     raise
                 self._give_up(ref, error)
             else:
@@ -94,13 +96,6 @@ class Hand:
         if self.plain != self._said:
             self._said = self.plain
             log.get().info("objects.patched", kind=ref.kind.name, detail=self.plain)
-
-
-def _cannot(error: refusals.ObjectsError) -> bool:
-    """True if the server cannot apply at all, whatever the object."""
-    if error.reason == "UnsupportedMediaType":
-        return True
-    return any(word in error.message for word in _UNTYPED)
 
 
 def bare(ours: Mapping[str, Any]) -> dict[str, Any]:

@@ -131,13 +131,7 @@ _MOST = 8
 #: What is read, by the word of an object's ``kind``.
 _READ = {
     kind.name: kind
-    for kind in (
-        kinds.PODS,
-        kinds.NODES,
-        kinds.NODE_SLOS,
-        kinds.CONFIG_MAPS,
-        kinds.RESERVATIONS,
-    )
+    for kind in (kinds.PODS, kinds.NODES, kinds.NODE_SLOS, kinds.CONFIG_MAPS, kinds.RESERVATIONS)
 }
 _MAP = event.Subject(
     kind=kinds.CONFIG_MAPS, name="slo-controller-config", namespace="koordinator-system"

@@ -109,12 +109,11 @@ _OURS = frozenset(KEYS.values())
 
 def wanted(now: view.ReportView) -> frozenset[str]:
     """The keys of the conditions that hold."""
-    holding = (
-        condition
+    return frozenset(
+        KEYS[condition.type]
         for condition in now.plan.conditions
-        if condition.subject == "node" and condition.status
+        if condition.status and condition.subject == "node" and condition.type in KEYS
     )
-    return frozenset(KEYS[condition.type] for condition in holding if condition.type in KEYS)
 
 
 def ours(marks: Iterable[str]) -> frozenset[str]:

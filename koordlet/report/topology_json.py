@@ -13,8 +13,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from koordlet.model import cpuset, ledger, meter, topology
 from koordlet.report import documents, view
 
@@ -62,12 +60,15 @@ def cpus(now: view.ReportView) -> dict[str, object]:
     """The whole document."""
     machine, book = now.snapshot.topology, now.plan.ledger
     owned = owners(machine, book)
+    by_owner: dict[str, list[int]] = {}
+    for number, word in owned.items():
+        by_owner.setdefault(word, []).append(number)
     used = {cpu: round(value, 3) for cpu, value in now.used.cpus.values(meter.CPU)}
     siblings = {cpu: str(core) for core in machine.cores() for cpu in core}
     return {
         "version": "v1",
         "observedAt": now.snapshot.wall,
-        "owners": {word: str(cpus) for word, cpus in by_owner(owned).items()},
+        "owners": {word: str(cpuset.CPUSet.of(cpus)) for word, cpus in sorted(by_owner.items())},
         "cpus": [
             {
                 **documents.fields(cpu, "cpu online"),
@@ -97,14 +98,6 @@ def owners(machine: topology.Topology, book: ledger.Ledger) -> dict[int, str]:
         words.update(dict.fromkeys(book.held(owner), owner.value))
     words.update({cpu.cpu: "offline" for cpu in machine.cpus if not cpu.online})
     return words
-
-
-def by_owner(owned: Mapping[int, str]) -> dict[str, cpuset.CPUSet]:
-    """Owner to CPUs."""
-    numbers: dict[str, list[int]] = {}
-    for cpu, word in owned.items():
-        numbers.setdefault(word, []).append(cpu)
-    return {word: cpuset.CPUSet.of(cpus) for word, cpus in sorted(numbers.items())}
 
 
 def _claim(claim: ledger.Claim | None) -> dict[str, object]:
